@@ -214,7 +214,7 @@ def warn_of_settings(deployment: Deployment, rules_file: Path) -> Iterator[str]:
 def warn_of_consistency(text: str, deployment: Deployment, template: Path) -> Iterator[str]:
     """Warn of rules that cannot run on a global table of the template, because of its strong consistency."""
     rules = deployment.rules
-    tables = {deployment.filled(table.physical_name): table for table in rules.tables.values()}
+    tables = {deployment.fill(table.physical_name): table for table in rules.tables.values()}
     for name, one in read_yaml(text, str(template))["Resources"].items():
         called = at(one, "Properties", "TableName")
         table = tables.get(str(at(called, "Fn::Sub") or called))

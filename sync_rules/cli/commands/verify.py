@@ -220,18 +220,18 @@ def show(
     `whole`, the totals leave out rules that had nothing to check. `kept`: the place with the reasons of failed repairs.
     """
 
-    def checked() -> frozenset[str]:
+    def list_checked() -> frozenset[str]:
         return only if whole else frozenset(name for name in only if tally.seen(name))
 
     if head is not None:
-        for line in report(findings, tally, head, checked, lambda: datetime.now(UTC)):
+        for line in report(findings, tally, head, list_checked, lambda: datetime.now(UTC)):
             print(json.dumps(line), flush=True)
         return
     shown = FirstPerRule("; --format jsonl prints them all")
     for finding in findings:
         shown.add(finding.difference.rule, format_finding(finding))
     shown.end()
-    make_console().print(tabulate(tally, checked()))
+    make_console().print(tabulate(tally, list_checked()))
     print(summarize(tally, repair=repair, kept=kept))
 
 
