@@ -71,7 +71,7 @@ def replace_blocks(text: str, blocks: Mapping[str, Mapping[str, Any]], file: str
     """
     places = find_blocks(text, file)
     for name in places.keys() - blocks.keys():
-        raise UserError(f"{file}: block {name} is not known. Known: {', '.join(sorted(blocks))}")
+        raise UserError(f"{file}: block {name} is not known, remove its marks. Known: {', '.join(sorted(blocks))}")
     for name, content in sorted(blocks.items(), key=lambda one: -_require_block(places, one[0], file).start):
         place = places[name]  # from the last to the first, so that earlier positions stay valid
         made = as_yaml(content, place.indent)
