@@ -34,9 +34,21 @@ soak: .venv/installed  ## Run both simulators for 100,000 histories each, on all
 mutants: .venv/installed  ## Edit the core at random, and list the edits that no test notices: make mutants EDITS=300 SEED=1
 	$(BIN)/python -m tests.mutation --edits $(or $(EDITS),300) --seed $(or $(SEED),1)
 
+.PHONY: proofs
+proofs: .venv/installed  ## Check the models of the protocol with Spin, each also without one of its invariants
+	@command -v spin >/dev/null || { echo "make proofs needs spin and gcc: apt install spin gcc"; exit 1; }
+	$(BIN)/python -m tests.models
+
 .PHONY: fresh
-fresh:  ## Run demo and tests in a bare Debian, as root, before a release: make fresh RELEASE=forky PYTHON=python3.15
+fresh:  ## Run demo and tests in a bare Debian, as root: make fresh RELEASE=forky PYTHON=python3.15
 	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
+
+.PHONY: night
+night: soak mutants  ## Run for hours what no change waits for: new histories, random edits, larger models, all benchmarks, bare Debians
+	$(BIN)/python -m tests.models --night
+	$(BIN)/python -m benchmarks
+	$(MAKE) fresh RELEASE=trixie
+	$(MAKE) fresh RELEASE=forky
 
 .PHONY: bench
 bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop, in minutes: make bench BENCH=--quick

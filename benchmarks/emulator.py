@@ -23,7 +23,7 @@ from benchmarks.running import LOOPBACK, ROOT
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import WRITES
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.embedded_engine import embedded
+from sync_rules.lab.embedded_engine import run_engine
 from sync_rules.language.load import parse_rules
 
 RULES: Final = """
@@ -94,7 +94,7 @@ class Shop:
 def measure(copies: int) -> dict[str, Seconds]:
     """The seconds of the first copies and of a rename."""
     found: dict[str, Seconds] = {}
-    with tempfile.TemporaryDirectory(prefix="sync-rules-bench-") as folder, embedded() as engine:
+    with tempfile.TemporaryDirectory(prefix="sync-rules-bench-") as folder, run_engine() as engine:
         aws.embed(engine.url)
         shop = Shop(Path(folder), engine.url, engine.process.pid)
         shop.load(copies)

@@ -29,7 +29,7 @@ from sync_rules.cli.commands.run import run_loop, settings_of
 from sync_rules.cli.show.display import Display
 from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
-from sync_rules.lab.embedded_engine import embedded
+from sync_rules.lab.embedded_engine import run_engine
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.consumer import Consumer
 
@@ -79,7 +79,7 @@ class Watch:
 def measure(changes: int) -> list[Mapping[str, float]]:
     """The milliseconds of each step, for each change."""
     found: list[Mapping[str, float]] = []
-    with tempfile.TemporaryDirectory(prefix="sync-rules-bench-") as folder, embedded() as engine:
+    with tempfile.TemporaryDirectory(prefix="sync-rules-bench-") as folder, run_engine() as engine:
         aws.embed(engine.url)
         rules, watch, stop = parse_rules(RULES, environ={}), Watch(), threading.Event()
         shop = Shop(Path(folder), engine.url, engine.process.pid)

@@ -18,7 +18,7 @@ from benchmarks.answering import AFTER, BEFORE, SOURCE, target
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import WORKERS, DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.meter import limit_store
 from sync_rules.functions.runtime import relax_collector
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
@@ -74,7 +74,7 @@ def consumer_of(
     relax_collector()  # as each invocation does
     rules = load_rules(RULES_FILE)
     limited = {name: replace(one, max_write_units_per_second=write_units) for name, one in rules.tables.items()}
-    store = within_budget(store_of(url, rules, workers), limited)
+    store = limit_store(store_of(url, rules, workers), limited)
     limits = INLINE if queue is None else Limits()
     return Consumer(rules, World(store, queue or NULL_PORTS, NoFailures()), THIS_PROCESS, limits=limits)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.streams import as_json
-from sync_rules.lab.recording import Body, Header, writing
+from sync_rules.lab.recording import Body, Header, open_recording
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Action
 from sync_rules.model.items import ItemKey
@@ -144,7 +144,7 @@ def record_day(path: Path, rules: Rules, items: int, changes: int) -> int:
     for _ in range(changes):
         stage.do(next(actions))
         assert stage.rest()
-    with writing(path, Header({name: table.physical_name for name, table in rules.tables.items()})) as write:
+    with open_recording(path, Header({name: table.physical_name for name, table in rules.tables.items()})) as write:
         write(bodies)
     return len(bodies)
 

@@ -29,7 +29,7 @@ from benchmarks.ours import RULES_FILE, NoFailures, renamed
 from benchmarks.turns import Clock
 from sync_rules.adapters import dynamodb
 from sync_rules.adapters.budget import Rate, writes_at_once
-from sync_rules.adapters.metered import MeteredStore
+from sync_rules.adapters.meter import MeteredStore
 from sync_rules.adapters.sqs import AGAIN_FIRST_SECONDS
 from sync_rules.adapters.writer import Writer
 from sync_rules.language.load import load_rules

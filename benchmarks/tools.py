@@ -25,10 +25,10 @@ from sync_rules.adapters.failure_log import FailedLines
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
-from sync_rules.lab.recording import Body, Header, read, writing
+from sync_rules.lab.recording import Body, Header, open_recording, read
 from sync_rules.lab.recording_replay import Replay
 from sync_rules.lab.tape import Tape
-from sync_rules.lab.trial import variants
+from sync_rules.lab.trial import choose_deliveries
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.json_bytes import compact
@@ -66,7 +66,7 @@ def tools(bench: Bench) -> Iterator[Figure]:
     bodies = list(records(scanned(client, bench, items)))
 
     def record() -> None:
-        with TemporaryDirectory() as folder, writing(Path(folder) / "day.jsonl", Header()) as write:
+        with TemporaryDirectory() as folder, open_recording(Path(folder) / "day.jsonl", Header()) as write:
             tape = Tape(write, rules)
             tape.take({"Records": bodies})
             assert tape.tables.total() == items
@@ -141,10 +141,10 @@ def replayed(bench: Bench) -> Iterator[Figure]:
     assert len(recorded) == number
 
     def play() -> None:
-        for delivery in variants():
+        for delivery in choose_deliveries():
             assert not list(Replay(rules, delivery).mismatches(recorded))
 
-    cost = bench.counters.cost(play).per(changes * len(variants()))
+    cost = bench.counters.cost(play).per(changes * len(choose_deliveries()))
     yield Figure(f"replay, for each of {changes} changes", (1e6 * cost.cpu_seconds,), "us", CPU_TIME)
     copies = 1e6 * cost.cpu_seconds * changes / (number - changes)
     yield Figure("replay, for each record of a copy", (copies,), "us", CPU_TIME)

@@ -9,37 +9,32 @@ from functools import partial
 from typing import Any
 
 from sync_rules.adapters import aws
+from sync_rules.functions import runtime
 from sync_rules.functions.books_resource import answer_stack, is_stack_request
-from sync_rules.functions.runtime import (
-    Context,
-    deadline,
-    distinct_failures,
-    endpoint,
-    failures,
-    invocation,
-    open_state,
-    rules,
-    tables,
-)
 from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.backfill.job import job_of
+from sync_rules.jobs.backfill.job import make_job
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
 
-def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
     """Answer one request of the state machine, which retries it when this raises, or of CloudFormation."""
-    with invocation(context):
+    with runtime.invocation(context):
         if is_stack_request(event):
             answer_stack(event, _place)
             return {}
-        jobs = partial(job_of, aws.dynamodb(endpoint()), rules())
+        jobs = partial(make_job, aws.dynamodb(runtime.endpoint()), runtime.rules())
         work = BackfillWork(
-            rules(), tables, distinct_failures(), open_state(), jobs, remaining_ms=deadline.remaining_ms
+            runtime.rules(),
+            runtime.tables,
+            runtime.distinct_failures(),
+            runtime.open_state(),
+            jobs,
+            remaining_ms=runtime.deadline.remaining_ms,
         )
         return answer(event, work)
 
 
 def _place() -> tuple[Rules, World]:
-    return rules(), World(tables(), NULL_PORTS, failures())
+    return runtime.rules(), World(runtime.tables(), NULL_PORTS, runtime.failures())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sync_rules.functions.logs import log_done, logger, message_keys
-from sync_rules.functions.runtime import Context, consumer, deadline, invocation, partial_response, receipts
+from sync_rules.functions.logs import describe_message, log_done, logger
+from sync_rules.functions.runtime import Context, consumer, deadline, invocation, receipts
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.messages import Message, decode
@@ -15,7 +15,8 @@ from sync_rules.pipeline.messages import Message, decode
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Process messages from SQS. Returns those to retry; an unreadable one gets a failure record and is deleted."""
     with invocation(context):
-        return partial_response([record["messageId"] for record in event.get("Records", []) if not _process(record)])
+        failed = [record["messageId"] for record in event.get("Records", []) if not _process(record)]
+        return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
 
 
 def _process(record: dict[str, Any]) -> bool:
@@ -25,7 +26,7 @@ def _process(record: dict[str, Any]) -> bool:
     except RecordError as error:
         failure = Failure("", None, str(error), record["messageId"])
         return _completed(record, lambda: consumer().world.failures.park(failure))
-    with message_keys(message):
+    with logger.append_context_keys(**describe_message(message)):
         return _completed(record, lambda: _handle(message, again=_receives(record) > 1))
 
 

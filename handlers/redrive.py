@@ -9,22 +9,8 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.s3 import OnFailureObjects
 from sync_rules.adapters.sqs import FailedMessages, SqsQueue
 from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.functions import runtime
 from sync_rules.functions.logs import logger, notes
-from sync_rules.functions.runtime import (
-    BUCKET,
-    DEAD_LETTERS_URL,
-    FAILURES_URL,
-    KEPT_SECONDS,
-    QUEUE_URL,
-    Context,
-    consumer,
-    deadline,
-    endpoint,
-    invocation,
-    open_state,
-    rules,
-    setting,
-)
 from sync_rules.jobs.account.account_redrive import MarkedStore, RedriveWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
@@ -33,38 +19,40 @@ BATCHES = "aws/lambda/"  # the names of Lambda's on-failure objects begin so
 SPARE_SECONDS = 60  # hides messages for longer than the call can take: those of a call that died come back after it
 
 
-def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
     """Answer one request of the state machine, which retries it when this raises."""
-    with invocation(context):
+    with runtime.invocation(context):
         stores: dict[str, Callable[[str], MarkedStore]] = {
             "batches": _bucket,
-            "dead letters": lambda mark: _queue(DEAD_LETTERS_URL, mark),
-            "failures": lambda mark: _queue(FAILURES_URL, mark),
+            "dead letters": lambda mark: _queue(runtime.DEAD_LETTERS_URL, mark),
+            "failures": lambda mark: _queue(runtime.FAILURES_URL, mark),
         }
-        state = open_state(KEPT_SECONDS)
-        return answer(event, RedriveWork(rules(), _redriver, stores, state, remaining_ms=deadline.remaining_ms))
+        state = runtime.open_state(runtime.KEPT_SECONDS)
+        return answer(
+            event, RedriveWork(runtime.rules(), _redriver, stores, state, remaining_ms=runtime.deadline.remaining_ms)
+        )
 
 
 def _bucket(mark: str) -> OnFailureObjects:
-    return OnFailureObjects(aws.s3(endpoint()), setting(BUCKET), BATCHES, mark=mark)
+    return OnFailureObjects(aws.s3(runtime.endpoint()), runtime.setting(runtime.BUCKET), BATCHES, mark=mark)
 
 
 def _queue(url: str, mark: str) -> FailedMessages:
-    hidden_seconds = int(deadline.remaining_seconds()) + SPARE_SECONDS
-    return FailedMessages(aws.sqs(endpoint()), setting(url), hidden_seconds=hidden_seconds, mark=mark)
+    hidden_seconds = int(runtime.deadline.remaining_seconds()) + SPARE_SECONDS
+    return FailedMessages(aws.sqs(runtime.endpoint()), runtime.setting(url), hidden_seconds=hidden_seconds, mark=mark)
 
 
 def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> Redriver:
     """Reprocess as the other functions would; the fan-out function does second looks and the rest of large fan-outs."""
     return Redriver(
-        consumer().rules,
-        consumer().world,
-        reader=DynamoDBStreams(aws.dynamodbstreams(endpoint())),
-        queue=SqsQueue(aws.sqs(endpoint()), setting(QUEUE_URL)),
+        runtime.consumer().rules,
+        runtime.consumer().world,
+        reader=DynamoDBStreams(aws.dynamodbstreams(runtime.endpoint())),
+        queue=SqsQueue(aws.sqs(runtime.endpoint()), runtime.setting(runtime.QUEUE_URL)),
         only=only,
         on_left=_log_left,
         remaining_ms=remaining_ms,
-        unaccepted=consumer().unaccepted,
+        unaccepted=runtime.consumer().unaccepted,
     )
 
 

@@ -6,26 +6,12 @@ from random import SystemRandom
 from typing import Any
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
-from sync_rules.audit.verify_tally import Tally
+from sync_rules.functions import runtime
 from sync_rules.functions.logs import logger
 from sync_rules.functions.metrics import emit_drift
-from sync_rules.functions.runtime import (
-    BUCKET,
-    KEPT_SECONDS,
-    Context,
-    budget,
-    deadline,
-    distinct_failures,
-    endpoint,
-    invocation,
-    open_state,
-    rules,
-    setting,
-    tables,
-)
 from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.verify_unit import sample
@@ -33,28 +19,34 @@ from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.order import swept_tables
 
 
-def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
     """Answer one request of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
-    with invocation(context):
-        store = within_budget(tables(), rules().tables, budget(event.get("run", {}).get("workers", 1)))
-        world = World(store, NULL_PORTS, distinct_failures())
+    with runtime.invocation(context):
+        store = limit_store(
+            runtime.tables(), runtime.rules().tables, runtime.budget(event.get("run", {}).get("workers", 1))
+        )
+        world = World(store, NULL_PORTS, runtime.distinct_failures())
         if event["do"] == "sample":
             return _sample(world, float(event["percent"]))
-        reports = BucketReports(aws.s3(endpoint()), setting(BUCKET))
-        state = open_state(KEPT_SECONDS)
-        work = VerifyWork(rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=_emit)
+        reports = BucketReports(aws.s3(runtime.endpoint()), runtime.setting(runtime.BUCKET))
+        state = runtime.open_state(runtime.KEPT_SECONDS)
+        work = VerifyWork(
+            runtime.rules(),
+            world,
+            state,
+            reports,
+            _sizes,
+            remaining_ms=runtime.deadline.remaining_ms,
+            on_end=emit_drift,
+        )
         return answer(event, work)
-
-
-def _emit(tally: Tally, names: frozenset[str], whole: bool) -> None:  # noqa: FBT001 -- the work calls it so
-    emit_drift(tally, names, whole=whole)
 
 
 def _sample(world: World, percent: float) -> dict[str, Any]:
     """Verify a random sample, and write metrics and a log line."""
-    found = sample(rules(), world, percent, deadline.remaining_ms, SystemRandom())
+    found = sample(runtime.rules(), world, percent, runtime.deadline.remaining_ms, SystemRandom())
     tally = found.tally
-    emit_drift(tally, found.names, whole=False)
+    emit_drift(tally, found.only, whole=False)
     figures: dict[str, Any] = {
         "items": tally.items,
         "drift": tally.drift.total(),
@@ -68,7 +60,7 @@ def _sample(world: World, percent: float) -> dict[str, Any]:
 
 def _sizes(names: frozenset[str]) -> dict[str, int]:
     """The item counts of the tables to verify, as DynamoDB reports them. Raises UserError, StoreError."""
-    client = aws.dynamodb(endpoint())
-    require(client, rules().only(sorted(names)), streams=False)
-    swept = swept_tables(rules(), names)
+    client = aws.dynamodb(runtime.endpoint())
+    require(client, runtime.rules().only(sorted(names)), streams=False)
+    swept = swept_tables(runtime.rules(), names)
     return {table.name: int((describe(client, table, retries.retrying()) or {}).get("ItemCount", 0)) for table in swept}

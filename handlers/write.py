@@ -5,39 +5,43 @@ It is deployed only where the rules file asks for it, and IAM authorises its cal
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.adapters import aws
-from sync_rules.functions.function_url import METHOD, METHOD_NOT_ALLOWED, document_of, is_request, method_of, response
 from sync_rules.functions.logs import logger
 from sync_rules.functions.runtime import Context, deadline, endpoint, invocation, rules, telemetry
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.write import Transact, TransactionCanceled, WriteError
-from sync_rules.write.document import Document, answer_of, read_document, refusal_of, status_of
+from sync_rules.write.document import WriteDocument, answer_of, read_document, refusal_of, status_of
 
+METHOD: Final = "POST"
+METHOD_NOT_ALLOWED: Final = 405
 WRONG_METHOD: Final = WriteError("the method is not POST", f"send the document as the body of a {METHOD}")
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Make the transaction that a document asks for. What the caller can mend is an answer, and not raised."""
+    """Make the transaction that a document asks for. An error of the caller is an answer, and not raised."""
     with invocation(context):
-        rules()  # what is wrong with the deployment is no mistake of the caller
-        if not is_request(event):
-            return _answered(lambda: event)
-        if method_of(event) != METHOD:
-            return response(METHOD_NOT_ALLOWED, refusal_of(WRONG_METHOD, raw=False))
-        answer = _answered(lambda: document_of(event))
-        return response(status_of(answer), answer)
+        rules()  # an error of the deployment is raised
+        if not _is_request(event):
+            return _answer(lambda: event)
+        if _method_of(event) != METHOD:
+            return _respond(METHOD_NOT_ALLOWED, refusal_of(WRONG_METHOD, raw=False))
+        answer = _answer(lambda: _read_body(event))
+        return _respond(status_of(answer), answer)
 
 
-def _answered(body: Callable[[], Any]) -> dict[str, Any]:
+def _answer(body: Callable[[], Any]) -> dict[str, Any]:
     """The result of the transaction, or the error. Log lines have entities, rules and counts, and no value."""
     raw, counted = False, {}
     try:
         document = _read(body)
         raw = document.raw
-        tx = _begun(document)
+        tx = _make_transaction(document)
         counted = dict(document.counted)  # it names entities of the rules file now
         result = tx.commit()
     except (WriteError, StoreError) as error:
@@ -48,15 +52,15 @@ def _answered(body: Callable[[], Any]) -> dict[str, Any]:
     return answer_of(result)
 
 
-def _read(body: Callable[[], Any]) -> Document:
+def _read(body: Callable[[], Any]) -> WriteDocument:
     try:
         return read_document(body())
     except UserError as error:
         raise error if isinstance(error, WriteError) else WriteError(error.found, error.cure) from error
 
 
-def _begun(document: Document) -> Transact:
-    """A transaction that was told what to do, and ends in time to answer."""
+def _make_transaction(document: WriteDocument) -> Transact:
+    """The transaction of a document, with a deadline that leaves time to answer."""
     tx = Transact(
         rules(),
         aws.dynamodb(endpoint()),
@@ -76,3 +80,36 @@ def _log_refused(error: WriteError | StoreError, counted: dict[str, int]) -> Non
         return
     codes = [one.code for one in error.reasons] if isinstance(error, TransactionCanceled) else []
     logger.info("transaction not written", asked=counted, error=type(error).__name__, codes=codes)
+
+
+# ---------------------------------------------------------------- the Function URL
+# https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html: the payload of version 2.0
+def _is_request(event: object) -> bool:
+    """Tell an event of a Function URL from the document of a direct call."""
+    return isinstance(event, Mapping) and isinstance(event.get("requestContext"), Mapping)
+
+
+def _method_of(event: Mapping[str, Any]) -> str:
+    """The method of a request; empty if the event names none."""
+    http = event["requestContext"].get("http")
+    return str(http.get("method", "")) if isinstance(http, Mapping) else ""
+
+
+def _read_body(event: Mapping[str, Any]) -> Any:
+    """The JSON document in the body of a request; its numbers are exact.
+
+    Raises:
+        UserError: when the body is not JSON.
+    """
+    body = event.get("body") or ""
+    try:
+        given = base64.b64decode(body, validate=True) if event.get("isBase64Encoded") else body
+        return json_bytes.parsed(given, parse_float=Decimal)
+    except (ValueError, TypeError) as error:
+        raise UserError("the body is not JSON", "send the document as JSON in UTF-8") from error
+
+
+def _respond(status: int, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a request."""
+    headers = {"content-type": "application/json"}
+    return {"statusCode": status, "headers": headers, "body": json_bytes.compact(document), "isBase64Encoded": False}

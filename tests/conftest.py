@@ -27,7 +27,7 @@ settings.register_profile("suite", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("suite")
 
 # Tests read the same few texts many thousand times. The nodes of a text are never changed, so they may be kept.
-yaml_source.composed = lru_cache(maxsize=200)(yaml_source.composed)
+yaml_source.compose_nodes = lru_cache(maxsize=200)(yaml_source.compose_nodes)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -16,6 +16,15 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "sync_rules"
 SOURCES = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "handlers").glob("*.py")])
+TWO_MEANINGS = {  # class names with two definitions, and why
+    "Listing": "a listing that goes on as messages; the rows that an access pattern reads",
+    "Page": "a page of a Query; a page that an application reads",
+    "PathForm": "the form of a rule in the file; the form of a path in data",
+    "Pending": "a message that waits in the process; the port that says what waits",
+    "Repair": "what a repair wrote; what a repair of a proposal would write",
+    "Result": "the answer of a store; what `transact` returns to applications",
+    "Rules": "the rules; what applications open a rules file by",
+}
 LINES_MAX = 400  # a longer module is looked at in review; it is no error
 
 CORE = frozenset({"model", "rules", "pipeline"})
@@ -61,7 +70,7 @@ PURE_MAY_IMPORT = frozenset({
     "functools", "graphlib", "gzip", "hashlib", "heapq", "jmespath", "json", "math", "operator", "re", "types", "typing",
 })  # fmt: skip
 # Compiled rules are read and written here: bytes, handed in and out.
-PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "io", "os", "pathlib", "pickle", "sys"})}
+PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "importlib", "io", "os", "pathlib", "pickle", "sys"})}
 KINDS_KNOWN_IN = frozenset({"rules", "language", "extras.design", "read"})
 # They recompute what kinds keep, as their checkers.
 KINDS_BUT = frozenset({"audit.ledger_balance", "lab.replay_tables", "lab.provenance", "lab.recompute"})
@@ -254,3 +263,24 @@ def test_house_docstrings_begin_with_a_verb_or_the_thing(folder):
         for docstring in facts_of(path).docstrings:
             first = re.match(r"\w*", docstring)[0]
             assert first not in NO_BEGINNING, f"{path.relative_to(ROOT)}: {docstring.splitlines()[0]}"
+
+
+def test_house_a_class_name_has_one_meaning():
+    """Two classes share a name only with a reason, private ones too."""
+    places: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name_of(path))
+    assert {name for name, found in places.items() if len(found) > 1} == set(TWO_MEANINGS)
+
+
+def test_house_a_module_is_a_noun():
+    """No module's name is a participle alone: `recording` and `mapping` are nouns."""
+    names = {path.stem for path in SOURCES}
+    assert {name for name in names if re.fullmatch(r"[a-z]+(ed|ing)", name)} == {
+        "embed",
+        "listing",
+        "mapping",
+        "recording",
+    }

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from sync_rules.adapters.state import State, applied
+from sync_rules.adapters.state import State, read_applied
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.telemetry import SERVICE
 from sync_rules.rules import fingerprints
@@ -20,12 +20,12 @@ from sync_rules.rules.ruleset import Rules
 LOOK_EVERY_SECONDS: Final = 60.0  # at the state, while a rule is not accepted
 
 
-def applied_so_far(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
+def find_applied(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
     """The fingerprints of the applied rules, by the names of now: a rule that was renamed, and else is as it was, is
     applied. `waiting` rules, by name, do not: their books lack something, whatever was applied. Raises UserError,
     StoreError.
     """
-    found = _rename_titles(applied(documents), rules)
+    found = _rename_titles(read_applied(documents), rules)
     return {title: digest for title, digest in found.items() if title not in waiting}
 
 
@@ -99,4 +99,4 @@ def set_stack(stack_name: str) -> str:
 
 def read_accepted(rules: Rules, state: State) -> frozenset[str]:
     """The titles of the rules that a state accepts: a backfill applied them. Raises UserError, StoreError."""
-    return match_fingerprints(applied(state), rules)
+    return match_fingerprints(read_applied(state), rules)

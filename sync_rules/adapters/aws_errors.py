@@ -132,7 +132,7 @@ def cancellations(error: BaseException) -> list[dict[str, Any]]:
     return [dict(entry) for entry in error.response.get("CancellationReasons") or []]
 
 
-def transient(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """True if the same call may succeed a moment later: not if a guard or a value was refused."""
     if isinstance(error, CONNECTION_ERRORS):
         return True

@@ -5,10 +5,10 @@ Invariant: an answer in part is an error, never fewer items. An item without its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sync_rules.adapters.answers import keyless
+from sync_rules.adapters.answers import make_keyless_error
 from sync_rules.adapters.aws_errors import UnprocessedError
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
@@ -17,12 +17,24 @@ from sync_rules.model.values import Item
 BATCH_GET_MAX_KEYS: Final = 100  # quota of BatchGetItem
 
 
-class BatchGet:
-    """One BatchGetItem, called again for the keys that DynamoDB left. One answer has at most 16 MB.
+def split_keys(
+    client: Any,
+    tables: Mapping[str, Table],
+    keys: Sequence[ItemKey],
+    parameters: Callable[[Table], Mapping[str, Any]],
+    on_item: Callable[[ItemKey, Item], None],
+) -> Iterator[BatchGet]:
+    """The requests that read different keys.
 
     `tables` by their names in the rules file; `parameters` are those of a table, such as its projection. `on_item` is
     called with each item and its key.
     """
+    for start in range(0, len(keys), BATCH_GET_MAX_KEYS):
+        yield BatchGet(client, tables, keys[start : start + BATCH_GET_MAX_KEYS], parameters, on_item)
+
+
+class BatchGet:
+    """One BatchGetItem, called again for the keys that DynamoDB left. One answer has at most 16 MB."""
 
     operation: Final = "BatchGetItem"
 
@@ -63,7 +75,7 @@ class BatchGet:
             for item in items:
                 key = None if table is None else table.key_of(item)
                 if key is None:
-                    raise keyless()
+                    raise make_keyless_error()
                 self._on_item(key, item)
         before, self._pending = self.left, answer.get("UnprocessedKeys") or {}
         if self._pending:

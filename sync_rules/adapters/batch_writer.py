@@ -136,7 +136,7 @@ class Batches:
         try:
             answers: Any = self._client.batch_execute_statement(Statements=requests).get("Responses", [])
         except aws_errors.ERRORS as error:
-            if not aws_errors.transient(error):
+            if not aws_errors.is_transient(error):
                 return self._refused(places, aws_errors.code(error))
             for place in places:
                 self._again(place, aws_errors.reason(error))

@@ -1,11 +1,11 @@
-"""The beginning of each rule that calls a function: changes from before it do not call, unless `since: horizon` asks.
+"""The beginning of each rule that calls a function. The rule ignores older changes, unless it says `since: horizon`.
 
-A new event source mapping, and `sync-rules run` without a checkpoint, read a stream from its oldest record: up to 24
-hours of changes from before anybody wanted to be called.
+A new event source mapping, and `sync-rules run` without a checkpoint, read a stream from its oldest record, which may
+be 24 hours older than the rule.
 
-Invariant: a beginning is noted once, where calls are remembered, and is never moved. The first that notes it wins, and
-everybody else reads the winner. A rule that was renamed keeps its beginning. Where calls were already made before
-beginnings were noted, the rules of that time have none, so that no change is lost between two versions.
+Invariant: the table of calls stores the beginning of a rule once, and it never changes. The first process that writes
+it wins, and all others read it. A renamed rule keeps its beginning. If the table already has calls but no beginnings,
+its rules call for all changes, so that an upgrade loses none.
 
 DynamoDB rounds the time of a change down to the second: a change of the same second as the beginning does call.
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tenacity import Retrying
 
 from sync_rules.adapters import aws, retries
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call
 from sync_rules.pipeline.requests import Caller
 from sync_rules.rules.ruleset import Rules
@@ -59,7 +59,7 @@ def since(rules: Rules, beginnings: Beginnings) -> dict[str, int]:
     return {name: beginnings[name] for name in rules.functions if not rules.rules[name].calls_from_horizon}
 
 
-def with_new(rules: Rules, known: Beginnings, beginning_ms: Callable[[], int]) -> dict[str, int]:
+def add_new(rules: Rules, known: Beginnings, beginning_ms: Callable[[], int]) -> dict[str, int]:
     """The beginnings of all rules that call: known ones, by a former name too, and `beginning_ms` for the others."""
     found: dict[str, int] = {}
     for name in rules.functions:
@@ -69,7 +69,7 @@ def with_new(rules: Rules, known: Beginnings, beginning_ms: Callable[[], int]) -
     return found
 
 
-def shown(rules: Rules, beginnings: Beginnings) -> dict[str, str]:
+def describe_beginnings(rules: Rules, beginnings: Beginnings) -> dict[str, str]:
     """For each rule that calls, in words, the changes that it calls for."""
     given = since(rules, beginnings)
     return {
@@ -81,7 +81,7 @@ def shown(rules: Rules, beginnings: Beginnings) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------- in the table of calls
-def in_table(
+def note_in_table(
     client: DynamoDBClient,
     rules: Rules,
     calls_table: str,
@@ -90,9 +90,9 @@ def in_table(
     upgraded: bool = False,
     retrying: Retrying | None = None,
 ) -> dict[str, int]:
-    """The beginnings of all rules that call, as noted in the table of calls; new ones are noted.
+    """Read the beginnings of all rules that call from the table of calls, and add those of new rules.
 
-    `upgraded` says that calls were made before beginnings were noted; the table is asked otherwise.
+    `upgraded` says that earlier versions called and stored no beginnings; without it the table shows if they did.
 
     Raises:
         StoreError: when the table does not answer.
@@ -101,20 +101,20 @@ def in_table(
     table = _Table(client, calls_table, retrying or retries.retrying())
     known = table.read()
     if known is not None and rules.functions.keys() <= known.keys():
-        return with_new(rules, known, beginning_ms)
+        return add_new(rules, known, beginning_ms)
     if known is None and (upgraded or table.has_calls()):
-        fresh = with_new(rules, {}, lambda: NOT_KNOWN_MS)
+        fresh = add_new(rules, {}, lambda: NOT_KNOWN_MS)
     else:
-        fresh = with_new(rules, known or {}, beginning_ms)
-    return with_new(rules, table.note(fresh), beginning_ms)
+        fresh = add_new(rules, known or {}, beginning_ms)
+    return add_new(rules, table.note(fresh), beginning_ms)
 
 
 def read_table(client: DynamoDBClient, rules: Rules, calls_table: str | None) -> dict[str, int]:
-    """The beginnings that are noted in the table of calls; nothing is noted, and other rules call for all changes."""
+    """Read the beginnings from the table of calls without adding any. Rules without one call for all changes."""
     if not calls_table or not rules.functions:
         return {}
     known = _Table(client, calls_table, retries.retrying()).read() or {}
-    return with_new(rules, known, lambda: NOT_KNOWN_MS)
+    return add_new(rules, known, lambda: NOT_KNOWN_MS)
 
 
 class _Table:
@@ -163,13 +163,10 @@ class _Table:
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         what = f"the beginnings of call rules in {self._name}"
-        try:
-            return retries.ask(self._retrying, what, call, TableName=self._name, **parameters)
-        except StoreError as error:
-            if error.reason != "AccessDeniedException":
-                raise
-            needed = "dynamodb:GetItem, dynamodb:UpdateItem and dynamodb:Scan"
-            raise UserError(f"table {self._name} remembers since when rules call: allow {needed} on it") from error
+        needed = "dynamodb:GetItem, dynamodb:UpdateItem and dynamodb:Scan"
+        denied = f"table {self._name} remembers since when rules call: allow {needed} on it"
+        mistakes = {"AccessDeniedException": denied}
+        return retries.ask(self._retrying, what, call, mistakes=mistakes, TableName=self._name, **parameters)
 
 
 def _noted(item: Mapping[str, Any]) -> dict[str, int]:
@@ -193,14 +190,13 @@ def deployed_ms(endpoint_url: str | None = None) -> int:
     name = os.environ.get(FUNCTION_NAME)
     if not name:
         return now_ms()
+    denied = f"function {name} asks since when its rules are deployed: allow lambda:GetFunctionConfiguration on it"
+    mistakes = {"AccessDeniedException": denied}
+    ask = aws.lambdas(endpoint_url).get_function_configuration
     try:
-        ask = aws.lambdas(endpoint_url).get_function_configuration
-        answer = retries.ask(retries.retrying(), f"function {name}", ask, FunctionName=name)
+        answer = retries.ask(retries.retrying(), f"function {name}", ask, mistakes=mistakes, FunctionName=name)
         return int(datetime.fromisoformat(answer["LastModified"]).timestamp() * SECOND_MS)
-    except StoreError as error:
-        if error.reason == "AccessDeniedException":
-            needed = "allow lambda:GetFunctionConfiguration on it"
-            raise UserError(f"function {name} asks since when its rules are deployed: {needed}") from error
+    except StoreError:
         if endpoint_url:
             return now_ms()
         raise

@@ -1,8 +1,8 @@
 """Limits on write units: a rate, and `max_write_units_per_second` of tables, shared between processes.
 
-Invariant: each of the processes that write at once takes an equal share, without knowing of the others. In any t
-seconds at most share * t and a burst of one second pass, or one request if that is larger; and for a partition key no
-more than the share of what one partition takes. A table without the option has no limit.
+Invariant: each concurrent process takes an equal share, and does not know of the others. In t seconds a process writes
+at most share * t units plus a burst of one second, or one request if that is larger. Per partition key it writes at
+most its share of what one partition takes. A table without the option has no limit.
 """
 
 from __future__ import annotations

@@ -6,13 +6,14 @@ placeholders only; every item is returned as the service sent it. An error names
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.adapters.batch_reader import BATCH_GET_MAX_KEYS, BatchGet
+from sync_rules.adapters.batch_reader import split_keys
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.writer import MODES, Mode, Writer
 from sync_rules.model.entities import Table
@@ -36,10 +37,8 @@ CURES: Final = {
 
 WRITES: Final = "SYNC_RULES_WRITES"  # batch: updates share requests; update: each is an UpdateItem
 
-Identity = ItemKey | tuple[str, tuple[Any, ...]]
 
-
-def mode_given() -> Mode | None:
+def read_mode() -> Mode | None:
     """How the environment says that updates are sent; None where it does not. Raises UserError."""
     given = os.environ.get(WRITES, "")
     if given not in ("", *MODES):
@@ -61,57 +60,44 @@ class DynamoStore:
         client: DynamoDBClient,
         tables: Mapping[str, Table],
         *,
-        remaining_seconds: retries.RemainingSeconds = retries.no_deadline,
+        remaining_seconds: retries.RemainingSeconds = lambda: math.inf,
         attempts_max: int = retries.ATTEMPTS_MAX,
         workers: int = WORKERS,
         write_mode: Mode | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        on_throttle: Callable[[str], None] = retries.uncounted,
+        on_throttle: Callable[[str], object] = lambda _kind: None,
     ) -> None:
         self._client = client
         self._answered = False  # any call so far
         self._tables = tables
-        self._numbered = {name for name, table in tables.items() if any(one.type == "N" for one in table.key)}
         self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
-        mode = write_mode or mode_given() or ("batch" if aws.records_statements(client) else "update")
+        mode = write_mode or read_mode() or ("batch" if aws.records_statements(client) else "update")
         self._writer = Writer(client, tables, self._retrying, workers, mode=mode)
 
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:
         """GetItem for one key, else BatchGetItem in chunks of 100, strongly consistent."""
-        wanted: dict[Identity, ItemKey] = {self._identity(key): key for key in request.keys}
-        distinct = list(wanted.values())
-        found: dict[Identity, Item] = {}
-        if len(distinct) == 1:
-            found = self._get(distinct[0], request.attributes)
-        else:
-            for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
-                found |= self._batch_get(distinct[start : start + BATCH_GET_MAX_KEYS], request.attributes)
-        if len(distinct) == len(request.keys):
-            return tuple(map(found.get, wanted))
-        return tuple([found.get(self._identity(key)) for key in request.keys])
+        names = [(key.table, identity(key)) for key in request.keys]  # equal for equal numbers of another spelling
+        distinct = list(dict(zip(names, request.keys, strict=True)).values())
+        get = self._get if len(distinct) == 1 else self._batch_get
+        found = {(key.table, identity(key)): item for key, item in get(distinct, request.attributes)}
+        return tuple([found.get(name) for name in names])
 
-    def _identity(self, key: ItemKey) -> Identity:
-        """A name that is equal for two keys if and only if they name the same item: numbers have several texts."""
-        return (key.table, identity(key)) if key.table in self._numbered else key
-
-    def _get(self, key: ItemKey, attributes: Mapping[str, Names]) -> dict[Identity, Item]:
+    def _get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> list[tuple[ItemKey, Item]]:
+        (key,) = keys
         parameters = {"TableName": self._physical(key.table), "Key": key.attributes(), "ConsistentRead": True}
         parameters |= self._projection(key.table, attributes.get(key.table))
         item = self._ask(self._client.get_item, f"table {self._physical(key.table)}", parameters).get("Item")
-        return {self._identity(key): item} if item else {}
+        return [(key, item)] if item else []
 
-    def _batch_get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> dict[Identity, Item]:
-        found: dict[Identity, Item] = {}
+    def _batch_get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> list[tuple[ItemKey, Item]]:
+        found: list[tuple[ItemKey, Item]] = []
 
         def parameters(table: Table) -> Mapping[str, Any]:
             return {"ConsistentRead": True, **self._projection(table.name, attributes.get(table.name))}
 
-        def note(key: ItemKey, item: Item) -> None:
-            found[self._identity(key)] = item
-
-        batch = BatchGet(self._client, self._tables, keys, parameters, note)
-        self._ask(batch, batch.where, {})
+        for batch in split_keys(self._client, self._tables, keys, parameters, lambda *one: found.append(one)):
+            self._ask(batch, batch.where, {})
         return found
 
     # ------------------------------------------------------------ pages

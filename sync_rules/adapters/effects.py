@@ -26,7 +26,7 @@ FORBIDDEN: Final = aws_errors.NOT_ALLOWED | {"Forbidden", "403"}
 ELSEWHERE: Final = ("301", "PermanentRedirect")  # a bucket of another Region exists
 
 
-def archive_of(
+def make_archive(
     rules: Rules, *, endpoint_url: str | None = None, region: str | None = None, retrying: Retrying | None = None
 ) -> Archive:
     """The archive on S3, if a rule archives. Raises UserError when no client can be made."""
@@ -37,7 +37,7 @@ def archive_of(
     return S3Archive(aws.s3(endpoint_url, region), retrying=retrying)
 
 
-def caller_of(
+def make_caller(
     rules: Rules,
     client: DynamoDBClient,
     calls_table: str | None,

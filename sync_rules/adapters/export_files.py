@@ -9,13 +9,11 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportDescrip
 from __future__ import annotations
 
 import gzip
-import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 from tenacity import Retrying
 
 from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.adapters.s3 import objects, parse_place
+from sync_rules.adapters.s3 import S3Bucket, parse_place
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 
@@ -73,27 +71,14 @@ class Bucket:
     """A prefix of a bucket. `client` is boto3's S3 client."""
 
     def __init__(self, client: Any, bucket: str, prefix: str, retrying: Retrying | None = None) -> None:
-        self._client = client
-        self._bucket = bucket
+        self._bucket = S3Bucket(client, bucket, retrying)
         self._prefix = prefix.rstrip("/") + "/" if prefix else ""
-        self._retrying = retrying or retries.retrying()
 
     def names(self) -> Sequence[str]:
-        ask = partial(retries.ask, self._retrying, f"bucket {self._bucket}")
-        found = objects(ask, self._client, Bucket=self._bucket, Prefix=self._prefix)
-        return sorted(entry["Key"].removeprefix(self._prefix) for entry in found)
+        return sorted(found["Key"].removeprefix(self._prefix) for found in self._bucket.list(self._prefix))
 
     def open(self, name: str) -> BinaryIO:
-        """Fetch the file to this machine: a connection would not last until all its items are processed."""
-
-        def fetch() -> BinaryIO:
-            copy = tempfile.TemporaryFile()  # noqa: SIM115 -- its reader closes it
-            shutil.copyfileobj(self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"], copy)
-            copy.seek(0)
-            return copy
-
-        file: BinaryIO = retries.ask(self._retrying, f"s3://{self._bucket}/{self._prefix}{name}", fetch)
-        return file
+        return self._bucket.open(self._prefix + name, tempfile.TemporaryFile)
 
 
 def find_shelf(place: str, endpoint_url: str | None = None, region: str | None = None) -> Shelf:

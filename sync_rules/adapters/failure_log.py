@@ -21,12 +21,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sync_rules.adapters.files import open_for_owner, replacing
+from sync_rules.adapters.files import open_for_owner, replace_file
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
 from sync_rules.model.json_bytes import compact
-from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import Message, encode
 
@@ -111,7 +111,7 @@ class FailedLines:
         self._removed: Counter[bytes] = Counter()
         self._replaced: dict[bytes, list[bytes]] = {}
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FailedEntry]:
         """Each line that is in the file at the start. Raises UserError when the file cannot be read."""
         try:
             with self.path.open("rb") as file:
@@ -121,14 +121,14 @@ class FailedLines:
                     if file.tell() > end:
                         return
                     if line.strip():
-                        yield Entry(line, f"{self.path}:{number}", _digest(line))
+                        yield FailedEntry(line, f"{self.path}:{number}", _digest(line))
         except OSError as error:
             raise UserError(f"{self.path}: expected a file of failures to read, found {error.strerror}") from error
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: FailedEntry) -> None:
         self._removed[entry.handle] += 1
 
-    def replace(self, entry: Entry, text: str) -> None:
+    def replace(self, entry: FailedEntry, text: str) -> None:
         self._replaced.setdefault(entry.handle, []).append(text.encode() + b"\n")
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class FailedLines:
 
     def _rewrite(self, lines: Iterator[bytes], before: os.stat_result) -> None:
         """Write the current file, lines appended meanwhile included, without what is done. The owner stays."""
-        with replacing(self.path) as new:
+        with replace_file(self.path) as new:
             new.writelines(self._left_of(line) for line in lines)
             _keep_owner(new.fileno(), before)
 

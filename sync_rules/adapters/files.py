@@ -34,13 +34,13 @@ def read_if_there(path: Path, what: str) -> bytes | None:
 
 
 # ---------------------------------------------------------------- replaced as a whole
-def beside(path: Path) -> Path:
+def name_temporary(path: Path) -> Path:
     """The temporary file that replaces `path` once it is complete."""
     return path.with_name(path.name + ".new")
 
 
 @contextmanager
-def replacing(path: Path, as_error: Callable[[OSError], Exception] = lambda error: error) -> Iterator[BinaryIO]:
+def replace_file(path: Path, as_error: Callable[[OSError], Exception] = lambda error: error) -> Iterator[BinaryIO]:
     """Open a file that takes its name when the block ends, and is deleted when the block raises. Until then, the file
     that had the name stays.
 
@@ -48,21 +48,21 @@ def replacing(path: Path, as_error: Callable[[OSError], Exception] = lambda erro
         OSError: when it cannot be made or renamed, or what `as_error` makes of that. Errors of the block are raised as
             they are.
     """
-    temporary = beside(path)
-    with _converted(as_error):
+    temporary = name_temporary(path)
+    with _convert(as_error):
         file = open(temporary, "wb", opener=open_for_owner)  # noqa: SIM115 -- closed below
     try:
         try:
-            with _converted(as_error):
+            with _convert(as_error):
                 os.fchmod(file.fileno(), OWNER_ONLY)  # a process that died may have left the file
             yield file
-            with _converted(as_error):
+            with _convert(as_error):
                 file.flush()
                 os.fsync(file.fileno())
         finally:
             with suppress(OSError):  # the rest of the buffer is not needed any more
                 file.close()
-        with _converted(as_error):
+        with _convert(as_error):
             temporary.replace(path)
             _sync(path.parent)
     finally:
@@ -71,7 +71,7 @@ def replacing(path: Path, as_error: Callable[[OSError], Exception] = lambda erro
 
 
 @contextmanager
-def _converted(as_error: Callable[[OSError], Exception]) -> Iterator[None]:
+def _convert(as_error: Callable[[OSError], Exception]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -87,20 +87,20 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def writing_whole(path: Path) -> AbstractContextManager[BinaryIO]:
-    """Like `replacing`. Raises UserError when the file cannot be written; the one before is then still there."""
-    return replacing(path, lambda error: _refused(path, error))
+def open_whole(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Like `replace_file`. Raises UserError when the file cannot be written; the one before is then still there."""
+    return replace_file(path, lambda error: _refused(path, error))
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Make or replace a file. Raises like `writing_whole`."""
-    with writing_whole(path) as file, as_mistake(path):
+    """Make or replace a file. Raises like `open_whole`."""
+    with open_whole(path) as file, as_mistake(path):
         file.write(text.encode())
 
 
 def as_mistake(path: Path) -> AbstractContextManager[None]:
     """Turn an OSError of the block into the UserError that names the file."""
-    return _converted(lambda error: _refused(path, error))
+    return _convert(lambda error: _refused(path, error))
 
 
 def _refused(path: Path, error: OSError) -> UserError:
@@ -109,7 +109,7 @@ def _refused(path: Path, error: OSError) -> UserError:
 
 # ---------------------------------------------------------------- locked
 @contextmanager
-def locked(path: Path, verb: str = "run", option: str = "--checkpoint") -> Iterator[None]:
+def lock_file(path: Path, verb: str = "run", option: str = "--checkpoint") -> Iterator[None]:
     """Reserve a file for this process, by a lock file beside it that the system releases when the process ends. `verb`
     is the command that uses such files, and `option` gives it another one.
 
@@ -141,7 +141,7 @@ def require_own(path: Path | None, *others: Path | None) -> None:
     for other in others:
         if path is None or other is None:
             continue
-        for place in (path, beside(path)) if path.name else ():
+        for place in (path, name_temporary(path)) if path.name else ():
             if place.resolve() == other.resolve() or (place.exists() and other.exists() and place.samefile(other)):
                 raise UserError(f"{path}: {other} is used here too, and would be overwritten. Choose another place.")
 
@@ -158,7 +158,7 @@ def require_place(path: Path) -> None:
     """Check that a file can be written, before there is something to write. Leaves nothing behind. Raises UserError."""
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: expected a file that can be written, found something else. Choose another place.")
-    temporary = beside(path)
+    temporary = name_temporary(path)
     with as_mistake(path):
         os.close(open_for_owner(temporary, os.O_WRONLY))
         temporary.unlink()

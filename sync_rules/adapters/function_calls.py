@@ -216,13 +216,12 @@ class FunctionCaller:
         memory: BasePersistenceLayer,
         *,
         remaining_ms: RemainingMs | None = None,
-        remember_seconds: int = CALLS_REMEMBERED_SECONDS,
         max_seconds: float = CALL_MAX_SECONDS,
     ) -> None:
         self._remaining_ms = remaining_ms or (lambda: CALL_MAX_MS)
         self._max_seconds = max_seconds
         config = IdempotencyConfig(
-            expires_after_seconds=remember_seconds,
+            expires_after_seconds=CALLS_REMEMBERED_SECONDS,
             hash_function="sha256",
             lambda_context=cast("LambdaContext", _Remaining(self._remaining_ms)),
         )

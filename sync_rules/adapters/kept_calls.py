@@ -1,8 +1,8 @@
 """Keeps calls of users' functions with the values of their changes, in a bucket, in a folder, or in memory.
 
-Invariant: a change of a rule has one place, whose name follows from the change alone, so that a call that is kept twice
-is one. What is kept holds both images of an item: the bucket must be encrypted and private, and the files of the folder
-can be read by their owner only.
+Invariant: the name of a call's place follows from its rule and its change, so a call that is kept twice is stored once.
+A kept call holds both images of an item: the bucket must be encrypted and private, and only their owner can read the
+files of the folder.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from tenacity import Retrying
 
-from sync_rules.adapters import retries
-from sync_rules.adapters.files import OWNER_ONLY, replacing
+from sync_rules.adapters.files import OWNER_ONLY, replace_file
+from sync_rules.adapters.s3 import S3Bucket
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.item_change import identity
 from sync_rules.pipeline.messages import CallMessage, decode, encode
@@ -57,29 +57,26 @@ class CallsInBucket:
     def __init__(self, make_client: Callable[[], Any], bucket: str = "", *, retrying: Retrying | None = None) -> None:
         self._make_client = make_client
         self._bucket = bucket
-        self._retrying = retrying or retries.retrying()
+        self._retrying = retrying
 
     def keep_call(self, message: CallMessage) -> str:
         if not self._bucket:
             return NULL_PORTS.keep_call(message)
         key = f"{CALLS}{name_of(message)}"
-        put, body = self._make_client().put_object, text_of(message).encode()
-        retries.ask(self._retrying, f"bucket {self._bucket}", put, Bucket=self._bucket, Key=key, Body=body)
+        self._open(self._bucket).put(key, text_of(message).encode())
         return f"{SCHEME}{self._bucket}/{key}"
 
     def fetch_call(self, place: str) -> CallMessage:
         bucket, _, key = place.removeprefix(SCHEME).partition("/")
-
-        def get() -> str:
-            body: bytes = self._make_client().get_object(Bucket=bucket, Key=key)["Body"].read()
-            return body.decode()
-
         try:
-            return read(retries.ask(self._retrying, f"bucket {bucket}", get), place)
+            return read(self._open(bucket).read(key).decode(), place)
         except StoreError as error:
             if error.reason != "NoSuchKey":
                 raise
             raise StoreError(GONE, f"there is no object {place}") from error
+
+    def _open(self, bucket: str) -> S3Bucket:
+        return S3Bucket(self._make_client(), bucket, self._retrying)
 
 
 class CallsInFolder:
@@ -95,7 +92,7 @@ class CallsInFolder:
         try:
             for folder in (self._folder, path.parent):  # the mode is for the last folder of a path only
                 folder.mkdir(mode=OWNER_ONLY | 0o100, parents=True, exist_ok=True)
-            with replacing(path) as file:
+            with replace_file(path) as file:
                 file.write(text_of(message).encode())
         except OSError as error:
             raise StoreError("FileNotWritten", f"{path}: {error.strerror}") from error

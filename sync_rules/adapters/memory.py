@@ -29,10 +29,11 @@ from sync_rules.model.semantics import (
     is_well_formed,
     key_values,
     make_item,
+    place_of,
     same_item,
 )
-from sync_rules.model.sizes import impossible, max_bytes, possible_key
-from sync_rules.model.templates import possible
+from sync_rules.model.sizes import describe_impossible, is_possible_key, max_bytes
+from sync_rules.model.templates import is_possible
 from sync_rules.model.values import AttributeValue, Item, Names, Path, same
 from sync_rules.model.writes import (
     WRITTEN,
@@ -54,7 +55,7 @@ TRANSACTION_MAX_ACTIONS = 100  # quota of TransactWriteItems
 
 
 @dataclass
-class Rows:
+class SortedRows:
     """Items sorted by a key: each partition is a sorted list of (sort key values, then primary key values)."""
 
     partition: tuple[KeyAttribute, ...]
@@ -74,10 +75,10 @@ class Rows:
         else:
             self.items[key] = item
 
-    def copy(self) -> Rows:
+    def copy(self) -> SortedRows:
         """The same rows. Items are values, and shared."""
         partitions = {partition: list(ranks) for partition, ranks in self.partitions.items()}
-        return Rows(self.partition, self.sort, dict(self.items), dict(self.places), partitions)
+        return SortedRows(self.partition, self.sort, dict(self.items), dict(self.places), partitions)
 
     def _place(self, key: Values, item: Item) -> tuple[Values, Values] | None:
         partition, sort = key_values(item, self.partition), key_values(item, self.sort)
@@ -120,12 +121,12 @@ class RejectedError(Exception):
 
 
 @dataclass
-class Stored:
+class StoredTable:
     """One table: its items by primary key, its indexes, and the order of a scan, made for the first one."""
 
     table: Table
-    rows: Rows
-    indexes: dict[str, Rows]
+    rows: SortedRows
+    indexes: dict[str, SortedRows]
     order: list[tuple[int, Values]] | None = None
 
 
@@ -135,10 +136,10 @@ class MemoryStore:
     def __init__(self, tables: Mapping[str, Table], on_change: OnChange | None = None) -> None:
         self.on_change = on_change
         self._tables = {
-            name: Stored(
+            name: StoredTable(
                 table,
-                Rows((table.partition,), () if table.sort is None else (table.sort,)),
-                {index.name: Rows(index.partition, index.sort) for index in table.indexes},
+                SortedRows((table.partition,), () if table.sort is None else (table.sort,)),
+                {index.name: SortedRows(index.partition, index.sort) for index in table.indexes},
             )
             for name, table in tables.items()
         }
@@ -148,31 +149,31 @@ class MemoryStore:
         other = MemoryStore({name: stored.table for name, stored in self._tables.items()})
         for name, stored in self._tables.items():
             indexes = {index: rows.copy() for index, rows in stored.indexes.items()}
-            other._tables[name] = Stored(stored.table, stored.rows.copy(), indexes, stored.order)
+            other._tables[name] = StoredTable(stored.table, stored.rows.copy(), indexes, stored.order)
         return other
 
     # ------------------------------------------------------------ requests of the pipeline
     def read(self, request: Read) -> tuple[Item | None, ...]:
         found = [self.item(key) for key in request.keys]
-        if not all(item is not None or possible_key(key) for key, item in zip(request.keys, found, strict=True)):
+        if not all(item is not None or is_possible_key(key) for key, item in zip(request.keys, found, strict=True)):
             raise StoreError("ValidationException", "a key that no item can have")
         tables = dict.fromkeys(key.table for key in request.keys)  # attributes may be said of others
         wanted = {table: self._wanted(table, request.attributes.get(table)) for table in tables}
-        return tuple(projected(item, wanted.get(key.table)) for key, item in zip(request.keys, found, strict=True))
+        return tuple(project(item, wanted.get(key.table)) for key, item in zip(request.keys, found, strict=True))
 
     def list(self, request: List) -> Page:
         stored = self._stored(request.table)
         rows = stored.rows if request.index is None else stored.indexes.get(request.index)
         if rows is None:
             raise StoreError("IndexNotFound", f"table {request.table} has no index {request.index}")
-        if not all(possible(value, max_bytes(name, rows.partition)) for name, value in request.conditions.equals):
+        if not all(is_possible(value, max_bytes(name, rows.partition)) for name, value in request.conditions.equals):
             raise StoreError("ValidationException", f"a key of table {request.table} that no item can have")
         names = dict.fromkeys((*rows.partition, *rows.sort, *stored.table.key))
         place = None if request.cursor is None else rows.sort + stored.table.key
         cursor = None if place is None else key_values(request.cursor or {}, place)
         page = self._page(rows.query(request.conditions, cursor, backward=request.backward), request, names)
         wanted = self._wanted(request.table, request.attributes)
-        items = (projected(item, wanted) for item in page.items)
+        items = (project(item, wanted) for item in page.items)
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
     def _wanted(self, table: str, attributes: Names) -> Names:
@@ -270,7 +271,7 @@ class MemoryStore:
     # ------------------------------------------------------------ guarded writes
     def _write(self, write: Write) -> Result:
         actions: tuple[Action, ...] = write.actions if isinstance(write, Transaction) else (write,)
-        if not _valid(actions):  # checked before any guard
+        if not _is_valid(actions):  # checked before any guard
             return Result(Status.REJECTED, reason="ValidationException")
         try:
             items = [self.item(action.key) for action in actions]
@@ -304,9 +305,9 @@ class MemoryStore:
         for name, kind, value in key.values:
             if not same(item.get(name), {kind: value}):
                 raise RejectedError("ValidationException")  # a key cannot change
-        if not possible_key(key):
+        if not is_possible_key(key):
             raise RejectedError("ValidationException")  # empty or too long
-        if reason := impossible(table, item):
+        if reason := describe_impossible(table, item):
             raise RejectedError(reason)
 
     def _store_or_raise(self, key: ItemKey, item: Item) -> None:
@@ -329,22 +330,22 @@ class MemoryStore:
         if self.on_change is not None:
             self.on_change(key, old, item)
 
-    def _stored(self, table: str) -> Stored:
+    def _stored(self, table: str) -> StoredTable:
         stored = self._tables.get(table)
         if stored is None:
             raise StoreError("TableNotFound", f"table {table}")
         return stored
 
 
-def projected(item: Item | None, names: Names) -> Item | None:
+def project(item: Item | None, names: Names) -> Item | None:
     """The item with these attributes only; None: with all."""
     return item if item is None or names is None else {name: value for name, value in item.items() if name in names}
 
 
-def _valid(actions: Sequence[Action]) -> bool:
+def _is_valid(actions: Sequence[Action]) -> bool:
     """Check that there are not too many actions, each is valid, and no item is named twice."""
     keys = [action.key for action in actions]
-    places = {(key.table, identity(key)) for key in keys if possible_key(key)}
+    places = {place_of(key) for key in keys if is_possible_key(key)}
     return len(places) == len(keys) <= TRANSACTION_MAX_ACTIONS and all(map(is_well_formed, actions))
 
 

@@ -44,7 +44,7 @@ class Statement:
         }
 
 
-def statement_of(update: Update, table: Table) -> Statement | None:
+def make_statement(update: Update, table: Table) -> Statement | None:
     """The statement for an update; None when it must be an UpdateItem."""
     if update.adds or update.discards:
         return None
@@ -73,20 +73,20 @@ def _text(
     """The text, which all updates of one rule share; None if there is none."""
     if ":" in table:  # an ARN, which no page says can be quoted
         return None
-    if not all(map(_sayable, (*sets, *removes, *(path for _, path in guard)))):
+    if not all(map(_is_quotable, (*sets, *removes, *(path for _, path in guard)))):
         return None
     if any(test is Test.IS_MAP for test, _ in guard):
         return None
     clauses = (
-        "SET " + BETWEEN_SETS.join(f"{_quoted(path)}=?" for path in sets) if sets else "",
-        "REMOVE " + BETWEEN_REMOVES.join(map(_quoted, removes)) if removes else "",
+        "SET " + BETWEEN_SETS.join(f"{_quote_path(path)}=?" for path in sets) if sets else "",
+        "REMOVE " + BETWEEN_REMOVES.join(map(_quote_path, removes)) if removes else "",
     )
-    where = [*(f"{_name(name)}=?" for name in key), *(_condition(test, path) for test, path in guard)]
-    text = f"UPDATE {_name(table)} {' '.join(filter(None, clauses))} WHERE {' AND '.join(where)}"
+    where = [*(f"{_quote(name)}=?" for name in key), *(_condition(test, path) for test, path in guard)]
+    text = f"UPDATE {_quote(table)} {' '.join(filter(None, clauses))} WHERE {' AND '.join(where)}"
     return text if len(text) <= STATEMENT_MAX_CHARACTERS else None
 
 
-def _sayable(path: Path) -> bool:
+def _is_quotable(path: Path) -> bool:
     """Refuse names that an engine may read as a path, because it ignores the quotes around a dot or bracket."""
     return not any("." in name or "[" in name for name in path)
 
@@ -101,13 +101,13 @@ def _holds_null(value: AttributeValue) -> bool:
 
 def _condition(test: Test, path: Path) -> str:
     if test is Test.ABSENT:
-        return f"{_quoted(path)} IS MISSING"
-    return f"{_quoted(path)} IS NOT MISSING" if test is Test.EXISTS else f"{_quoted(path)}=?"
+        return f"{_quote_path(path)} IS MISSING"
+    return f"{_quote_path(path)} IS NOT MISSING" if test is Test.EXISTS else f"{_quote_path(path)}=?"
 
 
-def _quoted(path: Path) -> str:
-    return ".".join(map(_name, path))
+def _quote_path(path: Path) -> str:
+    return ".".join(map(_quote, path))
 
 
-def _name(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

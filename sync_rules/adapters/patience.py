@@ -1,8 +1,8 @@
 """How long a command waits for a service that fails, and what it shows meanwhile.
 
-Invariant: a command that waits shows it. An answer ends the wait of its operation and table. Where other calls of them
-are answered, a call that fails ends with its attempts, and not with the patience. Functions on AWS have a deadline
-instead, and no patience.
+Invariant: a command that waits shows it. An answer ends the wait of its operation and table. If the service answers
+other calls of the same operation and table, a failing call ends after its attempts. Functions on AWS have no patience:
+they have a deadline.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _commands: Final[list[Patience]] = []  # for all threads of the process, which r
 
 
 @contextmanager
-def having(patience: Patience) -> Iterator[Patience]:
+def use_patience(patience: Patience) -> Iterator[Patience]:
     """Let all calls of this process wait with this patience."""
     _commands.append(patience)
     try:

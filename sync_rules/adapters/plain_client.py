@@ -1,7 +1,7 @@
-"""A plain client for whatever the application has: a boto3 client, a resource, one of its tables, or their client.
+"""Makes a plain client from what an application has: a boto3 client, a resource, one of its tables, or their client.
 
-Invariant: credentials, endpoint, configuration, connections and event handlers are those of what was given. It lacks
-only the handlers with which a resource converts Python values to attribute values and back.
+Invariant: the plain client shares credentials, endpoint, configuration, connections and event handlers with the given
+one. It lacks only the handlers that convert Python values to attribute values and back.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ CONVERTING: Final = {
 
 
 def plain(given: Any) -> Any:
-    """A client that takes and returns attribute values. Each call makes a new one, which takes half a millisecond for a
-    resource: so it has each handler that was registered until now, such as those of a test.
+    """Make a client that takes and returns attribute values. Each call makes a new one, in half a millisecond for a
+    resource: so it has every handler that was registered until now, such as those of a test.
     """
     client = client_of(given)
-    if not converts(client):
+    if not is_converting(client):
         return client
     twin = object.__new__(type(client))
     vars(twin).update(vars(client))
@@ -49,7 +49,7 @@ def table_name(given: Any) -> str | None:
     return given.name if named else None
 
 
-def converts(client: Any) -> bool:
+def is_converting(client: Any) -> bool:
     """Tell whether a client takes and returns Python values, as that of a resource does."""
     events = getattr(getattr(client, "meta", None), "events", None)
     known = getattr(getattr(events, "_emitter", events), "_unique_id_handlers", {})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +32,7 @@ UNDESCRIBED: Final = aws_errors.NOT_ALLOWED | {"UnknownOperation", "UnknownOpera
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TableProblem:
     """A difference between the account and the rules."""
 
     table: str
@@ -50,7 +51,7 @@ class Problem:
 class Survey:
     """All problems, and the current ARNs of the streams. A stream that was enabled again has a new ARN."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[TableProblem, ...]
     stream_arns: tuple[str, ...]
 
 
@@ -69,7 +70,7 @@ def survey(
         StoreError: when a table cannot be described, unless it does not exist.
     """
     retrying = retrying or retries.retrying(first=True)
-    problems: list[Problem] = []
+    problems: list[TableProblem] = []
     arns: list[str] = []
     used = {side.table.name for rule in rules.rules.values() for side in (rule.source, rule.target)}
     descriptions = {table: describe(client, table, retrying) for name, table in rules.tables.items() if name in used}
@@ -82,7 +83,7 @@ def survey(
                 "Create it with `sync-rules tables create`, or correct its `name` in the rules file, the Region, the "
                 "credentials or the endpoint"
             )
-            problems.append(Problem(table.physical_name, f"it does not exist at {where}", cure))
+            problems.append(TableProblem(table.physical_name, f"it does not exist at {where}", cure))
             continue
         problems += _key_problems(table, description)
         uses = _listing(rules, table)
@@ -96,7 +97,7 @@ def survey(
     return Survey(tuple(problems), tuple(arns))
 
 
-def differences(rules: Rules, table: Table, description: Mapping[str, Any]) -> tuple[Problem, ...]:
+def differences(rules: Rules, table: Table, description: Mapping[str, Any]) -> tuple[TableProblem, ...]:
     """The differences between a table as described and the rules file: its key, all its indexes, its stream."""
     uses = declared_indexes(table) | _listing(rules, table)
     streams = _stream_problems(table, description) if table in rules.streamed_tables else ()
@@ -118,29 +119,31 @@ def refused_by(
     description: Mapping[str, Any],
     uses: Mapping[str, str],
     times_to_live: Mapping[str, str],
-) -> Iterator[Problem]:
+) -> Iterator[TableProblem]:
     """Each problem of a table that `is_strong`: rules, local indexes of `uses` (reason by index), Time to Live."""
     if not is_strong(description):
         return
     for name in (name for name in uses if table.index(name).local):
         found = f"{REFUSES} local indexes: {name}, which {uses[name]}"
-        yield Problem(table.physical_name, found, "Leave out local: true")
+        yield TableProblem(table.physical_name, found, "Leave out local: true")
     move = f"use a table without it ({DOCS}/limits.md): the mode of a table cannot change"
-    refused: dict[str, Problem] = {}
+    refused: dict[str, TableProblem] = {}
     for rule in rules.rules.values():
-        parts = [use for use in rule.transacting() if use.table == table]
+        parts = [use for use in rule.list_transaction_uses() if use.table == table]
         if parts and rule.title not in refused:
             deletes = any(use.moment is Moment.DELETED for use in parts)
             ways = {"leave out `strict: true`": rule.strict, "write another `on_delete`": deletes}
             change = " and ".join(way for way, fits in ways.items() if fits) or "leave out the rule"
             found = f"{REFUSES} transactions: rule {rule.title} needs them for {parts[-1].why}"
-            refused[rule.title] = Problem(table.physical_name, found, f"{change[0].upper()}{change[1:]}, or {move}")
+            refused[rule.title] = TableProblem(
+                table.physical_name, found, f"{change[0].upper()}{change[1:]}, or {move}"
+            )
     yield from refused.values()
     if table.name in times_to_live:
         named = [rule.title for rule in rules.rules.values() for where, _ in rule.times_to_live if where == table]
         needs = f"rule {named[0]} needs it" if named else "the rules file names it"
         found = f"{REFUSES} Time to Live: {needs} on {times_to_live[table.name]}"
-        yield Problem(table.physical_name, found, f"Leave it out of the rules file, or {move}")
+        yield TableProblem(table.physical_name, found, f"Leave it out of the rules file, or {move}")
 
 
 def declared_indexes(table: Table) -> dict[str, str]:
@@ -150,7 +153,7 @@ def declared_indexes(table: Table) -> dict[str, str]:
 
 def _listing(rules: Rules, table: Table) -> dict[str, str]:
     """The indexes of a table that rules list by, and which rule does."""
-    finding = (r for r in rules.rules.values() if r.listed.table == table and r.find and r.find.index)
+    finding = (r for r in rules.rules.values() if r.listed_entity.table == table and r.find and r.find.index)
     return {r.find.index: f"rule {r.title} lists by" for r in finding if r.find and r.find.index}
 
 
@@ -180,7 +183,9 @@ def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mappin
     return answer
 
 
-def _found_time_to_live(client: DynamoDBClient, rules: Rules, table: Table, retrying: Retrying) -> tuple[Problem, ...]:
+def _found_time_to_live(
+    client: DynamoDBClient, rules: Rules, table: Table, retrying: Retrying
+) -> tuple[TableProblem, ...]:
     """The problem with the Time to Live of a table. One that may not be described, or that an emulator does not know,
     counts as right.
     """
@@ -216,7 +221,7 @@ def time_to_live_problems(
     found: Mapping[str, Any],
     harm: str = "expired items stay",
     options: Sequence[str] = (),
-) -> tuple[Problem, ...]:
+) -> tuple[TableProblem, ...]:
     """The difference between a Time to Live as described and the attribute that is needed. `options` of the AWS CLI say
     where the table is.
     """
@@ -227,11 +232,13 @@ def time_to_live_problems(
     enable = _update_time_to_live(table, name, options, on=True)
     if not on:
         return (
-            Problem(table.physical_name, f"its Time to Live on {name} is not on, so {harm}", f"Enable it: {enable}"),
+            TableProblem(
+                table.physical_name, f"its Time to Live on {name} is not on, so {harm}", f"Enable it: {enable}"
+            ),
         )
     disable = _update_time_to_live(table, str(other), options, on=False)
     cure = f"Use {other} in the rules file, or disable it: {disable}, and an hour later enable the other one: {enable}"
-    return (Problem(table.physical_name, f"its Time to Live is on {other} and not on {name}, so {harm}", cure),)
+    return (TableProblem(table.physical_name, f"its Time to Live is on {other} and not on {name}, so {harm}", cure),)
 
 
 def _update_time_to_live(table: Table, name: str, options: Sequence[str], *, on: bool) -> str:
@@ -264,18 +271,18 @@ def require_answer(client: DynamoDBClient, table: Table) -> None:
             raise aws_errors.store_error(error, "", client=client) from error
 
 
-def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:
+def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[TableProblem]:
     found = _schema(description["KeySchema"], description)
     expected = _expected((table.partition,), table.key[1:])
     if found != expected:
-        yield Problem(
+        yield TableProblem(
             table.physical_name,
             f"its key is {found}, and the rules file says {expected}",
             "Correct `key` in the rules file: the key of a table cannot change",
         )
 
 
-def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[str, str]) -> Iterator[Problem]:
+def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[str, str]) -> Iterator[TableProblem]:
     kinds = ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")  # either lists what the key says
     found = {index["IndexName"]: index for kind in kinds for index in description.get(kind) or ()}
     for name, use in uses.items():
@@ -286,23 +293,25 @@ def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[
         if name not in found:
             missing = f"it has no index {name}, which {use}"
             cure = "A local index is made with its table only: make another table, or leave out local: true"
-            yield Problem(table.physical_name, missing, cure if index.local else f"Create the index with {expected}")
+            yield TableProblem(
+                table.physical_name, missing, cure if index.local else f"Create the index with {expected}"
+            )
         elif (schema := _schema(found[name]["KeySchema"], description)) != expected:
-            yield Problem(
+            yield TableProblem(
                 table.physical_name,
                 f"index {name} has {schema}, and the rules file says {expected}",
                 "Correct `indexes` in the rules file, or create an index with these keys",
             )
 
 
-def _stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:
+def _stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[TableProblem]:
     stream = description.get("StreamSpecification") or {}
     if not _streams(description):
-        yield Problem(
+        yield TableProblem(
             table.physical_name, "it has no stream, so changes would not be seen", f"Enable a stream with {IMAGES}"
         )
     elif stream.get("StreamViewType") != IMAGES:
-        yield Problem(
+        yield TableProblem(
             table.physical_name,
             f"its stream shows {stream.get('StreamViewType')}, and both images are needed",
             f"Disable the stream and enable it again with {IMAGES}: the view of a stream cannot change",
@@ -311,21 +320,18 @@ def _stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[P
 
 def _schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str:
     types = {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}
-    parts = {"HASH": "partition key", "RANGE": "sort key"}
-    return _key_text(
-        {
-            part: [
-                f"{e['AttributeName']} ({types.get(e['AttributeName'], '?')})" for e in schema if e["KeyType"] == kind
-            ]
-            for kind, part in parts.items()
-        }
-    )
+    return _key_text((e["KeyType"], e["AttributeName"], types.get(e["AttributeName"], "?")) for e in schema)
 
 
 def _expected(partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> str:
-    keys = {"partition key": partition, "sort key": sort}
-    return _key_text({part: [f"{a.name} ({a.type})" for a in attributes] for part, attributes in keys.items()})
+    kinds = {"HASH": partition, "RANGE": sort}
+    return _key_text((kind, a.name, a.type) for kind, attributes in kinds.items() for a in attributes)
 
 
-def _key_text(parts: Mapping[str, list[str]]) -> str:
-    return ", ".join(f"{part} {' + '.join(names)}" for part, names in parts.items() if names)
+def _key_text(attributes: Iterable[tuple[str, str, str]]) -> str:
+    """A key in words, of the kind, name and type of each attribute."""
+    parts: defaultdict[str, list[str]] = defaultdict(list)
+    for kind, name, of_type in attributes:
+        parts[kind].append(f"{name} ({of_type})")
+    words = {"HASH": "partition key", "RANGE": "sort key"}
+    return ", ".join(f"{part} {' + '.join(parts[kind])}" for kind, part in words.items() if parts[kind])

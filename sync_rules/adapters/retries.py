@@ -22,6 +22,7 @@ from tenacity import (
 from tenacity.stop import stop_base
 
 from sync_rules.adapters import aws_errors, patience
+from sync_rules.model.errors import UserError
 
 RemainingSeconds = Callable[[], float]
 
@@ -30,15 +31,6 @@ FIRST_WAIT_SECONDS: Final = 0.025  # as in the AWS SDKs for DynamoDB
 WAIT_MAX_SECONDS: Final = 2.0
 FIRST_ATTEMPTS_MAX: Final = 2  # of a command's first call, where nothing answers
 FIRST_MAX_SECONDS: Final = 5
-
-
-def uncounted(_kind: str) -> None:
-    """Ignore a throttle: the default of `on_throttle`."""
-
-
-def no_deadline() -> float:
-    """Return infinity: the default of `remaining_seconds`."""
-    return math.inf
 
 
 class _NoServiceThere(stop_base):
@@ -86,13 +78,13 @@ class _Tried(stop_base):
 
 
 def retrying(
-    remaining_seconds: RemainingSeconds = no_deadline,
+    remaining_seconds: RemainingSeconds = lambda: math.inf,
     attempts_max: int = ATTEMPTS_MAX,
     sleep: Callable[[float], None] = time.sleep,
     *,
     first: bool = False,
     only_unprocessed: bool = False,
-    on_throttle: Callable[[str], None] = uncounted,
+    on_throttle: Callable[[str], object] = lambda _kind: None,
 ) -> Retrying:
     """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
 
@@ -101,7 +93,7 @@ def retrying(
     called with the kinds of each throttle, from the thread that met it. `only_unprocessed` leaves all other errors to a
     client that retries by itself. The last error is raised as it is. May be shared by threads.
     """
-    again = _is_unprocessed if only_unprocessed else aws_errors.transient
+    again = _is_unprocessed if only_unprocessed else aws_errors.is_transient
 
     def fails(retry_state: RetryCallState) -> bool:
         """Tell if an attempt may be made again. Counts its throttles, and notes it for the patience of the command."""
@@ -145,10 +137,22 @@ def _call(retry_state: RetryCallState) -> str:
 
 
 def ask(
-    retrying: Retrying, where: str, call: Callable[..., Any], cures: Mapping[str, str] | None = None, **parameters: Any
+    retrying: Retrying,
+    where: str,
+    call: Callable[..., Any],
+    cures: Mapping[str, str] | None = None,
+    mistakes: Mapping[str, str] | None = None,
+    **parameters: Any,
 ) -> Any:
-    """The answer to a call that is retried. Raises StoreError: see `store_error`."""
+    """The answer to a call that is retried.
+
+    Raises:
+        UserError: with the sentence that `mistakes` has for the reason of the error.
+        StoreError: for any other error; see `store_error`.
+    """
     try:
         return retrying(call, **parameters)
     except aws_errors.ERRORS as error:
+        if mistake := (mistakes or {}).get(aws_errors.reason(error)):
+            raise UserError(mistake) from error
         raise aws_errors.store_error(error, where, cures) from error

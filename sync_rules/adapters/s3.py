@@ -7,16 +7,18 @@ object is never written: it would be another given-up batch to those who listen.
 
 from __future__ import annotations
 
+import io
 import re
+import shutil
 from collections.abc import Callable, Iterator
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, BinaryIO, Final
 
 from tenacity import Retrying
 
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Keep
-from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failed_entries import FailedEntry
 
 THERE_ALREADY: Final = "PreconditionFailed"
 REPORTS: Final = "reports/"
@@ -24,33 +26,92 @@ PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])(?:/(.*))?",
 OBJECT_MAX_BYTES: Final = 64 * 1024 * 1024  # a payload has at most 6 MB, and a few times that when escaped
 
 
-class PutsObjects(Protocol):
-    """The part of boto3's S3 client that is used."""
+class S3Bucket:
+    """The objects of one bucket. `client` is boto3's S3 client.
 
-    def put_object(self, **parameters: Any) -> Any:
-        """Write one object."""
+    Each call is retried, and raises StoreError; if the bucket does not exist, UserError with the text `missing`.
+    """
+
+    def __init__(self, client: Any, name: str, retrying: Retrying | None = None, missing: str = "") -> None:
+        self._client = client
+        self.name = name
+        self._retrying = retrying or retries.retrying()
+        self._mistakes = {"BucketNotFound": missing}
+
+    def put(self, key: str, body: bytes | IO[bytes], *, where: str = "", **parameters: Any) -> None:
+        """Put an object: these bytes, or a file from its beginning. Returns once S3 has it.
+
+        An error names the bucket, since a key may hold values of an item, or the place `where`.
+        """
+
+        def put_object(**place: Any) -> None:
+            if not isinstance(body, bytes):
+                body.seek(0)
+            self._client.put_object(Body=body, **place, **parameters)
+
+        self._ask(put_object, where, Key=key)
+
+    def read(self, key: str) -> bytes:
+        """Read a whole object."""
+        with self.open(key, io.BytesIO) as file:
+            return file.read()
+
+    def open(self, key: str, make_copy: Callable[[], BinaryIO]) -> BinaryIO:
+        """Copy an object, and open the copy: a connection would not last until a large object is processed."""
+
+        def get_object(**place: Any) -> BinaryIO:
+            copy = make_copy()
+            shutil.copyfileobj(self._client.get_object(**place)["Body"], copy)
+            copy.seek(0)
+            return copy
+
+        file: BinaryIO = self._ask(get_object, self.locate(key), Key=key)
+        return file
+
+    def lines(self, key: str) -> Iterator[bytes]:
+        """Read the lines of an object, without line ends."""
+        body = self._ask(self._client.get_object, self.locate(key), Key=key)["Body"]
+        try:
+            yield from body.iter_lines()
+        except aws_errors.ERRORS as error:
+            raise aws_errors.store_error(error, self.locate(key)) from error
+
+    def list(self, prefix: str, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """List the objects whose keys begin with `prefix`, page by page."""
+        while True:
+            page = self._ask(self._client.list_objects_v2, Prefix=prefix, **parameters)
+            yield from page.get("Contents", ())
+            if not page.get("IsTruncated"):
+                return
+            if "NextContinuationToken" not in page:
+                raise StoreError("ResponseParserError", f"the list of bucket {self.name} breaks off")
+            parameters["ContinuationToken"] = page["NextContinuationToken"]
+
+    def delete(self, key: str) -> None:
+        """Delete an object."""
+        self._ask(self._client.delete_object, Key=key)
+
+    def locate(self, key: str) -> str:
+        """The place of an object, for messages."""
+        return f"s3://{self.name}/{key}"
+
+    def _ask(self, call: Callable[..., Any], where: str = "", **parameters: Any) -> Any:
+        place = where or f"bucket {self.name}"
+        return retries.ask(self._retrying, place, call, mistakes=self._mistakes, Bucket=self.name, **parameters)
 
 
 class S3Archive:
     """An Archive in the buckets that the rules name."""
 
-    def __init__(self, client: PutsObjects, *, retrying: Retrying | None = None) -> None:
+    def __init__(self, client: Any, *, retrying: Retrying | None = None) -> None:
         self._client = client
         self._retrying = retrying or retries.retrying()
 
     def keep(self, keep: Keep) -> None:
         """Returns once S3 has the object. Raises StoreError."""
-        try:
-            retries.ask(
-                self._retrying,
-                f"bucket {keep.bucket}",
-                self._client.put_object,
-                Bucket=keep.bucket,
-                Key=keep.name,
-                Body=keep.body,
-                ContentType="application/gzip",  # no Content-Encoding: readers would get it unpacked under a .gz name
-                IfNoneMatch="*",
-            )
+        bucket = S3Bucket(self._client, keep.bucket, self._retrying)
+        try:  # no Content-Encoding: readers would get the object unpacked under a name that ends in .gz
+            bucket.put(keep.name, keep.body, ContentType="application/gzip", IfNoneMatch="*")
         except StoreError as error:
             if error.reason != THERE_ALREADY:
                 raise
@@ -64,18 +125,6 @@ def parse_place(text: str) -> tuple[str, str]:
     return found[1], found[2] or ""
 
 
-def objects(ask: Callable[..., Any], client: Any, **place: str) -> Iterator[dict[str, Any]]:
-    """List the objects of a place, page by page. Raises StoreError, and what `ask` raises."""
-    while True:
-        page = ask(client.list_objects_v2, **place)
-        yield from page.get("Contents", ())
-        if not page.get("IsTruncated"):
-            return
-        if "NextContinuationToken" not in page:
-            raise StoreError("ResponseParserError", f"the list of bucket {place['Bucket']} breaks off")
-        place["ContinuationToken"] = page["NextContinuationToken"]
-
-
 class OnFailureObjects:
     """The objects under a prefix of a bucket as a FailureStore: batches that an event source mapping gave up.
 
@@ -86,30 +135,26 @@ class OnFailureObjects:
     hidden_seconds = 0
     held = 0
 
-    def __init__(
-        self, client: Any, bucket: str, prefix: str = "", *, mark: str = "", retrying: Retrying | None = None
-    ) -> None:
-        self._client = client
-        self._bucket = bucket
+    def __init__(self, client: Any, bucket: str, prefix: str = "", *, mark: str = "") -> None:
+        cure = "Correct its name, the Region or the endpoint."
+        missing = f"bucket {bucket} does not exist at {aws.place(client)}. {cure}"
+        self._bucket = S3Bucket(client, bucket, missing=missing)
         self._prefix = prefix
         self._after = self.mark = mark
-        self._retrying = retrying or retries.retrying()
 
-    def entries(self) -> Iterator[Entry]:
-        """Each object, read when its turn comes. Raises StoreError, and UserError when the bucket does not exist."""
-        place = {"Bucket": self._bucket, "Prefix": self._prefix}
-        if self._after:
-            place["StartAfter"] = self._after
-        for found in objects(self._ask, self._client, **place):
+    def entries(self) -> Iterator[FailedEntry]:
+        """Read each object when its turn comes. Raises StoreError, and UserError when the bucket does not exist."""
+        start = {"StartAfter": self._after} if self._after else {}
+        for found in self._bucket.list(self._prefix, **start):
             text = self._text(found)
             self.mark = found["Key"]
             if text is not None:
-                yield Entry(text, f"s3://{self._bucket}/{found['Key']}", found["Key"])
+                yield FailedEntry(text, self._bucket.locate(found["Key"]), found["Key"])
 
-    def remove(self, entry: Entry) -> None:
-        self._ask(self._client.delete_object, Bucket=self._bucket, Key=entry.handle)
+    def remove(self, entry: FailedEntry) -> None:
+        self._bucket.delete(entry.handle)
 
-    def replace(self, entry: Entry, text: str) -> None:
+    def replace(self, entry: FailedEntry, text: str) -> None:
         """Do nothing: objects are never written."""
 
     def close(self) -> None:
@@ -120,57 +165,27 @@ class OnFailureObjects:
         if found["Size"] > OBJECT_MAX_BYTES:
             return b""  # not the record of a batch
         try:
-            text: bytes = self._ask(self._read, Bucket=self._bucket, Key=found["Key"])
+            return self._bucket.read(found["Key"])
         except StoreError as error:
             if error.reason != "NoSuchKey":
                 raise
             return None
-        return text
-
-    def _read(self, **parameters: Any) -> bytes:
-        text: bytes = self._client.get_object(**parameters)["Body"].read()
-        return text
-
-    def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
-        try:
-            return retries.ask(self._retrying, f"bucket {self._bucket}", call, **parameters)
-        except StoreError as error:
-            if error.reason != "BucketNotFound":
-                raise
-            where = aws.place(self._client)
-            message = f"bucket {self._bucket} does not exist at {where}. Correct its name, the Region or the endpoint."
-            raise UserError(message) from error
 
 
 class BucketReports:
-    """Reports of verify by name, as JSON lines. `client` is boto3's S3 client."""
+    """Reports of verify by name, as JSON lines. `client` is boto3's S3 client. Each call raises StoreError."""
 
     def __init__(self, client: Any, bucket: str) -> None:
-        self._client = client
-        self._bucket = bucket
-        self._retrying = retries.retrying()
+        self._bucket = S3Bucket(client, bucket)
 
     def key(self, name: str) -> str:
         """The key of a report's object."""
         return f"{REPORTS}{name}.jsonl"
 
     def write(self, name: str, file: IO[bytes]) -> None:
-        """Returns once S3 has it. Raises StoreError."""
-
-        def put() -> None:
-            file.seek(0)
-            self._client.put_object(Bucket=self._bucket, Key=self.key(name), Body=file)
-
-        retries.ask(self._retrying, self._place(name), put)
+        """Returns once S3 has it."""
+        self._bucket.put(self.key(name), file, where=self._bucket.locate(self.key(name)))
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """The lines of a report, without line ends. Raises StoreError."""
-        get, where = self._client.get_object, self._place(name)
-        body = retries.ask(self._retrying, where, get, Bucket=self._bucket, Key=self.key(name))["Body"]
-        try:
-            yield from body.iter_lines()
-        except aws_errors.ERRORS as error:
-            raise aws_errors.store_error(error, where) from error
-
-    def _place(self, name: str) -> str:
-        return f"s3://{self._bucket}/{self.key(name)}"
+        """Read the lines of a report, without line ends."""
+        return self._bucket.lines(self.key(name))

@@ -27,7 +27,7 @@ from sync_rules.pipeline.messages import Message, encode
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-    from sync_rules.pipeline.failed_entries import Entry
+    from sync_rules.pipeline.failed_entries import FailedEntry
 
 MESSAGE_MAX_BYTES: Final = 1_048_576  # SendMessage; until August 2025 it was a quarter of that
 ANY_QUEUE_BYTES: Final = 1_024  # the least MaximumMessageSize that a queue can have
@@ -40,11 +40,6 @@ AGAIN_FIRST_SECONDS: Final = 30  # before the first retry of a message
 TAKEN_MAX_MESSAGES: Final = 100_000  # of one redrive; SQS has at most 120,000 messages of a queue in flight
 TAKEN_SECONDS: Final = 3_600  # how long a redrive that was killed hides its messages
 TRIED_LETTERS: Final = 10  # of the digest of a message's identifier, in a mark
-
-
-def utc_now() -> datetime:
-    """The time in failure records."""
-    return datetime.now(UTC)
 
 
 class _Queue:
@@ -126,7 +121,7 @@ class SqsFailures(_Queue):
         queue_url: str,
         *,
         retrying: Retrying | None = None,
-        now: Callable[[], datetime] = utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         super().__init__(client, queue_url, retrying=retrying)
         self._now = now
@@ -189,14 +184,14 @@ class FailedMessages(_Queue):
         self._instead: dict[str, str] = {}
         self.count = 0
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FailedEntry]:
         """Receive messages until none comes, or the maximum is reached, which with a mark is an error.
 
         Raises:
             StoreError: OverLimit among others.
             UserError: when the queue does not exist.
         """
-        from sync_rules.pipeline.failed_entries import Entry  # noqa: PLC0415 - senders never need it
+        from sync_rules.pipeline.failed_entries import FailedEntry  # noqa: PLC0415 - senders never need it
 
         known: set[str] = set()
         while len(known) < self._max_messages:
@@ -215,7 +210,7 @@ class FailedMessages(_Queue):
             for message in fresh:
                 if self._first_try(message):
                     where = f"queue {self.name}, message {message['MessageId']}"
-                    yield Entry(message["Body"].encode(), where, message["MessageId"])
+                    yield FailedEntry(message["Body"].encode(), where, message["MessageId"])
             if not fresh:
                 return
         if self._since_ms is not None:
@@ -241,11 +236,11 @@ class FailedMessages(_Queue):
         """How many messages `close` has to release; after it, how many it could not: they return by themselves."""
         return len(self._taken)
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: FailedEntry) -> None:
         self._ask(self._client.delete_message, ReceiptHandle=self._taken[entry.handle])
         self._gone(entry.handle)
 
-    def replace(self, entry: Entry, text: str) -> None:
+    def replace(self, entry: FailedEntry, text: str) -> None:
         """Replace a message when closed: one sent now would be received, and fail, once more. With a mark it would not,
         so it is replaced at once if possible.
         """
@@ -283,13 +278,8 @@ class FailedMessages(_Queue):
             raise errors[0]
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
-        try:
-            return self._call(call, **parameters)
-        except StoreError as error:
-            if error.reason != "QueueNotFound":
-                raise
-            message = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
-            raise UserError(message) from error
+        missing = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
+        return self._call(call, mistakes={"QueueNotFound": missing}, **parameters)
 
 
 def _digest(identifier: str) -> str:

@@ -22,16 +22,20 @@ from typing import Any, Final, Protocol
 from tenacity import Retrying
 
 from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.adapters.files import read_if_there, replacing
+from sync_rules.adapters.batch_reader import split_keys
+from sync_rules.adapters.files import read_if_there, replace_file
 from sync_rules.model import json_bytes
+from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.json_bytes import tagged, untagged
+from sync_rules.model.items import ItemKey
+from sync_rules.model.json_bytes import tag_binary, untag_binary
+from sync_rules.model.values import Item
 
 Body = Mapping[str, Any]  # JSON-ready
 APPLIED: Final = "applied"  # the document of the applied rules: {name: fingerprint}, and AT
 AT: Final = "at"  # when the oldest backfill began whose rules still count as applied, as ISO 8601
 PREFIX: Final = "sync-rules/"  # of the ids in a table, which may hold other things
-READ_MAX_ITEMS: Final = 100  # BatchGetItem
+CONSISTENT: Final = {"ConsistentRead": True}
 TAKEN: Final = "StateTaken"
 CLAIM_MAX_TRIES: Final = 5
 CURES: Final = {
@@ -102,7 +106,7 @@ class FileState(MemoryState):
         if text is None:
             return {}
         try:
-            found = json_bytes.parsed(text, object_hook=untagged)
+            found = json_bytes.parsed(text, object_hook=untag_binary)
         except ValueError:
             found = None
         if not isinstance(found, dict) or not all(isinstance(body, dict) for body in found.values()):
@@ -114,8 +118,8 @@ class FileState(MemoryState):
 
     def _write(self) -> None:
         try:
-            with replacing(self.path) as file:
-                file.write(json.dumps(self.documents, default=tagged, indent=1, sort_keys=True).encode())
+            with replace_file(self.path) as file:
+                file.write(json.dumps(self.documents, default=tag_binary, indent=1, sort_keys=True).encode())
         except OSError as error:
             raise StoreError("StateNotWritten", f"{self.path}: {error.strerror}") from error
 
@@ -139,16 +143,14 @@ class TableState:
         return _parsed(answer["Item"]) if "Item" in answer else None
 
     def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        keys = [self._key(name) for name in dict.fromkeys(names)]
-        found: dict[str, dict[str, Any]] = {}
-        while keys:
-            chunk, keys = keys[:READ_MAX_ITEMS], keys[READ_MAX_ITEMS:]
-            request = {self.table_name: {"Keys": chunk, "ConsistentRead": True}}
-            answer = self._call(self.client.batch_get_item, RequestItems=request)
-            for item in answer.get("Responses", {}).get(self.table_name, ()):
-                found[item["id"]["S"].removeprefix(PREFIX)] = _parsed(item)
-            keys += answer.get("UnprocessedKeys", {}).get(self.table_name, {}).get("Keys", [])
-        return found
+        table = Table("state", self.table_name, KeyAttribute("id", "S"))
+        keys = [ItemKey("state", (("id", "S", PREFIX + name),)) for name in dict.fromkeys(names)]
+        items: list[Item] = []
+        for batch in split_keys(
+            self.client, {"state": table}, keys, lambda _table: CONSISTENT, lambda _key, item: items.append(item)
+        ):
+            self._call(batch)
+        return {item["id"]["S"].removeprefix(PREFIX): _parsed(item) for item in items}
 
     def save(self, name: str, body: Body) -> None:
         self._ask(self.client.put_item, Item=self._item(name, body))
@@ -183,27 +185,24 @@ class TableState:
         return self._call(call, TableName=self.table_name, **parameters)
 
     def _call(self, call: Any, **parameters: Any) -> dict[str, Any]:
-        where = f"state table {self.table_name}"
         try:
-            answer: dict[str, Any] = retries.ask(self.retrying, where, call, CURES, **parameters)
-        except StoreError as error:
-            if error.reason != "TableNotFound":
-                raise
-            raise aws_errors.store_error(
-                error.__cause__ or error, f"{where} at {aws.place(self.client)}", CURES
-            ) from error
+            answer: dict[str, Any] = self.retrying(call, **parameters)
+        except aws_errors.ERRORS as error:
+            missing = aws_errors.reason(error) == "TableNotFound"
+            where = f"state table {self.table_name}{f' at {aws.place(self.client)}' if missing else ''}"
+            raise aws_errors.store_error(error, where, CURES) from error
         return answer
 
 
 def _text(body: Body) -> str:
-    return json.dumps(body, default=tagged, separators=(",", ":"), sort_keys=True)
+    return json.dumps(body, default=tag_binary, separators=(",", ":"), sort_keys=True)
 
 
 def _parsed(item: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a stored document. Raises StoreError for an item that holds none: it is not the same as no item."""
     body: object = None
     with suppress(ValueError, KeyError, TypeError):
-        body = json_bytes.parsed(item["document"]["S"], object_hook=untagged)
+        body = json_bytes.parsed(item["document"]["S"], object_hook=untag_binary)
     if not isinstance(body, dict):
         words = f"sync-rules cannot read document {item['id']['S']}. Delete it, and start its job again"
         raise StoreError("StateUnreadable", words)
@@ -263,7 +262,7 @@ class LeasedState:
 
 
 # ---------------------------------------------------------------- the rules that were applied
-def applied(state: State) -> dict[str, str]:
+def read_applied(state: State) -> dict[str, str]:
     """The fingerprints of the applied rules, by name.
 
     Raises:
@@ -277,7 +276,7 @@ def applied(state: State) -> dict[str, str]:
     return found
 
 
-def applied_at(state: State) -> datetime | None:
+def read_applied_time(state: State) -> datetime | None:
     """The time since which all applied rules were applied; None if it is not known. Raises StoreError."""
     with suppress(ValueError):
         return datetime.fromisoformat(str((state.load(APPLIED) or {}).get(AT)))

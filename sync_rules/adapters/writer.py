@@ -21,7 +21,7 @@ from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors
 from sync_rules.adapters.batch_writer import Batches, Pressure
 from sync_rules.adapters.expressions import Expressions
-from sync_rules.adapters.partiql import Statement, statement_of
+from sync_rules.adapters.partiql import Statement, make_statement
 from sync_rules.model.entities import Table
 from sync_rules.model.semantics import take_item, to_update
 from sync_rules.model.writes import (
@@ -134,7 +134,7 @@ class Writer:
     def _statements(self, writes: Sequence[Write]) -> dict[int, Statement]:
         """The updates that can be statements, by their position."""
         found = {
-            place: statement_of(write, self._tables[write.key.table])
+            place: make_statement(write, self._tables[write.key.table])
             for place, write in enumerate(writes)
             if isinstance(write, Update)
         }

@@ -23,15 +23,15 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.sizes import impossible
+from sync_rules.model.sizes import describe_impossible
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import Delete, Transaction, Update, Write, differences, misfit, update_of
 from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts
-from sync_rules.pipeline.requests import Read, Scan, Work
-from sync_rules.pipeline.series import by_series, series_of, taken_again
-from sync_rules.pipeline.sources import Found, Sources, Target, rounds_of, slices
+from sync_rules.pipeline.requests import Found, Read, Scan, Work
+from sync_rules.pipeline.series import group_by_series, is_taken_again, list_series
+from sync_rules.pipeline.sources import Sources, Target, split, split_rounds
 from sync_rules.pipeline.stock import Stock
 from sync_rules.rules.families import Desired, Part, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
@@ -81,7 +81,7 @@ class Difference:
         return self.rule, self.target, self.part.element if self.part else ""
 
 
-def by_thing(found: Iterable[Difference]) -> dict[Thing, tuple[Difference, ...]]:
+def group_by_thing(found: Iterable[Difference]) -> dict[Thing, tuple[Difference, ...]]:
     """The differences of each thing. A mirror that names a foreign source differs for that one and for its own."""
     grouped: dict[Thing, tuple[Difference, ...]] = {}
     for one in found:
@@ -89,7 +89,7 @@ def by_thing(found: Iterable[Difference]) -> dict[Thing, tuple[Difference, ...]]
     return grouped
 
 
-def as_one(found: Sequence[Difference]) -> Difference:
+def merge_thing(found: Sequence[Difference]) -> Difference:
     """The one difference that stands for all of a thing. What is stuck only until another of them is repaired is
     wrong.
     """
@@ -99,7 +99,7 @@ def as_one(found: Sequence[Difference]) -> Difference:
     return replace(stuck, drift=Drift.WRONG, reason="", repairable=True)
 
 
-def may_be_late(one: Difference, rules: Rules) -> bool:
+def can_be_late(one: Difference, rules: Rules) -> bool:
     """True for what may be missing because its source came later, where no record of a source finds its targets."""
     rule = rules.rules.get(one.rule)
     return one.drift is Drift.MISSING and rule is not None and rule.pull_only
@@ -113,7 +113,7 @@ class Verdict(Enum):
     UNSURE = "unsure"  # the same wrong copy, but its source changed since: that record may be on its way
 
 
-def second_verdict(before: Difference, now: Difference) -> Verdict:
+def judge_second_look(before: Difference, now: Difference) -> Verdict:
     """The verdict on a difference that the next look finds again."""
     if now.held != before.held:
         return Verdict.LAG
@@ -152,7 +152,7 @@ def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
 
 
 def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
-    """The next look at what differed: consistent images first, their sources then. See `second_verdict`."""
+    """The next look at what differed: consistent images first, their sources then. See `judge_second_look`."""
     names: dict[ItemKey, set[str]] = {}
     stock = Stock()
     for difference in found:
@@ -176,22 +176,22 @@ def compare(stock: Stock) -> Work[Comparison]:
     comparison = Comparison()
     unlisted = dict.fromkeys(stock.unlisted)
     comparison.different += (_unlisted(rule, key) for rule, key in unlisted)
-    for targets in rounds_of(stock.targets, BOUNDS.limits):
+    for targets in split_rounds(stock.targets, BOUNDS.limits):
         sources = yield from read_expected(targets, BOUNDS)
         for target in targets:
             for rule in (rule for rule in target.rules if (rule.name, target.key) not in unlisted):
                 _compare_one(rule, target, sources, comparison)
     alone = [part for part in stock.parts if not part.rule.by_listing]
-    for some in slices(alone, BOUNDS.limits.fan_out_round_max_items):
+    for some in split(alone, BOUNDS.limits.fan_out_round_max_items):
         for part, written_on, made_from in (yield from read_parts(some)):
-            taken = written_on is None and (yield from taken_again(part, BOUNDS))
+            taken = written_on is None and (yield from is_taken_again(part, BOUNDS))
             if isinstance(taken, StoreError):
                 raise taken
             if taken:
                 comparison.right.update([part.rule.name] * stock.parts[part])
             else:
                 _compare_part(part, written_on, made_from, stock.parts[part], comparison)
-    for series in by_series([part for part in stock.parts if part.rule.by_listing]).values():
+    for series in group_by_series([part for part in stock.parts if part.rule.by_listing]).values():
         yield from _compare_series(series, stock.parts, comparison)
     comparison.different = [*{one.subject: one for one in comparison.different}.values()]
     return comparison
@@ -207,10 +207,10 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
         raise written_on
     if isinstance(made_from, StoreError):
         raise made_from
-    for meant in part.rule.meant(part, written_on, made_from):
+    for meant in part.rule.expand_part(part, written_on, made_from):
         write = part.rule.write_for(meant, written_on, made_from)
         if isinstance(write, Blocked):
-            write = part.rule.rebuilt(meant, written_on, made_from) or write
+            write = part.rule.rebuild_part(meant, written_on, made_from) or write
         if isinstance(write, Blocked) and write.of_target:  # one thing is one finding, whatever it is in the way of
             part, made_from = Part(part.rule, part.target, None), None
         if write is not None:
@@ -221,7 +221,7 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
 
 def _compare_series(series: Sequence[Part], sides: Mapping[Part, bool], comparison: Comparison) -> Work[None]:
     """Compare parts of one listing. What it leaves is no drift, whatever the item is that they are made from."""
-    found = yield from series_of(series[0], BOUNDS)
+    found = yield from list_series(series[0], BOUNDS)
     if isinstance(found, StoreError):
         raise found
     if isinstance(found, Blocked):
@@ -229,7 +229,7 @@ def _compare_series(series: Sequence[Part], sides: Mapping[Part, bool], comparis
         return
     rule, source, asked = series[0].rule, series[0].source, {part.target: part for part in series}
     keys = (*found.keys, *(asked if found.more else ()))  # what is beyond a bounded listing, too
-    wrong = {part.target: part for part in (rule.among(source, keys) if source is not None else ())}
+    wrong = {part.target: part for part in (rule.list_wrong_parts(source, keys) if source is not None else ())}
     comparison.right.update({rule.name: sum(sides[part] for part in series if part.target not in wrong)})
     for part, written_on, _ in (yield from read_parts(part for key, part in wrong.items() if key in asked)):
         if isinstance(written_on, StoreError):
@@ -278,7 +278,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
             drift,
             target.key,
             source,
-            rule.shown(paths),
+            rule.mask_paths(paths),
             held_digest,
             truth,
             reason,
@@ -290,7 +290,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
 
 def _left_out(rule: TargetRule, found: Sequence[Item | None] | Blocked, image: Item) -> str:
     """The reason why a target cannot show all that it should, though it can be as its rule says; "" for none."""
-    left_out = None if isinstance(found, Blocked) else rule.left_out(found, image)
+    left_out = None if isinstance(found, Blocked) else rule.find_omission(found, image)
     return "" if left_out is None else left_out.reason
 
 
@@ -300,7 +300,9 @@ def _refused(rule: TargetRule, target: Target, paths: Desired) -> str:
     """
     if reason := misfit(target.image, paths):
         return reason
-    return impossible(rule.target.table, apply_write(update_of(target.key, target.image, paths, ()), target.image))
+    return describe_impossible(
+        rule.target.table, apply_write(update_of(target.key, target.image, paths, ()), target.image)
+    )
 
 
 def _differing_part(part: Part, write: Write | Blocked, target: Item | None, source: Item | None) -> Difference:
@@ -314,12 +316,14 @@ def _differing_part(part: Part, write: Write | Blocked, target: Item | None, sou
     elif isinstance(last, Update) and (last.adds or last.discards):
         drift, held = Drift.MISSING if last.adds else unasked, bool(last.adds)
     elif isinstance(last, Delete):
-        drift, held = unasked, at_stake(target, last, part.rule.copies)
+        drift, held = unasked, list_values_at_stake(target, last, part.rule.copies)
     else:
         drift = Drift.MISSING if target is None else Drift.WRONG
-        held = at_stake(target, last, part.rule.copies)
+        held = list_values_at_stake(target, last, part.rule.copies)
     tried = isinstance(write, Blocked) and write.patient
-    if not isinstance(write, Blocked) and (reason := impossible(part.rule.target.table, apply_write(write, target))):
+    if not isinstance(write, Blocked) and (
+        reason := describe_impossible(part.rule.target.table, apply_write(write, target))
+    ):
         drift, tried = Drift.STUCK, True
     repairable = drift is not Drift.STUCK
     truth = digest(whole(source))
@@ -332,14 +336,10 @@ def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -
     if all(get(target.image, path) is None for path in paths):
         return Drift.MISSING
     if all(value is None for value in paths.values()):
-        return Drift.EXTRA if _has_source(rule, target, paths, sources) else Drift.ORPHAN
+        named = rule.find_value_sources(target.key, target.image, paths)  # None: no item that could be gone
+        exists = named is None or any(sources.items.get(key) is not None for key in named)
+        return Drift.EXTRA if exists else Drift.ORPHAN
     return Drift.WRONG
-
-
-def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> bool:
-    """True if extra values on a target stand for an item that exists, or for none that could be gone."""
-    named = rule.stands_for(target.key, target.image, paths)
-    return named is None or any(sources.items.get(key) is not None for key in named)
 
 
 # ---------------------------------------------------------------- digests
@@ -348,7 +348,7 @@ def digest(*seen: object) -> str:
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
-def at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
+def list_values_at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
     """The values that a write would change. Of an item that is deleted: what a rule keeps on it, `copies`, or all."""
     if item is None or isinstance(item, StoreError):
         return None

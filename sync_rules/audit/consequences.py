@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from sync_rules.audit.compare import Comparison, Drift, compare
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Path, get, same, show_path
 from sync_rules.pipeline.requests import Work
@@ -30,7 +30,7 @@ CopyState = Drift | Literal["right", "kept", "waiting", "nothing"]
 
 # ---------------------------------------------------------------- a record
 @dataclass(frozen=True, slots=True)
-class Listing:
+class PushQuery:
     """The Query that a push makes."""
 
     table: str
@@ -49,12 +49,12 @@ class Consequence:
     does: Does
     subject: ItemKey
     because: tuple[str, ...]
-    listing: Listing | None = None
+    listing: PushQuery | None = None
     part: Part | None = None
     unsure: str = ""
 
 
-def consequences(change: Change, rules: Rules) -> list[Consequence]:
+def list_consequences(change: Change, rules: Rules) -> list[Consequence]:
     """The consequences of a record; none when nothing that any rule reads has changed."""
     return [
         Consequence(
@@ -62,35 +62,26 @@ def consequences(change: Change, rules: Rules) -> list[Consequence]:
             does,
             subject,
             _because(change, rules, (rule.name, does, subject)),
-            _listing(rule, subject) if does == "push" else None,
+            _query(rule, subject) if does == "push" else None,
             part,
-            _unsure(rule, change) if does == "effect" else "",
+            effect.unsure if effect else "",
         )
-        for rule, does, subject, part in _asked(change, rules)
+        for rule, does, subject, part, effect in _asked(change, rules)
     ]
 
 
-_Ask = tuple[Rule, Does, ItemKey, Part | None]
-
-
-def _asked(change: Change, rules: Rules) -> Iterator[_Ask]:
+def _asked(change: Change, rules: Rules) -> Iterator[tuple[Rule, Does, ItemKey, Part | None, Effect | None]]:
     plan = tasks_of([change], rules)
     for push in plan.pushes:
-        yield from ((rule, "push", push.source, None) for rule in push.rules)
+        yield from ((rule, "push", push.source, None, None) for rule in push.rules)
     for pull in plan.pulls:
-        yield from ((rule, "pull", pull.key, None) for rule in pull.rules)
+        yield from ((rule, "pull", pull.key, None, None) for rule in pull.rules)
     for look in plan.parts:
-        yield look.part.rule, "part", look.part.target, look.part
+        yield look.part.rule, "part", look.part.target, look.part, None
     entity = rules.entity_of(change.key)
     for rule in rules.from_source(entity) if entity is not None else ():
-        if isinstance(rule, EffectRule) and rule.effect(change) is not None:
-            yield rule, "effect", change.key, None
-
-
-def _unsure(rule: Rule, change: Change) -> str:
-    """The reason why it is not known whether an effect is due; "" if it is known."""
-    effect = rule.effect(change) if isinstance(rule, EffectRule) else None
-    return "" if effect is None else effect.unsure
+        if isinstance(rule, EffectRule) and (effect := rule.effect(change)) is not None:
+            yield rule, "effect", change.key, None, effect
 
 
 def _because(change: Change, rules: Rules, ask: tuple[str, str, ItemKey]) -> tuple[str, ...]:
@@ -103,7 +94,7 @@ def _because(change: Change, rules: Rules, ask: tuple[str, str, ItemKey]) -> tup
         for name in different
         if any(
             (rule.name, does, subject) == ask
-            for rule, does, subject, _ in _asked(Change(change.key, change.old, _with(change, name)), rules)
+            for rule, does, subject, *_ in _asked(Change(change.key, change.old, _with(change, name)), rules)
         )
     )
     return alone or different
@@ -121,11 +112,11 @@ def _with(change: Change, name: str) -> Item:
     return item if now is None else {**item, name: now}
 
 
-def _listing(rule: Rule, anchor: ItemKey) -> Listing | None:
+def _query(rule: Rule, anchor: ItemKey) -> PushQuery | None:
     conditions = rule.conditions(anchor)
     if conditions is None or rule.find is None:
         return None
-    return Listing(rule.listed.table.name, rule.find.index, conditions)
+    return PushQuery(rule.listed_entity.table.name, rule.find.index, conditions)
 
 
 # ---------------------------------------------------------------- an item
@@ -143,7 +134,7 @@ class Standing:
     element: str = ""
 
 
-def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
+def list_standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
     """The copies of each rule on an item. Raises StoreError when a source cannot be read."""
     entity = rules.entity_of(key)
     found: list[Standing] = []
@@ -168,7 +159,7 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
 
 def _by_default(rule: Rule, item: Item) -> str:
     """The copies that have the value of `default`, in words; "" for none."""
-    found = rule.defaulted(item)
+    found = rule.list_defaults(item)
     return "by default" + ("" if found == rule.copies else f": {', '.join(map(show_path, found))}") if found else ""
 
 

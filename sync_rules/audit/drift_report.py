@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.ledger_balance import slot_of
-from sync_rules.audit.verify_tally import BY_RULE, Finding, Tally
+from sync_rules.audit.ledger_balance import find_slot
+from sync_rules.audit.verify_tally import BY_RULE, DriftFinding, Tally
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import ItemKey
@@ -39,7 +39,7 @@ LEFT_ALONE: Final = ("repaired", "came_right")  # rows with nothing left to do
 
 
 # ---------------------------------------------------------------- written
-def header(rules: Rules, only: Collection[str], at: datetime, share: Share) -> dict[str, Any]:
+def make_header(rules: Rules, only: Collection[str], at: datetime, share: Share) -> dict[str, Any]:
     """The first line: the rules and tables of the report. `sampled` is a percentage, null for everything."""
     about = [rule for name, rule in rules.rules.items() if name in only]
     titles = {rule.title for rule in about}
@@ -54,7 +54,7 @@ def header(rules: Rules, only: Collection[str], at: datetime, share: Share) -> d
     }
 
 
-def row(finding: Finding) -> dict[str, Any]:
+def make_row(finding: DriftFinding) -> dict[str, Any]:
     """The row of a drift: all that another look needs. `element` is null where the rule keeps no parts."""
     found = finding.difference
     return {
@@ -70,7 +70,7 @@ def row(finding: Finding) -> dict[str, Any]:
     }
 
 
-def ending(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, Any]:
+def make_footer(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, Any]:
     """The last line: the totals; `waiting` only where numbers were not compared, because their rules wait, and
     `alterations` only of rules whose values were repaired.
     """
@@ -87,7 +87,7 @@ def ending(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, Any]:
 
 
 def report(
-    findings: Iterable[Finding],
+    findings: Iterable[DriftFinding],
     tally: Tally,
     head: Mapping[str, Any],
     shown: Callable[[], Iterable[str]],
@@ -101,10 +101,10 @@ def report(
         if not begun:
             yield head
         begun = True
-        yield row(finding)
+        yield make_row(finding)
     if not begun:
         yield head
-    yield ending(tally, shown(), clock())
+    yield make_footer(tally, shown(), clock())
 
 
 def totals(tally: Tally, rule: str) -> dict[str, int]:
@@ -167,10 +167,10 @@ def open_report(path: Path, rules: Rules) -> DriftReport:
     return DriftReport(path, rules, names, at)
 
 
-def finding_of(body: Mapping[str, Any], where: str, rules: Rules) -> Finding:
+def parse_finding(body: Mapping[str, Any], where: str, rules: Rules) -> DriftFinding:
     """The finding of a row. Raises UserError for a row of other rules."""
     found = _difference(body, where, rules)
-    return Finding(found, repaired=bool(body.get("repaired")), came_right=bool(body.get("came_right")))
+    return DriftFinding(found, repaired=bool(body.get("repaired")), came_right=bool(body.get("came_right")))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -253,6 +253,6 @@ def _part(rule: Rule, target: ItemKey, source: ItemKey | None, element: str | No
         raise TypeError
     part = Part(rule, target, source, element)
     total = Difference(rule.name, Drift.WRONG, target, source, (), "", "", part=part)
-    if slot_of(total) is None and part_of(PartMessage(rule.name, target, source, element), rules) is None:
+    if find_slot(total) is None and part_of(PartMessage(rule.name, target, source, element), rules) is None:
         raise ValueError
     return part

@@ -8,15 +8,16 @@ is bounded: the first scan adds up by bucket, and forgets the slots of even buck
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final, TypeVar, cast
+from typing import Final
 
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.writes import Put, Status, Update, unchanged
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
@@ -26,7 +27,6 @@ from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import GROUP, VERSION, holds_amount
 from sync_rules.rules.ruleset import Rules
 
-T = TypeVar("T")
 PAGE_MAX_ITEMS: Final = 500
 BUCKETS: Final = 1 << 16
 UNEVEN_MAX_BUCKETS: Final = 4_096  # in one verify: a sixteenth of all totals; the next finds the others
@@ -61,76 +61,50 @@ class Balance:
         return Balance(self.rule, stands, entered, self.version or other.version, self.broken or other.broken)
 
 
-@dataclass
-class _Buckets:
-    """Sums by bucket: the difference between the totals of its slots and their entries."""
-
-    off: dict[int, Decimal] = field(default_factory=dict)
-    broken: set[int] = field(default_factory=set)
-
-    def add(self, slot: Slot, balance: Balance) -> None:
-        bucket = _bucket(slot)
-        self.off[bucket] = total_of((self.off.get(bucket, ZERO), balance.off))
-        if balance.broken:
-            self.broken.add(bucket)
-
-    def uneven(self) -> frozenset[int]:
-        wrong = self.broken | {bucket for bucket, off in self.off.items() if off}
-        return frozenset(sorted(wrong)[:UNEVEN_MAX_BUCKETS])
-
-
-def ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[TallyRule, ...]]]:
+def list_ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[TallyRule, ...]]]:
     """The tables that are ledgers, each with the rules of these names whose totals it holds."""
     tallies = [rule for name, rule in rules.rules.items() if name in names and isinstance(rule, TallyRule)]
     for table in {rule.target.table.name: rule.target.table for rule in tallies}.values():
         yield table, tuple(rule for rule in tallies if rule.target.table is table)
 
 
-def unbalanced(table: Table, rules: Sequence[TallyRule]) -> Work[dict[Slot, Balance]]:
-    """The totals that differ from the sum of their ledger entries."""
-    buckets = _Buckets()
-    cursor: Item | None = None
-    while True:
-        rows, cursor = yield from _page(table, rules, cursor)
-        for _, slot, balance in rows:
-            if slot is not None:
-                buckets.add(slot, balance)
-        if cursor is None:
-            break
-    uneven = buckets.uneven()
-    return (yield from _added_up(table, rules, lambda slot: _bucket(slot) in uneven)) if uneven else {}
+def find_unbalanced(table: Table, rules: Sequence[TallyRule], *, consistent: bool = False) -> Work[dict[Slot, Balance]]:
+    """The totals that differ from the sum of their ledger entries. `consistent`: by scans that do not lag."""
+    off: defaultdict[int, Decimal] = defaultdict(Decimal)  # by bucket: its totals, less its entries
+    broken: set[int] = set()
+
+    def add(slot: Slot, balance: Balance) -> None:
+        bucket = _bucket(slot)
+        off[bucket] = total_of((off[bucket], balance.off))
+        if balance.broken:
+            broken.add(bucket)
+
+    yield from _scan(table, rules, add, consistent=consistent)
+    wrong = broken | {bucket for bucket, amount in off.items() if amount}
+    uneven = frozenset(sorted(wrong)[:UNEVEN_MAX_BUCKETS])
+    if not uneven:
+        return {}
+    return (yield from _added_up(table, rules, lambda slot: _bucket(slot) in uneven, consistent=consistent))
 
 
-def unsound(rules: Rules, names: frozenset[str]) -> Work[frozenset[str]]:
-    """The rules of these names with an unreadable entry, or a total that two scans find wrong in the same way."""
+def find_unsound(rules: Rules, names: frozenset[str]) -> Work[frozenset[str]]:
+    """The rules of these names with an unreadable entry, or a total that two scans find wrong in the same way. Scans
+    that lag could both lack an entry that was made just now.
+    """
     found: set[str] = set()
-    for table, tallies in ledgers(rules, names):
-        cursor: Item | None = None
-        while True:
-            rows, cursor = yield from _current(_page(table, tallies, cursor))
-            found |= {rule.name for rule, slot, _ in rows if slot is None}
-            if cursor is None:
-                break
-        wrong = yield from _current(unbalanced(table, tallies))
-        off = (yield from _current(still(table, tallies, wrong))) if wrong else {}
+    for table, tallies in list_ledgers(rules, names):
+        found |= yield from _scan(table, tallies, lambda _slot, _balance: None, consistent=True)
+        wrong = yield from find_unbalanced(table, tallies, consistent=True)
+        off = (yield from confirm_unbalanced(table, tallies, wrong, consistent=True)) if wrong else {}
         found |= {balance.rule.name for balance in off.values()}
     return frozenset(found)
 
 
-def _current(work: Work[T]) -> Work[T]:
-    """The same work, with scans that do not lag: two that do could find what was entered just now missing twice."""
-    try:
-        request = next(work)
-        while True:
-            answer = yield replace(request, consistent=True) if isinstance(request, Scan) else request
-            request = work.send(answer)
-    except StopIteration as end:
-        return cast("T", end.value)
-
-
-def still(table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Balance]) -> Work[dict[Slot, Balance]]:
+def confirm_unbalanced(
+    table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Balance], *, consistent: bool = False
+) -> Work[dict[Slot, Balance]]:
     """The slots with the same total and sum as before: no writer is changing them."""
-    again = yield from _added_up(table, rules, lambda slot: slot in found)
+    again = yield from _added_up(table, rules, lambda slot: slot in found, consistent=consistent)
     return {slot: balance for slot, balance in found.items() if again.get(slot) == balance}
 
 
@@ -140,10 +114,10 @@ def repair_total(key: ItemKey, balances: Mapping[str, Balance]) -> Work[bool]:
     held = item or {}
     for at, balance in balances.items():
         seen = _slots_of(balance.rule, held).get(at, Balance(balance.rule))
-        if replace(seen, entered=balance.entered) != balance or not holdable(balance.entered):
+        if replace(seen, entered=balance.entered) != balance or not is_holdable(balance.entered):
             return False
-    values = {at: {"N": spelt(balance.entered)} for at, balance in balances.items()}
-    values[VERSION] = {"N": spelt((number_of(held.get(VERSION)) or ZERO) + 1)}
+    values = {at: {"N": spell(balance.entered)} for at, balance in balances.items()}
+    values[VERSION] = {"N": spell((number_of(held.get(VERSION)) or ZERO) + 1)}
     guard = unchanged(key.values[0][0], item, [(at,) for at in values])
     sets = tuple(((at,), value) for at, value in values.items())
     write = Put(key, {**key.attributes(), **values}, guard) if item is None else Update(key, sets, (), guard)
@@ -159,7 +133,7 @@ def as_difference(slot: Slot, balance: Balance) -> Difference:
     return Difference(balance.rule.name, Drift.WRONG, key, None, paths, held="", truth="", part=part)
 
 
-def slot_of(difference: Difference) -> Slot | None:
+def find_slot(difference: Difference) -> Slot | None:
     """The slot of a difference, if it is one of a total."""
     part = difference.part
     if part is None or not isinstance(part.rule, TallyRule) or part.rule.totals.fields(part.target) is None:
@@ -167,29 +141,40 @@ def slot_of(difference: Difference) -> Slot | None:
     return part.target, part.element
 
 
-def of_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Balance]]:
+def check_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Balance]]:
     """The given totals that differ from the sum of their ledger entries; of a slot without an attribute, all groups."""
     return (yield from _added_up(table, rules, lambda slot: slot in slots or (slot[0], "") in slots))
 
 
-def _added_up(table: Table, rules: Sequence[TallyRule], wanted: Callable[[Slot], bool]) -> Work[dict[Slot, Balance]]:
+def _added_up(
+    table: Table, rules: Sequence[TallyRule], wanted: Callable[[Slot], bool], *, consistent: bool = False
+) -> Work[dict[Slot, Balance]]:
     sums: dict[Slot, Balance] = {}
+
+    def add(slot: Slot, balance: Balance) -> None:
+        if wanted(slot):
+            sums[slot] = sums.get(slot, Balance(balance.rule)).plus(balance)
+
+    unreadable = yield from _scan(table, rules, add, consistent=consistent)
+    return {slot: one for slot, one in sums.items() if one.wrong and one.rule.name not in unreadable}
+
+
+def _scan(
+    table: Table, rules: Sequence[TallyRule], add: Callable[[Slot, Balance], None], *, consistent: bool
+) -> Work[set[str]]:
+    """Call `add` with each amount in a ledger. Returns the rules that have an unreadable entry."""
     unreadable: set[str] = set()
     cursor: Item | None = None
     while True:
-        rows, cursor = yield from _page(table, rules, cursor)
-        for rule, slot, balance in rows:
+        page = yield Scan(table.name, PAGE_MAX_ITEMS, cursor, consistent=consistent)
+        for rule, slot, balance in (row for item in page.items for row in _rows(table, rules, item)):
             if slot is None:
                 unreadable.add(rule.name)
-            elif wanted(slot):
-                sums[slot] = sums.get(slot, Balance(rule)).plus(balance)
+            else:
+                add(slot, balance)
+        cursor = page.cursor
         if cursor is None:
-            return {slot: one for slot, one in sums.items() if one.wrong and one.rule.name not in unreadable}
-
-
-def _page(table: Table, rules: Sequence[TallyRule], cursor: Item | None) -> Work[tuple[list[Row], Item | None]]:
-    page = yield Scan(table.name, PAGE_MAX_ITEMS, cursor)
-    return [row for item in page.items for row in _rows(table, rules, item)], page.cursor
+            return unreadable
 
 
 def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]:
@@ -210,7 +195,7 @@ def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]
 
 def _slots_of(rule: TallyRule, total: Item) -> dict[str, Balance]:
     """The slots of a total as they stand; its version is one of them where no booking can count it up."""
-    version = _version(total)
+    version = str(total.get(VERSION, ""))
 
     def balance(value: AttributeValue) -> Balance:
         number = number_of(value)
@@ -220,10 +205,6 @@ def _slots_of(rule: TallyRule, total: Item) -> dict[str, Balance]:
     if (slots or VERSION in total) and number_of(total.get(VERSION)) is None:
         slots[VERSION] = Balance(rule, version=version, broken=True)
     return slots
-
-
-def _version(total: Item) -> str:
-    return str(total.get(VERSION, ""))
 
 
 def _bucket(slot: Slot) -> int:

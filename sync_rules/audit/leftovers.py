@@ -40,7 +40,7 @@ class PrunePage:
     cursor: Item | None
 
 
-def prune_page(table: Table, past: Past, cursor: Item | None) -> Work[PrunePage]:
+def prune_page(table: Table, past: FormerRules, cursor: Item | None) -> Work[PrunePage]:
     """Scan one page of a table for leftovers."""
     page = yield Scan(table.name, PAGE_MAX_ITEMS, cursor)
     found = tuple(leftover for item in page.items for leftover in past.leftovers(table, item))
@@ -54,7 +54,7 @@ def remove(leftovers: tuple[Leftover, ...]) -> Work[tuple[Leftover, ...]]:
     return tuple(one for one, result in pairs if result.status is not Status.WRITTEN)
 
 
-class Past:
+class FormerRules:
     """The old rules, compared with those of today. `only`: names of rules; empty: all but snapshots."""
 
     def __init__(self, before: Rules, now: Rules, only: frozenset[str] = frozenset()) -> None:
@@ -95,7 +95,7 @@ class Past:
         here = self._here(key)
         today, now = self._now.entity_of(here), self._now.rules.values()
         for rule in self._rules:
-            if entity in rule.owned:
+            if entity in rule.owned_entities:
                 if rule.owns(item) and not any(_answers_for(one, today, item) for one in now):
                     yield _whole(rule, key, item)
             elif rule.target is entity:
@@ -113,18 +113,18 @@ class Past:
 
 
 def _written(rule: Rule) -> tuple[Entity, ...]:
-    return (*rule.owned, *((rule.target,) if rule.copies else ()))
+    return (*rule.owned_entities, *((rule.target,) if rule.copies else ()))
 
 
 def _answers_for(rule: Rule, today: Entity | None, item: Item) -> bool:
     """True if an item may be a rule's. A moved item looks like a mirror, and is the application's only one."""
-    return (today in rule.owned and rule.owns(item)) or (rule.moves and today is rule.target)
+    return (today in rule.owned_entities and rule.owns(item)) or (rule.moves and today is rule.target)
 
 
 def _paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iterator[Leftover]:
     paths = tuple(
         path
-        for path in rule.wrote(key, item)
+        for path in rule.list_own_copies(key, item)
         if get(item, path) is not None and not any(overlaps(path, other) for other in kept)
     )
     if paths:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-from sync_rules.model.entities import Entity, Ref
+from sync_rules.model.entities import Entity
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.sizes import item_bytes
@@ -69,7 +69,8 @@ def sample_links(rules: Rules, names: Iterable[str], store: Store) -> tuple[Link
     """Sample the links of the rules in `names`, those of compiled rules. Reads each table of theirs once, within the
     limits above, and the items that the sample names. Raises StoreError.
     """
-    connected = tuple(_connected(rules, names))
+    asked = (rules.rules[name] for name in sorted(names))
+    connected = [(rule, rule.connection) for rule in asked if rule.connection is not None]
     wanted = dict.fromkeys(entity for _, one in connected for entity in (one.pointing, one.named))
     if not wanted:
         return ()
@@ -80,13 +81,6 @@ def sample_links(rules: Rules, names: Iterable[str], store: Store) -> tuple[Link
         for finding in (*_unmatched(rule, one, samples), *_judge(rule, one, samples, written, store)):
             found.setdefault((finding.title, finding.found), finding)
     return tuple(found.values())
-
-
-def _connected(rules: Rules, names: Iterable[str]) -> Iterator[tuple[Rule, Connection]]:
-    for name in sorted(names):
-        rule = rules.rules[name]
-        if rule.connection is not None:
-            yield rule, rule.connection
 
 
 # ---------------------------------------------------------------- reading
@@ -264,7 +258,8 @@ def _other_case(one: Connection, seen: Evidence, store: Store) -> str:
         keys = [key for item in some if (key := _key_in_case(one, item, case)) is not None]
         if not _read(keys, store):
             continue
-        (field, ref), *others = [pair for pair in one.link if _is_text(pair[1], some)]
+        texts = [(name, ref) for name, ref in one.link if any("S" in (ref.read(item) or {}) for item in some)]
+        (field, ref), *others = texts
         name = f"{ref.field}_{case}"
         derived = f'{{derive: {one.pointing.name}.{name}, as: "{{{ref.field}:{case}}}"}}'
         link = ", ".join([f"{field}: {name}", *(f"{other}: {at.field}" for other, at in others)])
@@ -278,10 +273,6 @@ def _other_case(one: Connection, seen: Evidence, store: Store) -> str:
 def _folded(key: ItemKey) -> tuple[object, ...]:
     """A key whose texts are compared without their case."""
     return tuple(value.casefold() if isinstance(value, str) else value for _, _, value in key.values)
-
-
-def _is_text(ref: Ref, items: Iterable[Item]) -> bool:
-    return any("S" in (ref.read(item) or {}) for item in items)
 
 
 def _key_in_case(one: Connection, item: Item, case: str) -> ItemKey | None:

@@ -27,15 +27,24 @@ from sync_rules.audit.compare import (
     Subject,
     Sweep,
     Verdict,
-    as_one,
-    by_thing,
     compare,
+    group_by_thing,
+    judge_second_look,
     look_again,
-    second_verdict,
+    merge_thing,
     sweep_page,
 )
-from sync_rules.audit.ledger_balance import Balance, Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.ledger_balance import (
+    Balance,
+    Slot,
+    as_difference,
+    check_slots,
+    confirm_unbalanced,
+    find_slot,
+    find_unbalanced,
+    list_ledgers,
+)
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
@@ -54,7 +63,7 @@ PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
 LOOK_AGAIN_MAX_ITEMS: Final = 100
 GRACE_SECONDS: Final = 120.0  # a record is on its way for a second or two; a delayed one for a minute
-Look = Callable[[frozenset[str]], Iterator[Finding]]  # at all targets asked for, by the rules of these names
+Look = Callable[[frozenset[str]], Iterator[DriftFinding]]  # at all targets asked for, by the rules of these names
 Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists of the rules of these names
 
 
@@ -113,7 +122,7 @@ def _moved(before: Difference | None, now: Difference) -> bool:
 
 
 @dataclass(frozen=True)
-class _Observed(World):
+class _ObservedWorld(World):
     """World wrapper that calls `observe` before each request."""
 
     inner: World = field(kw_only=True)
@@ -155,11 +164,11 @@ class Verifier:
         self._rebuilt: set[str] = set()
         self._things: set[int] = set()  # hashes of the parts found: each is met from two sides, perhaps long after
 
-    def sweep(self) -> Iterator[Finding]:
+    def sweep(self) -> Iterator[DriftFinding]:
         """Verify the share of the tables of all rules. Raises StoreError when a page cannot be read."""
         return self._in_order(self.only, self._sweep, completes=self.repair and not self.share.sampled)
 
-    def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[Finding]:
+    def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[DriftFinding]:
         """Verify the share of the tables once, with the rules of one step of a cascade, but no totals of ledgers. The
         items of the tables in `counted` are not counted again. Raises StoreError.
         """
@@ -175,11 +184,7 @@ class Verifier:
         self._scanned |= set(tables)
         yield from self._check_again()
 
-    def add_up(self, names: frozenset[str]) -> Iterator[Finding]:
-        """Verify the totals of the ledgers of these rules. Raises StoreError."""
-        return self._balance(names)
-
-    def one(self, key: ItemKey) -> Iterator[Finding]:
+    def one(self, key: ItemKey) -> Iterator[DriftFinding]:
         """Verify a single target, and repair it alone, whatever else is made from it.
 
         Raises:
@@ -187,7 +192,7 @@ class Verifier:
             StoreError: when it cannot be read.
         """
 
-        def look(names: frozenset[str]) -> Iterator[Finding]:
+        def look(names: frozenset[str]) -> Iterator[DriftFinding]:
             repaired = self.tally.repaired.total() > 0
             self._note(run_work(_compare_item(key, self.rules, names, repaired=repaired), self.world))
             yield from self._check_again()
@@ -199,23 +204,23 @@ class Verifier:
         asked = self.only.intersection(rule.name for rule in about)
         return self._in_order(asked or self.only, look)
 
-    def listed(self, listed: Listed, age_seconds: float) -> Iterator[Finding]:
+    def listed(self, listed: Listed, age_seconds: float) -> Iterator[DriftFinding]:
         """Verify only what a report lists: what is right by now, and what still drifts. For a repair a report that is
         older than the grace period counts as the first look; otherwise each difference is looked at twice.
         """
 
-        def look(names: frozenset[str]) -> Iterator[Finding]:
+        def look(names: frozenset[str]) -> Iterator[DriftFinding]:
             first = names not in looked
             slots: dict[Slot, Difference] = {}
             looked.add(names)
             differences = listed(names)
             while some := {one.subject: one for one in islice(differences, LOOK_AGAIN_MAX_ITEMS)}:
                 self.tally.items += len(some) if first else 0
-                slots |= {slot: one for one in some.values() if (slot := slot_of(one)) is not None}
-                yield from self._look_at([one for one in some.values() if slot_of(one) is None], first=first)
+                slots |= {slot: one for one in some.values() if (slot := find_slot(one)) is not None}
+                yield from self._look_at([one for one in some.values() if find_slot(one) is None], first=first)
                 self.on_progress(self.tally, "looking at what the report lists")
             yield from self._check_again()
-            yield from self._balance(names, slots, first=first)
+            yield from self.add_up(names, slots, first=first)
             yield from self._balance_rebuilt()
 
         looked: set[frozenset[str]] = set()
@@ -223,7 +228,7 @@ class Verifier:
             self._wait(self.grace_seconds - age_seconds, "the report is too new")
         yield from self._in_order(self.only, look)
 
-    def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[Finding]:
+    def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[DriftFinding]:
         """Look at what a report lists. Only in the `first` round has something come right by itself."""
         comparison = run_work(look_again(some, self.rules), self.world)
         differing = {one.subject for one in comparison.different}
@@ -236,7 +241,7 @@ class Verifier:
             if len(self._candidates) >= CANDIDATES_MAX:
                 yield from self._check_again()
 
-    def _in_order(self, names: frozenset[str], look: Look, *, completes: bool = False) -> Iterator[Finding]:
+    def _in_order(self, names: frozenset[str], look: Look, *, completes: bool = False) -> Iterator[DriftFinding]:
         """Look with these rules: all at once, or, to repair, step by step down the cascade. `completes`: the
         sweep reads everything, so it marks books complete that have no more differences.
         """
@@ -255,11 +260,11 @@ class Verifier:
                 if self.tally.repaired.total() == repaired and not finished:
                     break
 
-    def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:
+    def _sweep(self, names: frozenset[str]) -> Iterator[DriftFinding]:
         yield from self.look_over(names)
         if not self.share.sampled:
             self._rebuilt.clear()
-            yield from self._balance(names)
+            yield from self.add_up(names)
         yield from self._balance_rebuilt()
 
     def _pages(self, tables: Sequence[str], names: frozenset[str]) -> Iterator[list[tuple[Scan, Sweep]]]:
@@ -280,17 +285,19 @@ class Verifier:
                 waiting = [replace(s, cursor=page.cursor) for s, page in pages if page.cursor is not None] + waiting
         self.cut_short |= bool(waiting)
 
-    def _balance(
+    def add_up(
         self, names: frozenset[str], listed: dict[Slot, Difference] | None = None, *, first: bool = True
-    ) -> Iterator[Finding]:
-        """The totals, or those listed, that differ from the sum of their entries, twice in the same way."""
-        for table, tallies in ledgers(self.rules, names):
+    ) -> Iterator[DriftFinding]:
+        """Verify the totals of the ledgers of these rules, or those listed: drift is a total that differs from the sum
+        of its entries twice in the same way. Raises StoreError.
+        """
+        for table, tallies in list_ledgers(self.rules, names):
             asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
             if listed is not None and not asked:
                 continue
             of, observe = self.world, partial(self.on_progress, self.tally, f"adding up {table.name}")
-            world = _Observed(of.store, of.queue, of.failures, inner=of, observe=observe)
-            look = unbalanced(table, tallies) if listed is None else of_slots(table, tallies, asked)
+            world = _ObservedWorld(of.store, of.queue, of.failures, inner=of, observe=observe)
+            look = find_unbalanced(table, tallies) if listed is None else check_slots(table, tallies, asked)
             found = run_work(look, world)
             off = {*found, *((key, "") for key, _ in found)}
             right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in off]
@@ -298,17 +305,19 @@ class Verifier:
             if found:
                 self._wait(self.grace_seconds, f"{len(found)} differ")
             totals: dict[ItemKey, dict[str, Balance]] = {}
-            for (key, at), balance in run_work(still(table, tallies, found), world).items() if found else ():
+            for (key, at), balance in (
+                run_work(confirm_unbalanced(table, tallies, found), world).items() if found else ()
+            ):
                 totals.setdefault(key, {})[at] = balance
             for key, slots in totals.items():
                 repaired = self.repair and run_work(ledger_balance.repair_total(key, slots), self.world)
                 for at, balance in slots.items():
                     yield self.tally.found(as_difference((key, at), balance), repaired=repaired)
 
-    def _balance_rebuilt(self) -> Iterator[Finding]:
-        """Balance the totals of rules with rebuilt entries: the totals may or may not have counted these entries."""
+    def _balance_rebuilt(self) -> Iterator[DriftFinding]:
+        """Verify the totals of rules with rebuilt entries: the totals may or may not have counted these entries."""
         names, self._rebuilt = frozenset(self._rebuilt), set()
-        yield from self._balance(names)
+        yield from self.add_up(names)
 
     def _note(self, comparison: Comparison) -> None:
         self.tally.add(comparison)
@@ -321,7 +330,7 @@ class Verifier:
             self.on_progress(self.tally, f"{why}; looking again in {seconds:.0f} s to tell lag from drift")
             self.sleep(seconds)
 
-    def _check_again(self) -> Iterator[Finding]:
+    def _check_again(self) -> Iterator[DriftFinding]:
         """Check again what differed, and a third time what the second check left unsure."""
         found = list({one.subject: one for one in self._candidates}.values())  # a part is seen from both its sides
         self._candidates = []
@@ -330,14 +339,14 @@ class Verifier:
 
     def _look_again(
         self, found: Sequence[Difference], *, last: bool = False
-    ) -> Generator[Finding, None, list[Difference]]:
+    ) -> Generator[DriftFinding, None, list[Difference]]:
         """Look again once the grace period of the last of these is over. Repairs what drifted; returns what is still
         unsure. The last look leaves nothing unsure: a copy that is wrong in the same way three times has drifted.
         """
         unsure: list[Difference] = []
         if found:
             self._wait(self._last_seen + self.grace_seconds - self.clock(), f"{len(found)} differ")
-        things = list(by_thing(found).values())
+        things = list(group_by_thing(found).values())
         for start in range(0, len(things), LOOK_AGAIN_MAX_ITEMS):
             some = [one for thing in things[start : start + LOOK_AGAIN_MAX_ITEMS] for one in thing]
             comparison = run_work(look_again(some, self.rules), self.world)
@@ -346,7 +355,7 @@ class Verifier:
             by_verdict: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
             for one in comparison.different:
                 seen = before.get(one.subject)  # None: it is another difference now, such as of the whole set
-                by_verdict[Verdict.UNSURE if seen is None else second_verdict(seen, one)].append(one)
+                by_verdict[Verdict.UNSURE if seen is None else judge_second_look(seen, one)].append(one)
             waiting = [] if last else by_verdict[Verdict.UNSURE]
             drifted = by_verdict[Verdict.DRIFT] + (by_verdict[Verdict.UNSURE] if last else [])
             unsure += waiting
@@ -356,7 +365,7 @@ class Verifier:
             self.on_progress(self.tally, "looking again")
         return unsure
 
-    def _repair_drift(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
+    def _repair_drift(self, drifted: Sequence[Difference]) -> Iterator[DriftFinding]:
         """Repair what drifted, if asked to, and report each with whether it is right now."""
         drifted = [one for one in drifted if one.part is None or hash(one.thing) not in self._things]
         self._things |= {hash(one.thing) for one in drifted if one.part is not None}
@@ -366,8 +375,8 @@ class Verifier:
             self._rebuilt |= done.rebuilt
             self.tally.alterations.update(done.alterations)
             unrepaired = done.left
-        for some in by_thing(drifted).values():
-            yield self.tally.found(as_one(some), repaired=all(one.subject not in unrepaired for one in some))
+        for some in group_by_thing(drifted).values():
+            yield self.tally.found(merge_thing(some), repaired=all(one.subject not in unrepaired for one in some))
 
 
 def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, repaired: bool) -> Work[Comparison]:

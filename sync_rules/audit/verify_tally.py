@@ -24,7 +24,7 @@ PAIRED: Final[Mapping[str, Callable[[str], Any]]] = {"unmended": Drift, "hopeles
 
 
 @dataclass(frozen=True)
-class Finding:
+class DriftFinding:
     """One drift, and whether it was repaired. `came_right`: a report listed it, and it is right by now, or gone."""
 
     difference: Difference
@@ -107,18 +107,18 @@ class Tally:
         self.orphaned.update(comparison.orphaned)
         self.waiting.update(comparison.waiting)
 
-    def found(self, one: Difference, *, repaired: bool) -> Finding:
+    def found(self, one: Difference, *, repaired: bool) -> DriftFinding:
         """Count a drift, and whether it was repaired."""
         self.drift[one.rule] += 1
         self.repaired[one.rule] += repaired
         self.unmended[one.rule, one.drift] += not repaired
         self.hopeless[one.rule, one.drift] += not repaired and not one.repairable
-        return Finding(one, repaired)
+        return DriftFinding(one, repaired)
 
-    def came_right(self, one: Difference) -> Finding:
+    def came_right(self, one: Difference) -> DriftFinding:
         """Count a row of a report that is right by now."""
         self.right[one.rule] += 1
-        return Finding(one, came_right=True)
+        return DriftFinding(one, came_right=True)
 
     def start_over(self, rule: str) -> None:
         """Forget what another look at all targets of a rule will find again."""
@@ -130,16 +130,16 @@ class Tally:
                 del left[key]
 
 
-def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
+def choose_share(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
     """The segments to look at: each worker's, or a sample drawn by the seed, which is given back."""
     if percent is None or percent == 100:  # noqa: PLR2004 - percent
         return Share(workers, tuple(range(workers))), None
     seed = randbelow(SEEDS) if seed is None else seed
-    numbers = drawn(percent, Random(seed))  # noqa: S311 - a guess gains nothing
+    numbers = draw_segments(percent, Random(seed))  # noqa: S311 - a guess gains nothing
     return Share(SAMPLE_SEGMENTS, tuple(sorted(numbers))), seed
 
 
-def drawn(percent: float, random: Random) -> tuple[int, ...]:
+def draw_segments(percent: float, random: Random) -> tuple[int, ...]:
     """Draw the segments of a sample, at least one, in random order."""
     count = min(SAMPLE_SEGMENTS, max(1, round(SAMPLE_SEGMENTS * percent / 100)))
     return tuple(random.sample(range(SAMPLE_SEGMENTS), count))

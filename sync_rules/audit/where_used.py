@@ -7,14 +7,14 @@ now, right or wrong. Listed items are not kept in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sync_rules.audit.consequences import parts_on
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, Path, get
-from sync_rules.pipeline.fanout import still_linked
+from sync_rules.pipeline.fanout import list_linked_rules
 from sync_rules.pipeline.requests import List, Page, Read, Store
 from sync_rules.pipeline.tasks import Push
 from sync_rules.rules.families import Part, PartRule, TargetRule
@@ -25,7 +25,7 @@ PAGE_MAX_ITEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class UsePlace:
     """A place that holds something of an item: paths of another item, an element of its set, or the whole item (no
     paths). `through` is the item that it was taken from: the one asked about, or an earlier place.
     """
@@ -37,21 +37,11 @@ class Use:
     element: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    key: ItemKey
-    item: Item
-    rules: frozenset[str]  # the rules that read it
-
-
-def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[Use]:
+def find_uses(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
     """The places, each as it is found. Of an item that is gone, those that name its key. Raises StoreError."""
     item = _read(store, key) or key.attributes()
-    entity = rules.entity_of(key)
-    if entity is None:
-        return
     seen: set[int] = set()
-    looks = [_uses(_Look(key, item, frozenset(rules.rules)), entity, rules, store)]
+    looks = [_uses(key, item, rules.rules, rules, store)]
     while looks:  # depth first, so that of each level but a page is in memory
         found = next(looks[-1], None)
         if found is None:
@@ -61,18 +51,17 @@ def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[Use]:
         yield use
         fed = _fed_by(use.rule, rules)
         again = hash((use.target, fed))
-        entity = rules.entity_of(use.target)
-        if fed and entity is not None and again not in seen:
+        if fed and again not in seen:
             seen.add(again)
-            looks.append(_uses(_Look(use.target, image, fed), entity, rules, store))
+            looks.append(_uses(use.target, image, fed, rules, store))
 
 
-def archives_of(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
+def list_archives(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
     """The rules that keep deleted items as objects, which nothing here can look into: items of an entity, or of those
     that may hold something of it.
     """
     holding = {entity}
-    waiting = [rule for rule in rules.rules.values() if rule.source is entity and rule.swept]
+    waiting = [rule for rule in rules.rules.values() if rule.source is entity and rule.swept_entities]
     known = {rule.name for rule in waiting}
     while waiting:
         rule = waiting.pop()
@@ -88,43 +77,47 @@ def _fed_by(writer: Rule, rules: Rules) -> frozenset[str]:
     return frozenset(rule.name for rule in rules.rules.values() if writer.feeds(rule))
 
 
-def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
-    """The direct uses of one item by some rules, each with the image of the other item."""
-    change = Change(look.key, None, look.item)
+def _uses(
+    key: ItemKey, item: Item, names: Collection[str], rules: Rules, store: Store
+) -> Iterator[tuple[UsePlace, Item]]:
+    """The direct uses of one item by the rules of these names, each with the image of the other item."""
+    change, entity = Change(key, None, item), rules.entity_of(key)
     for rule in rules.rules.values():
-        if rule.name not in look.rules or rule.source is not entity:
+        if entity is None or rule.name not in names or rule.source is not entity:
             continue
         if isinstance(rule, TargetRule):
             if rule.find is not None and rule.anchor is entity and rule.copies:
-                yield from _listed(rule, look.key, rules, store)
+                yield from _listed(rule, key, rules, store)
             for hint in rule.hints(change):
                 image = _read(store, hint.target)
                 if image is not None and (paths := _there(rule, image)):
-                    yield Use(rule, hint.target, look.key, paths), image
+                    yield UsePlace(rule, hint.target, key, paths), image
         elif isinstance(rule, PartRule):
             for part in rule.parts(change, entity):
-                if part.source == look.key != part.target:
+                if part.source == key != part.target:
                     yield from _of_part(part, rules, store)
 
 
-def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
     """The targets that a source lists and that hold something of the rule. Rows of an index are but keys."""
     conditions = rule.conditions(key)
-    table, index = rule.listed.table, rule.find.index if rule.find is not None else None
+    table, index = rule.listed_entity.table, rule.find.index if rule.find is not None else None
     cursor: Item | None = None
     while conditions is not None:
         page: Page = store.list(List(table.name, index, conditions, PAGE_MAX_ITEMS, cursor))
-        found = {at: row for row in page.items if (at := table.key_of(row)) and rules.entity_of(at) is rule.listed}
+        found = {
+            at: row for row in page.items if (at := table.key_of(row)) and rules.entity_of(at) is rule.listed_entity
+        }
         images = found if index is None else dict(zip(found, store.read(Read(tuple(found))), strict=True))
         for target, image in images.items():
-            if image is not None and still_linked(Push(key, (rule,)), image) and (paths := _there(rule, image)):
-                yield Use(rule, target, key, paths), image
+            if image is not None and list_linked_rules(Push(key, (rule,)), image) and (paths := _there(rule, image)):
+                yield UsePlace(rule, target, key, paths), image
         cursor = page.cursor
         if cursor is None:
             break
 
 
-def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
     """The use that a part makes of an item."""
     image = _read(store, part.target)
     entity = rules.entity_of(part.target)
@@ -133,22 +126,22 @@ def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item
         return
     if part.element:
         if part in parts_on(part.target, image, entity, rules):
-            yield Use(part.rule, part.target, part.source, part.rule.copies, part.rule.label(part)), image
+            yield UsePlace(part.rule, part.target, part.source, part.rule.copies, part.rule.label(part)), image
         return
-    yield Use(part.rule, part.target, part.source), image
-    total = part.rule.adds_to(image)
+    yield UsePlace(part.rule, part.target, part.source), image
+    total = part.rule.find_total(image)
     if total is not None:
         yield from _of_total(total, part.target, rules, store)
 
 
-def _of_total(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+def _of_total(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
     """The number that an entry is counted in, on its parent."""
     entity = rules.entity_of(total)
     for rule in rules.from_source(entity) if entity is not None else ():
         for hint in rule.hints(Change(total, None, total.attributes())) if isinstance(rule, TargetRule) else ():
             parent = _read(store, hint.target)
             if parent is not None and (paths := _there(rule, parent)):
-                yield Use(rule, hint.target, entry, paths), parent
+                yield UsePlace(rule, hint.target, entry, paths), parent
 
 
 def _there(rule: Rule, image: Item) -> tuple[Path, ...]:

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from sync_rules import HOME, RULES_FORMAT, __version__
-from sync_rules.adapters.patience import PATIENCE_SECONDS, Patience, having
+from sync_rules.adapters.patience import PATIENCE_SECONDS, Patience, use_patience
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.modules import load_module
 from sync_rules.cli.show.output import wrap_output
@@ -239,7 +239,7 @@ def _load(verb: str, listed: VerbEntry) -> Callable[..., None]:
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> None:
         try:
-            with having(Patience(show, seconds)):
+            with use_patience(Patience(show, seconds)):
                 code = function(*arguments, **options)
         except KeyboardInterrupt as stopped:
             words = str(stopped) or ("interrupted: nothing was written" if declared.only_reads else "interrupted")

@@ -8,17 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.cli.account import Account
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
-from sync_rules.jobs.account.account_backfill import ASKED, STOP, asked_before, asked_of, watched
-from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
+from sync_rules.jobs.account.account_backfill import ASKED, STOP, load_request, load_run, name_request
+from sync_rules.jobs.account.protocol import describe_rules, require_units, select_prints
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.job import wanted
-from sync_rules.jobs.backfill.progress import Totals, unfinished
+from sync_rules.jobs.backfill.job import parse_where
+from sync_rules.jobs.backfill.page import segments as segments_of
+from sync_rules.jobs.backfill.progress import Totals, load_unfinished
 from sync_rules.jobs.backfill.scope import require_beginning, require_same, rules_to_apply
-from sync_rules.jobs.backfill.segments import segments as segments_of
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.suggest import unknown
@@ -58,7 +58,7 @@ class RemoteBackfill:
             )
         body = self._as_before(rules, asked, given) if asked["resume"] else asked
         self._require_possible(rules, body)
-        return self._watch(rules, self._account.machine.start(VERB, {**body, **as_here(rules)}))
+        return self._watch(rules, self._account.machine.start(VERB, {**body, **describe_rules(rules)}))
 
     def stop(self) -> int:
         """Stop the running backfill: its workers finish the writes in flight. Raises UserError when none is running."""
@@ -97,19 +97,19 @@ class RemoteBackfill:
         """The request, completed by the options of the unfinished backfill. Raises UserError when there is none, or an
         option that was given differs in a way that would change its scope.
         """
-        head = unfinished(self._account.state)
+        head = load_unfinished(self._account.state)
         if head is None:
             raise UserError(f"{self._place} has no unfinished backfill: leave out --resume")
         given |= {"rules", "changed"} if given & {"rules", "changed"} else set()  # either selects the rules
         given |= {"workers"} if "rate" in given else set()
-        before = asked_before(self._account.state, head)
+        before = load_request(self._account.state, head)
         body = {**asked, **{word: value for word, value in before.items() if word not in given}}
         about = {word: body[word] for word in ("table", "where", "segments")}
-        require_same(head["scope"], {**head["scope"], **about, "rules": prints_of(rules, self._names(rules, body))})
+        require_same(head["scope"], {**head["scope"], **about, "rules": select_prints(rules, self._names(rules, body))})
         return body
 
     def _names(self, rules: Rules, body: Mapping[str, Any]) -> frozenset[str]:
-        before = applied_so_far(self._account.state, rules) if body["changed"] else None
+        before = find_applied(self._account.state, rules) if body["changed"] else None
         names, _ = rules_to_apply(rules, body["rules"], before)
         return names
 
@@ -119,7 +119,7 @@ class RemoteBackfill:
         if table is not None and table not in rules.tables:
             raise UserError(unknown("table", table, rules.tables))
         if body["where"] is not None:
-            wanted(body["where"], rules)
+            parse_where(body["where"], rules)
         supplies = segments_of(rules, body["segments"], () if table is None else (table,))
         for step in cascade(rules, names):
             require_units([supply.name for supply in supplies(step.names)])
@@ -134,12 +134,12 @@ class RemoteBackfill:
         meter = Meter(lambda names: sum(items.get(table.name, 0) for table in swept_tables(rules, names)))
 
         def look() -> BackfillRun | None:
-            asked = {} if items else state.load(asked_of(name)) or {}
+            asked = {} if items else state.load(name_request(name)) or {}
             if asked.get("items"):  # the start is a time of another clock than this meter's
                 items.update(asked["items"])
                 since = (datetime.now(UTC) - datetime.fromisoformat(asked["at"])).total_seconds()
                 meter.begin(Totals.of(asked["before"]), max(0.0, since - meter.seconds))
-            return watched(state, rules) if items else None
+            return load_run(state, rules) if items else None
 
         def show() -> None:
             run = look()
@@ -150,7 +150,7 @@ class RemoteBackfill:
             display.say(f"{name} in stack {self._account.stack.name} is running; Ctrl-C stops watching, not the run")
             ended = self._account.machine.watch(name, show)
         done = ended.well()
-        answer = state.load(asked_of(name)) or {}
+        answer = state.load(name_request(name)) or {}
         for notice in answer.get("notices", ()):
             print(notice, file=sys.stderr)
         if answer.get("said"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sync_rules.adapters.effects import short_name
 from sync_rules.adapters.failure_log import require_writable
-from sync_rules.adapters.files import locked
+from sync_rules.adapters.files import lock_file
 from sync_rules.adapters.state import FileState, State, TableState
 from sync_rules.cli.options import STATE
 from sync_rules.model.errors import UserError
@@ -53,7 +53,7 @@ def open_state(place: str, client: DynamoDBClient, rules: Rules) -> Iterator[Sta
     file = state_file(place)
     if file is not None:
         require_writable(file)
-        with locked(file, "backfill", "--state"):
+        with lock_file(file, "backfill", "--state"):
             yield FileState(file)
         return
     table = place.removeprefix(TABLE)

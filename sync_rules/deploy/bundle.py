@@ -77,8 +77,8 @@ def bundle(directory: Path, template: Path) -> None:
         _copy(folder, modules, directory)
     _copy(rules_file.parent, list_called_files(deployment.rules, rules_file), directory)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
-    compiled = compiled_file.written(deployment.rules, marks, python, source=rules_file.read_bytes())
-    compiled_file.beside(directory / RULES_NAME).write_bytes(compiled)
+    compiled = compiled_file.dump(deployment.rules, marks, python, source=rules_file.read_bytes())
+    compiled_file.compiled_path(directory / RULES_NAME).write_bytes(compiled)
     install(locked, directory, python, platform)
     precompile(directory, python)
 

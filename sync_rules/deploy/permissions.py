@@ -117,13 +117,13 @@ def _of_writing(deployment: Deployment) -> Iterator[Need]:
     was read is compared in the transaction that writes.
     """
     rules = deployment.rules
-    made = {entity.name for rule in rules.rules.values() for entity in rule.owned}
+    made = {entity.name for rule in rules.rules.values() for entity in rule.owned_entities}
     for entity in rules.entities.values():
         if entity.name not in made and "." not in entity.name:  # those of the pipeline have a dot in their names
             grant = (OWN_ITEMS, deployment.table_arn(entity.table), f"{entity.name}, which the application writes")
             yield from _each(WRITE, grant, "")
     for rule in rules.rules.values():
-        for use in rule.uses() if rule.swept else ():
+        for use in rule.uses() if rule.swept_entities else ():
             if actions := IN_A_TRANSACTION.get(use.operation):
                 resource = deployment.table_arn(use.table, f"/index/{use.index}" if use.index else "")
                 yield from _each(WRITE, (actions, resource, use.why), rule.title)
@@ -180,13 +180,13 @@ def fetch_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 
 def stream_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The streams of a rule's tables, for Lambda."""
-    for table in dict.fromkeys(rule.streamed):
+    for table in dict.fromkeys(rule.streamed_tables):
         yield STREAM_READ, stream_arn(table), f"the changes of {table.name}"
 
 
 def reread_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The same streams, for a batch that Lambda gave up without its records."""
-    for table in dict.fromkeys(rule.streamed):
+    for table in dict.fromkeys(rule.streamed_tables):
         yield SPAN_READ, stream_arn(table), f"the changes of {table.name} in a batch that came without them"
 
 
@@ -194,7 +194,7 @@ def queue_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Messages to the fan-out queue."""
     if rule.calls:
         yield QUEUE_SEND, queue("FanoutQueue"), "calls that failed, to be made again"
-    elif rule.swept:
+    elif rule.swept_entities:
         yield QUEUE_SEND, queue("FanoutQueue"), "second looks, the rest of large fan-outs, what is parked"
 
 

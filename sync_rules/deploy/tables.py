@@ -15,7 +15,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 from sync_rules.adapters import aws, retries
 from sync_rules.adapters.preflight import (
     IMAGES,
-    Problem,
+    TableProblem,
     describe,
     describe_time_to_live,
     differences,
@@ -85,7 +85,7 @@ class ComparedTable:
     table: Table
     parameters: Mapping[str, Any]
     exists: bool
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[TableProblem, ...] = ()
     ttl: str | None = None
 
 
@@ -119,7 +119,7 @@ def _compare_calls(client: DynamoDBClient, rules: Rules, name: str, retrying: Re
     if table.address.name in rules.by_physical_name:
         raise UserError(f"table {name} is a table of the rules: name another one with --calls-table")
     found = describe(client, table, retrying)
-    problems: tuple[Problem, ...] = () if found is not None else _check_place(table)
+    problems: tuple[TableProblem, ...] = () if found is not None else _check_place(table)
     if found is not None:
         ttl = describe_time_to_live(client, table, retrying)
         off = time_to_live_problems(table, CALLS_TTL, ttl, "remembered calls stay for ever", place_of(client))
@@ -127,12 +127,12 @@ def _compare_calls(client: DynamoDBClient, rules: Rules, name: str, retrying: Re
     return ComparedTable(table, table_parameters(table, stream=False), found is not None, problems, CALLS_TTL)
 
 
-def _check_place(table: Table) -> tuple[Problem, ...]:
+def _check_place(table: Table) -> tuple[TableProblem, ...]:
     """The problem of a missing table that is named by its ARN: it may be of another account or Region."""
     if not table.physical_name.startswith("arn:"):
         return ()
     found = "it does not exist, and is named by its ARN, which may be of another account or Region"
-    return (Problem(table.physical_name, found, "Create it there, or name it without the ARN"),)
+    return (TableProblem(table.physical_name, found, "Create it there, or name it without the ARN"),)
 
 
 # ---------------------------------------------------------------- created

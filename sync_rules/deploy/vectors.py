@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sync_rules.adapters.preflight import Problem
+from sync_rules.adapters.preflight import TableProblem
 from sync_rules.model.entities import Index, KeyAttribute, Table, VectorIndex
 
 DISTANCES: Final = {"cosine": "COSINE", "euclidean": "EUCLIDEAN", "dot-product": "DOT_PRODUCT"}
@@ -47,7 +47,7 @@ def definitions_of(attributes: Iterable[KeyAttribute]) -> list[dict[str, str]]:
 # ---------------------------------------------------------------- beside a table that exists
 def vector_problems(
     table: Table, description: Mapping[str, Any], options: Sequence[str] = (), *, emulated: bool = False
-) -> Iterator[Problem]:
+) -> Iterator[TableProblem]:
     """The vector indexes that a table lacks, or has in another form, by its description. `options` of the AWS CLI say
     where the table is. An emulator that does not describe vector indexes has no problem.
     """
@@ -56,7 +56,7 @@ def vector_problems(
     for found, update in _differences(table, description):
         body = json.dumps({"TableName": table.physical_name, **update})
         command = shlex.join(("aws", "dynamodb", "update-table", "--cli-input-json", body, *options))
-        yield Problem(table.physical_name, found, f"Correct the rules file, or change the table: `{command}`")
+        yield TableProblem(table.physical_name, found, f"Correct the rules file, or change the table: `{command}`")
 
 
 def _differences(table: Table, description: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

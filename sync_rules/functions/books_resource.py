@@ -1,13 +1,13 @@
 """Answers CloudFormation when a stack is created or updated: it restarts books that were not kept so far, and completes
 books over empty tables at once.
 
-Two resources ask. `Books` is asked before the stream function has the new rules, `EmptyBooks` after it has. Either
-lists the books that the rules keep, and CloudFormation adds the list of the deployment before. Books that are new in
-the list may be old ones that come back, complete by their mark, and not kept meanwhile. A rollback asks with
-both lists swapped, and cannot know how far the update came: what the failed update did not keep is restarted.
+Resource `Books` asks before the stream function has the new rules, `EmptyBooks` after. Both list the books that the
+rules keep; CloudFormation adds the list of the deployment before. New books in the list may be old ones that come back
+with a mark that says complete. A rollback asks with both lists swapped, and restarts what the failed update did not
+keep.
 
-Invariant: the answer is always SUCCESS, within the time of the call. What cannot be done is logged with its cure: no
-deployment fails because of a number.
+Invariant: the answer is always SUCCESS, within the time of the call. A failure is logged with its cure: no deployment
+fails because of a number.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
 """
 
@@ -19,7 +19,7 @@ from typing import Any, Final
 from urllib.request import Request, urlopen
 
 from sync_rules.functions.logs import log_waiting, logger
-from sync_rules.pipeline.books import begin_anew, books_named, finish_empty, identities
+from sync_rules.pipeline.books import books_named, finish_empty, identities, restart_books
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.rules.ruleset import Rules
 
@@ -42,24 +42,20 @@ def answer_stack(event: Mapping[str, Any], place: Callable[[], tuple[Rules, Worl
     """
     if event.get("RequestType") != "Delete":
         try:
-            _keep(event, *place())
+            rules, world = place()
+            _restart(_list_new(event), rules, world)
+            for rule in run_work(finish_empty(rules), world) if event.get("ResourceType") == AFTER else ():
+                log_waiting(rule.title)
         except Exception as error:  # noqa: BLE001 - whatever it is, the stack goes on without it
             logger.error("books were not looked at", error=type(error).__name__, reason=str(error))
     body = {"Status": "SUCCESS", "PhysicalResourceId": NAME, **{name: event.get(name) for name in COPIED}}
     _put(event[RESPONSE_URL], json.dumps(body).encode())
 
 
-def _keep(event: Mapping[str, Any], rules: Rules, world: World) -> None:
-    _begin_anew(_new(event), rules, world)
-    if event.get("ResourceType") == AFTER:
-        for rule in run_work(finish_empty(rules), world):
-            log_waiting(rule.title)
-
-
-def _new(event: Mapping[str, Any]) -> list[str]:
+def _list_new(event: Mapping[str, Any]) -> list[str]:
     """The identities of the books that the deployment before did not keep, or not by these rules."""
     kept = _kept(event, "ResourceProperties")
-    if event.get("RequestType") == "Create":  # EmptyBooks is created beside Books, or where Books already was
+    if event.get("RequestType") == "Create":  # EmptyBooks is created with Books, or after it
         return [] if event.get("ResourceType") == AFTER else kept or []
     before = _kept(event, "OldResourceProperties")
     if before is None:
@@ -71,11 +67,11 @@ def _kept(event: Mapping[str, Any], properties: str) -> list[str] | None:
     return (event.get(properties) or {}).get(KEPT)
 
 
-def _begin_anew(new: list[str], rules: Rules, world: World) -> None:
+def _restart(new: list[str], rules: Rules, world: World) -> None:
     """Restart books. In a rollback this function may still have, or have again, other rules than those asked for."""
     own = identities(rules)
     found = {one: rule.books if (rule := own.get(one)) else books_named(rules, one) for one in new}
-    failed = run_work(begin_anew(books for books in found.values() if books is not None), world)
+    failed = run_work(restart_books(books for books in found.values() if books is not None), world)
     for identity, books in found.items():
         title = own[identity].title if identity in own else identity.split(" ")[1].partition("/")[0]
         reason = "its ledger is none of these rules" if books is None else failed.get(books)

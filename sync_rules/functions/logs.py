@@ -12,8 +12,7 @@ import hashlib
 import hmac
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
@@ -21,17 +20,9 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 
 from sync_rules.model.items import Failure, ItemKey, Outcome
-from sync_rules.pipeline.messages import (
-    KINDS,
-    CallMessage,
-    ChunkMessage,
-    Message,
-    PartMessage,
-    PullMessage,
-    PushMessage,
-)
+from sync_rules.pipeline.messages import KINDS, CallMessage, ChunkMessage, Message, PushMessage, names_in
 from sync_rules.pipeline.requests import Failures, Queue
-from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry
+from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry, sum_over_rules, title_of
 from sync_rules.rules.ledger import without_amount
 
 LOG_KEYS: Final = "SYNC_RULES_LOG_KEYS"
@@ -61,7 +52,7 @@ class Continuation:
 
 
 @dataclass
-class Noted:
+class InvocationCounts:
     """The counts of one invocation that telemetry does not have."""
 
     throttles: Counter[str] = field(default_factory=Counter)
@@ -77,25 +68,25 @@ class Notes:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._noted = Noted()
+        self._counts = InvocationCounts()
 
-    def throttled(self, kind: str) -> None:
+    def count_throttle(self, kind: str) -> None:
         """Count a throttle: the `on_throttle` of a store."""
         with self._lock:
-            self._noted.throttles[kind] += 1
+            self._counts.throttles[kind] += 1
 
-    def kept(self, rule: str) -> None:
+    def count_failure(self, rule: str) -> None:
         """Count a failure record; that of an unreadable record names all rules that would have read it."""
         with self._lock:
-            self._noted.failures.update(rule.split(", "))
+            self._counts.failures.update(rule.split(", "))
 
-    def sent(self, message: Message) -> None:
+    def count_message(self, message: Message) -> None:
         """Count a message that was sent."""
         with self._lock:
             later = getattr(message, "delay_seconds", 0) > 0
-            self._noted.sent[SECOND_LOOK if later else KINDS[type(message)]] += 1
+            self._counts.sent[SECOND_LOOK if later else KINDS[type(message)]] += 1
             if isinstance(message, PushMessage | ChunkMessage) and not later:
-                push = self._noted.pushes.setdefault(message.source, Continuation(message.rules))
+                push = self._counts.pushes.setdefault(message.source, Continuation(message.rules))
                 push.chunks += isinstance(message, ChunkMessage)
                 push.targets += len(message.targets) if isinstance(message, ChunkMessage) else 0
                 push.more |= isinstance(message, PushMessage)
@@ -103,21 +94,21 @@ class Notes:
     def may_log(self) -> bool:
         """Reserve a log line of this invocation. Returns False, and counts it as unlogged, when there are too many."""
         with self._lock:
-            room = self._noted.lines < LINES_MAX
-            self._noted.lines += room
-            self._noted.unlogged += not room
+            room = self._counts.lines < LINES_MAX
+            self._counts.lines += room
+            self._counts.unlogged += not room
             return room
 
     def begin(self) -> None:
         """Start the lines of an invocation, even if the one before did not write its notes."""
         with self._lock:
-            self._noted.lines = self._noted.unlogged = 0
+            self._counts.lines = self._counts.unlogged = 0
 
-    def take(self) -> Noted:
+    def take(self) -> InvocationCounts:
         """Return all counts, and reset them."""
         with self._lock:
-            noted, self._noted = self._noted, Noted()
-            return noted
+            counts, self._counts = self._counts, InvocationCounts()
+            return counts
 
 
 notes = Notes()
@@ -133,7 +124,7 @@ class LoggedFailures:
         """Raises StoreError when the queue does not take the record."""
         if self._behind is not None:
             self._behind.park(failure)
-        notes.kept(failure.rule)
+        notes.count_failure(failure.rule)
         if self._behind is None or notes.may_log():
             source = failure.source or (failure.member if failure.element is not None else None)
             keys = {"item": failure.key, "member": failure.member, "source": source}
@@ -150,78 +141,58 @@ class CountedQueue:
     def send(self, message: Message, delay_seconds: int) -> None:
         """Raises StoreError when the queue does not take it."""
         self._behind.send(message, delay_seconds)
-        notes.sent(message)
+        notes.count_message(message)
 
 
 # ---------------------------------------------------------------- one message
-@contextmanager
-def message_keys(message: Message) -> Iterator[None]:
-    """Add a message's kind, rules, source and target to each log line of the block."""
-    about = _about(message)
-    logger.append_keys(**about)
-    try:
-        yield
-    finally:
-        logger.remove_keys(about)
-
-
-def _about(message: Message) -> dict[str, Any]:
-    about: dict[str, Any] = {"kind": KINDS[type(message)]}
-    match message:
-        case PushMessage() | ChunkMessage():
-            about |= {"rules": list(message.rules), "source": key_text(message.source)}
-            if isinstance(message, ChunkMessage):
-                about["targets"] = len(message.targets)
-            elif message.delay_seconds:
-                about["kind"] = SECOND_LOOK
-        case PullMessage():
-            about |= {"target": key_text(message.target), "attempt": message.attempt}
-        case PartMessage():
-            about |= {"rules": [message.rule], "target": key_text(message.target), "attempt": message.attempt}
-            if message.source is not None:
-                about["source"] = key_text(message.source)
-        case CallMessage():
-            about |= {"rules": [message.rule], "source": key_text(message.change.key), "attempt": message.attempt}
-    return about
+def describe_message(message: Message) -> dict[str, Any]:
+    """A message's kind, rules, source and target, for each log line about it."""
+    source = message.change.key if isinstance(message, CallMessage) else getattr(message, "source", None)
+    target = getattr(message, "target", None)
+    second_look = isinstance(message, PushMessage) and message.delay_seconds > 0
+    about = {
+        "kind": SECOND_LOOK if second_look else KINDS[type(message)],
+        "rules": [*names_in(message)] or None,
+        "source": source and key_text(source),
+        "target": target and key_text(target),
+        "targets": len(message.targets) if isinstance(message, ChunkMessage) else None,
+        "attempt": getattr(message, "attempt", None),
+    }
+    return {name: value for name, value in about.items() if value is not None}
 
 
 def log_done(telemetry: Telemetry, before: Mapping[tuple[str, Outcome], int]) -> None:
     """Log the outcomes of a message: the difference to the counts before it."""
-    logger.info("message done", outcomes=summed(telemetry.outcomes - Counter(before)))
-
-
-def summed(counted: Mapping[tuple[str, Outcome], int]) -> dict[str, int]:
-    """Count each outcome over all rules."""
-    summed: Counter[str] = Counter()
-    for (_, outcome), count in counted.items():
-        summed[outcome.value] += count
-    return dict(summed)
+    logger.info("message done", outcomes=sum_over_rules(telemetry.outcomes - Counter(before)))
 
 
 # ---------------------------------------------------------------- one invocation
-def sum_up(telemetry: Telemetry, noted: Noted) -> None:
+def sum_up(telemetry: Telemetry, counts: InvocationCounts) -> None:
     """Log the unfinished items and the pushes that continue, and one line of totals; nothing if nothing happened."""
     failed = [
         (logger.warning, "not finished, comes again", {"item": key_text(key), "rules": one.rules, "reason": one.reason})
         for key, one in telemetry.failed.items()
     ]
     continued = [
-        (logger.info, "push goes on", {"source": key_text(key), **vars(push)}) for key, push in noted.pushes.items()
+        (logger.info, "push goes on", {"source": key_text(key), **vars(push)}) for key, push in counts.pushes.items()
     ]
-    lines, room = [*failed, *continued], max(0, LINES_MAX - noted.lines)
+    lines, room = [*failed, *continued], max(0, LINES_MAX - counts.lines)
     for log, message, fields in lines[:room]:
         log(message, **fields)
-    for title, count in _waiting(telemetry).items():
+    waiting = Counter[str]()
+    for (rule, outcome), count in telemetry.outcomes.items():
+        waiting[title_of(rule)] += count if outcome is Outcome.WAITING else 0
+    for title, count in sorted((+waiting).items()):
         log_waiting(title, times=count)
     figures: dict[str, Any] = {
         "records": telemetry.records,
         "unreadable": telemetry.unreadable_records,
-        "outcomes": summed(telemetry.outcomes),
+        "outcomes": sum_over_rules(telemetry.outcomes),
         "failed": len(telemetry.failed),
-        "failure_records": noted.failures.total(),
-        "sent": dict(noted.sent),
-        "throttles": dict(noted.throttles),
-        "unlogged": noted.unlogged + max(0, len(lines) - room),
+        "failure_records": counts.failures.total(),
+        "sent": dict(counts.sent),
+        "throttles": dict(counts.throttles),
+        "unlogged": counts.unlogged + max(0, len(lines) - room),
     }
     figures = {name: figure for name, figure in figures.items() if figure}
     if figures:
@@ -233,12 +204,3 @@ def log_waiting(title: str, **more: Any) -> None:
     """Log that a rule waits for a backfill, and the command that ends it."""
     command = f"sync-rules backfill --remote --rule {title}"
     logger.warning("waits for a backfill", rule=title, cure=command, **more)
-
-
-def _waiting(telemetry: Telemetry) -> dict[str, int]:
-    """How often each rule, by its name in the rules file, left a number as it is because it waits for a backfill."""
-    found: Counter[str] = Counter()
-    for (rule, outcome), count in telemetry.outcomes.items():
-        if outcome is Outcome.WAITING:
-            found[rule.partition(".")[0]] += count
-    return dict(sorted(found.items()))

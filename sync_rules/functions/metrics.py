@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from sync_rules.adapters import aws_errors
-from sync_rules.functions.logs import SERVICE_NAME, Noted, logger, notes, sum_up
+from sync_rules.functions.logs import SERVICE_NAME, InvocationCounts, logger, notes, sum_up
 from sync_rules.pipeline.telemetry import (
     DRIFT,
     DRIFT_SHARE,
@@ -28,6 +28,7 @@ from sync_rules.pipeline.telemetry import (
     UNREADABLE,
     VERIFIED,
     Telemetry,
+    title_of,
 )
 
 if TYPE_CHECKING:  # imported by verify alone
@@ -38,14 +39,14 @@ UNITS: Final = {LAG: MetricUnit.Milliseconds, DRIFT_SHARE: MetricUnit.Percent}  
 
 def emit(telemetry: Telemetry) -> None:
     """Write the counts of an invocation as metrics and as log lines, and reset them."""
-    noted = notes.take()
+    counts = notes.take()
     per_rule: dict[str, Counter[str]] = {}
     for (rule, what), count in (*telemetry.outcomes.items(), *telemetry.alterations.items()):
-        per_rule.setdefault(_title(rule), Counter())[METRIC_NAMES[what]] += count
-    for rule, count in noted.failures.items():
-        per_rule.setdefault(_title(rule), Counter())[FAILURE_RECORDS] += count
+        per_rule.setdefault(title_of(rule), Counter())[METRIC_NAMES[what]] += count
+    for rule, count in counts.failures.items():
+        per_rule.setdefault(title_of(rule), Counter())[FAILURE_RECORDS] += count
     for rule, lag_ms in telemetry.lag_ms.items():
-        figures = per_rule.setdefault(_title(rule), Counter())
+        figures = per_rule.setdefault(title_of(rule), Counter())
         figures[LAG] = max(figures[LAG], lag_ms)
     for rule in sorted(per_rule.keys() - {""}):  # an unreadable message is of no rule
         _write(per_rule[rule], rule=rule)
@@ -53,8 +54,8 @@ def emit(telemetry: Telemetry) -> None:
     whole[SETUP_ERRORS] = telemetry.setup_errors
     whole[LAG] = max(telemetry.lag_ms.values(), default=0)
     _write({name: figure for name, figure in whole.items() if figure or (name == LAG and telemetry.lag_ms)})
-    _write_noted(noted)
-    sum_up(telemetry, noted)
+    _write_counts(counts)
+    sum_up(telemetry, counts)
     telemetry.clear()
 
 
@@ -64,20 +65,20 @@ def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> N
     A rule without a seen item has no drift share. If not the `whole` was verified, neither has a rule without
     drift: drift elsewhere may stay, and so must its alarm.
     """
-    noted = notes.take()
-    titles = sorted({_title(name) for name in names})
+    counts = notes.take()
+    titles = sorted({title_of(name) for name in names})
     seen: Counter[str] = Counter()
     drift: Counter[str] = Counter()
     for name in names:
-        seen[_title(name)] += tally.seen(name)
-        drift[_title(name)] += tally.drift[name]
+        seen[title_of(name)] += tally.seen(name)
+        drift[title_of(name)] += tally.drift[name]
     altered = {title: Counter[str]() for title in titles}
     for (name, each), count in tally.alterations.items():
-        altered[_title(name)][METRIC_NAMES[each]] += count
+        altered[title_of(name)][METRIC_NAMES[each]] += count
     for title in titles:
         _write({**_share(seen[title], drift[title], whole=whole), **altered[title]}, rule=title)
     _write({**_share(seen.total(), drift.total(), whole=whole), **sum(altered.values(), Counter())})
-    _write_noted(noted)
+    _write_counts(counts)
     logger.info(
         "verified", items=tally.items, drift={title: drift[title] for title in titles if drift[title]}, left=tally.left
     )
@@ -88,19 +89,14 @@ def _share(seen: int, drift: int, *, whole: bool) -> dict[str, float]:
     return {VERIFIED: seen, DRIFT: drift, **share}
 
 
-def _title(name: str) -> str:
-    """The rule's name in the rules file, from which several rules may have been compiled."""
-    return name.partition(".")[0]
-
-
-def _write_noted(noted: Noted) -> None:
+def _write_counts(counts: InvocationCounts) -> None:
     causes: Counter[str] = Counter()
-    for kind, count in sorted(noted.throttles.items()):
+    for kind, count in sorted(counts.throttles.items()):
         causes[aws_errors.THROTTLES.get(kind, aws_errors.OTHER_THROTTLE)] += count
         _write({THROTTLED: count}, kind=kind)
     for cause, count in sorted(causes.items()):
         _write({THROTTLED: count}, cause=cause)
-    for kind, count in sorted(noted.sent.items()):
+    for kind, count in sorted(counts.sent.items()):
         _write({SENT: count}, kind=kind)
 
 

@@ -28,7 +28,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
-from sync_rules.pipeline.messages import CallMessage, Message
+from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Failures, KeptCalls, Queue, Store, World
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import compiled_file
@@ -69,26 +69,19 @@ class Context(Protocol):
 
 
 class InvocationTime:
-    """The time left to the current invocation. It changes with `context`, once per invocation; log lines then name the
-    invocation.
-    """
+    """The time left to the current invocation."""
 
     def __init__(self) -> None:
-        self._context: Context | None = None
+        self.context: Context | None = None  # None outside of an invocation
 
-    @property
-    def context(self) -> Context | None:
-        """Lambda's context object; None outside of an invocation."""
-        return self._context
-
-    @context.setter
-    def context(self, context: Context | None) -> None:
-        self._context = context
+    def begin(self, context: Context | None) -> None:
+        """Begin an invocation: log lines name it from now on."""
+        self.context = context
         logger.append_keys(function_request_id=getattr(context, "aws_request_id", None))
         notes.begin()
 
     def remaining_ms(self) -> int:
-        return 60_000 if self._context is None else self._context.get_remaining_time_in_millis()
+        return 60_000 if self.context is None else self.context.get_remaining_time_in_millis()
 
     def remaining_seconds(self) -> float:
         return self.remaining_ms() / 1000
@@ -122,18 +115,13 @@ def invocation(context: Context) -> Iterator[None]:
         raise UserError(SIDE_BY_SIDE)
     try:
         relax_collector()
-        deadline.context = context
+        deadline.begin(context)
         try:
             yield
         finally:
             emit(telemetry)
     finally:
         alone.release()
-
-
-def partial_response(failed: list[str]) -> dict[str, Any]:
-    """Lambda's partial batch response."""
-    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
 
 
 # ---------------------------------------------------------------- made once per process
@@ -154,13 +142,7 @@ def rules() -> Rules:
     Raises:
         UserError: when they are wrong, or were compiled for something else.
     """
-    return compiled_file.load(rules_file(), _reader)
-
-
-def _reader() -> Callable[[Path], Rules]:
-    from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
-
-    return load_rules
+    return compiled_file.load(rules_file())
 
 
 def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
@@ -170,7 +152,7 @@ def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
         rules().tables,
         sleep=sleep,
         remaining_seconds=deadline.spare_seconds,
-        on_throttle=notes.throttled,
+        on_throttle=notes.count_throttle,
     )
 
 
@@ -232,13 +214,13 @@ def consumer() -> Consumer:
     _writers()  # a mistake is reported at the start, and not once a table first has a limit
     if units or any(table.max_write_units_per_second for table in rules().tables.values()):
         from sync_rules.adapters.budget import Rate, writes_at_once  # noqa: PLC0415
-        from sync_rules.adapters.metered import MeteredStore  # noqa: PLC0415 - only where there is a limit
+        from sync_rules.adapters.meter import MeteredStore  # noqa: PLC0415 - only where there is a limit
 
         rate = Rate(units)
         paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None
         store = MeteredStore(store, rules().tables, paid, budget())
         limits = replace(limits, apply_max_writes=writes_at_once(units))
-    world = World(store, CountedQueue(queue), failures(), *_outside(), _kept_calls())
+    world = World(store, CountedQueue(queue), failures(), *_outside())
     return Consumer(rules(), world, THIS_PROCESS, telemetry, limits, unaccepted=_acceptance())
 
 
@@ -282,17 +264,12 @@ def _write_units() -> float:
 
 class NoQueue:
     """The queue of a process without one. A parked target waits for its next change, or for verify; the rest of a
-    fan-out that does not fit into one invocation, and a call that failed, are reported as failed.
+    fan-out that does not fit into one invocation is reported as failed.
     """
 
-    def send(self, message: Message, _delay_seconds: int) -> None:
+    def send(self, _message: Message, _delay_seconds: int) -> None:
         """Raises StoreError."""
-        lost = (
-            "a call failed, and its change is stored nowhere else"
-            if isinstance(message, CallMessage)
-            else "a fan-out did not fit into one invocation"
-        )
-        raise StoreError("NoQueue", f"set {QUEUE_URL}: {lost}")
+        raise StoreError("NoQueue", f"set {QUEUE_URL}: a fan-out did not fit into one invocation")
 
 
 def _queue() -> Queue:
@@ -304,16 +281,15 @@ def _queue() -> Queue:
         for rule in rules().rules.values()
         if rule.find is not None and rule.find.index is not None and rule.settle_seconds
     ]
-    if looks_twice:
-        raise UserError(
-            f"{QUEUE_URL} is not set, but rules that find their targets through an index need a queue for the second"
-            f" look ({', '.join(looks_twice)}): set it to the URL of a standard SQS queue"
-        )
-    if calls := rules().functions:
-        raise UserError(
-            f"{QUEUE_URL} is not set, but rules that call a function need a queue for calls that fail"
-            f" ({', '.join(calls)}): set it to the URL of a standard SQS queue"
-        )
+    for needs, names in (
+        ("find their targets through an index need a queue for the second look", looks_twice),
+        ("call a function need a queue for calls that fail", rules().functions),
+    ):
+        if names:
+            raise UserError(
+                f"{QUEUE_URL} is not set, but rules that {needs} ({', '.join(names)}): set it to the URL of a standard"
+                " SQS queue"
+            )
     return NoQueue()
 
 
@@ -324,21 +300,13 @@ def receipts() -> Receipts | None:
     return Receipts(sqs(), url, retrying=retries.retrying(deadline.remaining_seconds)) if url else None
 
 
-def _kept_calls() -> KeptCalls:
-    """The bucket of calls that were given up, or that are too large for a message, if a rule calls a function."""
-    if not rules().functions:
-        return NULL_PORTS
-    from sync_rules.adapters.kept_calls import CallsInBucket  # noqa: PLC0415 - slow to load, and needed by few rules
-
-    retrying = retries.retrying(deadline.remaining_seconds)
-    return CallsInBucket(lambda: aws.s3(endpoint()), os.environ.get(BUCKET, ""), retrying=retrying)
-
-
-def _outside() -> tuple[Archive, Caller]:
-    """The archive and the caller of functions, if a rule needs one."""
+def _outside() -> tuple[Archive, Caller, KeptCalls]:
+    """The archive, the caller of functions, and the bucket of calls that were given up or are too large for a message:
+    those that a rule needs.
+    """
     if not (rules().functions or rules().archives):
-        return NULL_PORTS, NULL_PORTS
-    from sync_rules.adapters.effects import archive_of, caller_of  # noqa: PLC0415 - slow to load, and needed by few rules
+        return NULL_PORTS, NULL_PORTS, NULL_PORTS
+    from sync_rules.adapters.effects import make_archive, make_caller  # noqa: PLC0415 - slow to load, and needed by few rules
 
     table = os.environ.get(CALLS_TABLE)
     if not table and (calls := rules().functions):
@@ -348,7 +316,7 @@ def _outside() -> tuple[Archive, Caller]:
             " 'expiration'"
         )
     retrying = retries.retrying(deadline.remaining_seconds)
-    caller = caller_of(
+    caller = make_caller(
         rules(),
         aws.dynamodb(endpoint()),
         table,
@@ -356,13 +324,16 @@ def _outside() -> tuple[Archive, Caller]:
         retrying=retrying,
         remaining_ms=deadline.remaining_ms,
     )
+    kept: KeptCalls = NULL_PORTS
     if rules().functions and table:
         from sync_rules.adapters import beginnings  # noqa: PLC0415 - needed by few rules
+        from sync_rules.adapters.kept_calls import CallsInBucket  # noqa: PLC0415 - slow to load, and needed by few rules
 
-        noted = beginnings.in_table(
+        noted = beginnings.note_in_table(
             aws.dynamodb(endpoint()), rules(), table, lambda: beginnings.deployed_ms(endpoint()), retrying=retrying
         )
         caller = beginnings.CallsSince(caller, beginnings.since(rules(), noted))
-        for name, words in beginnings.shown(rules(), noted).items():
+        for name, words in beginnings.describe_beginnings(rules(), noted).items():
             logger.info("rule calls", rule=name, calls_for=words)
-    return archive_of(rules(), endpoint_url=endpoint(), retrying=retrying), caller
+        kept = CallsInBucket(lambda: aws.s3(endpoint()), os.environ.get(BUCKET, ""), retrying=retrying)
+    return make_archive(rules(), endpoint_url=endpoint(), retrying=retrying), caller, kept

@@ -159,11 +159,11 @@ class Arrivals:
 
     def next(self) -> Arrival | None:
         """The next arrival; None when nothing is left but late duplicates."""
-        ways = [self._next_records, self._next_duplicate, self._next_message]
+        ways: list[deque[Arrival] | None] = [None, self._again, self._messages]  # None: records
         if self._delivery.shuffled:
             self._random.shuffle(ways)
-        for find in ways:
-            arrival = find()
+        for waiting in ways:
+            arrival = self._next_records() if waiting is None else waiting.popleft() if waiting else None
             if arrival is not None:
                 return arrival
         while self._delayed:
@@ -199,12 +199,6 @@ class Arrivals:
         changes = self._records.take(self._delivery.batch_max_records)
         tries = max((self._tries[change.position] for change in changes), default=0)
         return Arrival(changes, tries=tries) if changes else None
-
-    def _next_duplicate(self) -> Arrival | None:
-        return self._again.popleft() if self._again else None
-
-    def _next_message(self) -> Arrival | None:
-        return self._messages.popleft() if self._messages else None
 
     def _idle(self, arrival: Arrival) -> bool:
         """Tell whether an arrival retries parked work although nothing has changed since its last try."""

@@ -1,7 +1,7 @@
 """Runs the embedded engine: ministack as a subprocess with DynamoDB, Streams, SQS and S3, for the demo and for tests.
 
 Invariant: it listens on the loopback interface only, keeps its files in a temporary directory, does not use docker, and
-dies with its parent however the parent ends: it watches its standard input, and that pipe closes with the parent.
+ends with its parent, whose end closes its standard input.
 """
 
 from __future__ import annotations
@@ -74,14 +74,7 @@ class Engine:
 
 
 @contextmanager
-def ministack(start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
-    """Run the embedded engine on a free port and yield its endpoint URL. Raises UserError like `embedded`."""
-    with embedded(start_max_seconds=start_max_seconds) as engine:
-        yield engine.url
-
-
-@contextmanager
-def embedded(port: int = 0, *, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[Engine]:
+def run_engine(port: int = 0) -> Iterator[Engine]:
     """Run the embedded engine on a port; 0: any that is free.
 
     Raises:
@@ -94,7 +87,7 @@ def embedded(port: int = 0, *, start_max_seconds: float = START_MAX_SECONDS) -> 
         port = free_port(port)
         environment = _environment(port, directory)
         server = Server("the embedded engine", command, port, HEALTH_PATH, Path(directory), environment)
-        with serving(server, start_max_seconds) as engine:
+        with run_server(server) as engine:
             yield engine
 
 
@@ -116,7 +109,7 @@ def _environment(port: int, directory: str) -> dict[str, str]:
 
 
 @contextmanager
-def serving(server: Server, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[Engine]:
+def run_server(server: Server, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[Engine]:
     """Run a server until the block ends, once it answers. Raises UserError when it ends or stays silent instead."""
     with server.output.open("wb") as sink:
         process = subprocess.Popen(  # noqa: S603 -- a fixed command, no shell

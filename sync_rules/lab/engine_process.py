@@ -1,11 +1,9 @@
 """The process of the embedded engine: ministack, with stream records of PartiQL statements. It runs as a file.
 
-PartiQL statements leave stream records and respect the types of index keys, as in DynamoDB, so that `run` can send 25
-updates in a request. Each answer of DynamoDB then has the header STATEMENTS. The process changes the one version of
-ministack that it was written for. Other versions run unchanged, without the header.
-
-Invariant: the process ends with its parent, whose end closes its standard input. Its children end and its directory
-goes with it. It imports nothing of this package, which the engine's environment may lack.
+PartiQL statements leave stream records and check the types of index keys, as in DynamoDB, so `run` can send 25 updates
+in a request. Each answer of DynamoDB then has the header STATEMENTS. Only the version of ministack that this file was
+written for is changed. Invariant: the process ends with its parent, whose end closes its standard input, and it imports
+nothing of this package, which the engine's environment may lack.
 """
 
 from __future__ import annotations

@@ -80,19 +80,15 @@ class FaultyWorld(World):
 
     def _write(self, write: Write) -> Result:
         if not self.faults.occurs(self.faults.delivery.throttles):
-            return self._written(write)
-        self._perhaps(write)
+            return self.store.apply(Apply((write,)))[0]
+        self._lose_answer(write)
         return Result(Status.FAILED, reason=THROTTLED)
 
-    def _written(self, write: Write) -> Result:
-        (result,) = self.store.apply(Apply((write,)))
-        return result
-
-    def _perhaps(self, write: Write) -> None:
+    def _lose_answer(self, write: Write) -> None:
         """Drop an unanswered write, apply it, or leave it for later."""
         fate = self.faults.random.randrange(3)
         if fate == 1:
-            self._written(write)
+            self.store.apply(Apply((write,)))
         elif fate == 2:  # noqa: PLR2004 - the last of three
             self.faults.flying.append(write)
 
@@ -100,10 +96,9 @@ class FaultyWorld(World):
         """Do the part of a request that a worker completes before it dies: nothing, some or all."""
         if isinstance(request, Apply):
             done = self.faults.random.randint(0, len(request.writes))
-            for write in request.writes[:done]:
-                self._written(write)
+            self.store.apply(Apply(request.writes[:done]))
             for write in request.writes[done : done + 1]:
-                self._perhaps(write)
+                self._lose_answer(write)
         elif self.faults.coin():
             with suppress(StoreError):
                 super().answer(request)

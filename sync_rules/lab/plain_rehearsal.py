@@ -11,7 +11,7 @@ from typing import Any
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire
-from sync_rules.lab.trial import drifted
+from sync_rules.lab.trial import describe_drifts
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.item_change import ItemChange, item_change
@@ -64,7 +64,7 @@ class PlainRehearsal:
             AssertionError: when the pipeline does not come to rest, or a copy is wrong in the end.
         """
         assert self.rehearsal.rest(), "the pipeline did not come to rest"
-        wrong = [*drifted(self.rules, self.rehearsal.world)]
+        wrong = [*describe_drifts(self.rules, self.rehearsal.world)]
         assert not wrong, "\n".join(["expected every copy to be right, found", *wrong])
 
     def item(self, table: str, key: Plain) -> dict[str, Any] | None:

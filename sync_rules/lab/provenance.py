@@ -24,7 +24,7 @@ class Provenance:
     @cached_property
     def _ledgers(self) -> frozenset[str]:
         rules = (rule for rule in self._rules.rules.values() if not isinstance(rule, MirrorRule))
-        return frozenset(entity.name for rule in rules for entity in rule.owned)
+        return frozenset(entity.name for rule in rules for entity in rule.owned_entities)
 
     def is_in_ledger(self, key: ItemKey) -> bool:
         """Tell whether an item belongs to a ledger."""
@@ -39,7 +39,7 @@ class Provenance:
         """The paths of an item that rules wrote, and not the application."""
         entity = self._rules.entity_of(key)
         into = self.rules_into(entity) if entity is not None else ()
-        return tuple(path for rule in into for path in rule.wrote(key, item))
+        return tuple(path for rule in into for path in rule.list_own_copies(key, item))
 
     def rules_into(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules of any kind that write on items of an entity."""
@@ -47,7 +47,7 @@ class Provenance:
 
     def mirror_rules(self, entity: Entity) -> tuple[MirrorRule, ...]:
         """The mirror rules that put items of an entity."""
-        return tuple(r for r in self._rules.rules.values() if isinstance(r, MirrorRule) and entity in r.owned)
+        return tuple(r for r in self._rules.rules.values() if isinstance(r, MirrorRule) and entity in r.owned_entities)
 
     def history_rules(self, entity: Entity) -> tuple[HistoryRule, ...]:
         """The history rules that put items of an entity."""

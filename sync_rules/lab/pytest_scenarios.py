@@ -20,7 +20,7 @@ from sync_rules.lab.recording import read
 from sync_rules.lab.recording_replay import load_data, replay
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import NAMES, as_typed, load_scenario, rules_in_memory
-from sync_rules.lab.trial import run_trial, variants
+from sync_rules.lab.trial import choose_deliveries, run_trial
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
@@ -33,7 +33,9 @@ class Collecting:
     def __init__(self, config: pytest.Config) -> None:
         self._names = tuple(config.getini("sync_rules_files")) or NAMES
         try:
-            self._deliveries = variants(config.getoption("--sync-rules-variant"), config.getoption("--sync-rules-seed"))
+            self._deliveries = choose_deliveries(
+                config.getoption("--sync-rules-variant"), config.getoption("--sync-rules-seed")
+            )
         except UserError as error:
             raise pytest.UsageError(str(error)) from error
 
@@ -134,5 +136,6 @@ def _rules(given: str | Path | Rules, find: Find) -> Rules:
 
 def _deliveries(given: Sequence[str | Delivery], seed: int) -> tuple[Delivery, ...]:
     return tuple(
-        variants([one], seed)[0] if isinstance(one, str) else replace(one, seed=seed or one.seed) for one in given
+        choose_deliveries([one], seed)[0] if isinstance(one, str) else replace(one, seed=seed or one.seed)
+        for one in given
     )

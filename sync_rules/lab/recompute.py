@@ -14,11 +14,10 @@ from typing import Final, Literal
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
-from sync_rules.audit.compare import Difference, Drift, may_be_late
+from sync_rules.audit.compare import Difference, Drift, can_be_late
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.lab.provenance import Provenance, drop_paths
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
@@ -92,7 +91,7 @@ def differences(rules: Rules, store: Store) -> Iterator[Difference]:
 def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepancy]:
     for one in found:
         if one.repairable:
-            wrong = not (_impossible(ending, one) or may_be_late(one, ending.rules) or _was_too_many(ending, one))
+            wrong = not (_impossible(ending, one) or can_be_late(one, ending.rules) or _was_too_many(ending, one))
         else:
             wrong = one.drift is Drift.ORPHAN and _should_be_gone(ending, one)
         if wrong:
@@ -138,7 +137,11 @@ def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]
             by_source.setdefault(rule.pointer(change.new), []).append(change.key)
     found: set[Part] = set()
     for part in gone:
-        beyond = () if part.source is None else rule.among(part.source, [*by_source.get(part.source, ()), part.target])
+        beyond = (
+            ()
+            if part.source is None
+            else rule.list_wrong_parts(part.source, [*by_source.get(part.source, ()), part.target])
+        )
         found |= {part} if part.target in {one.target for one in beyond} else set()
     return found
 
@@ -234,7 +237,7 @@ def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Discr
 def _behind(ending: Ending, found: Sequence[Difference]) -> frozenset[str]:
     """The rules that follow from what may be late, which only a backfill brings."""
     rules = ending.rules.rules
-    late = [rules[one.rule] for one in found if may_be_late(one, ending.rules)]
+    late = [rules[one.rule] for one in found if can_be_late(one, ending.rules)]
     behind = {rule.name for rule in late}
     while late:
         rule = late.pop()
@@ -263,7 +266,7 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
     history, provenance = _History(), Provenance(ending.rules)
     for one in found:
         rule = one.part.rule if one.part else ending.rules.rules[one.rule]
-        if isinstance(rule, MirrorRule) and rule.owned:
+        if isinstance(rule, MirrorRule) and rule.owned_entities:
             history.items.add(one.target)
         else:
             history.paths.setdefault(one.target, set()).update(rule.copies)
@@ -328,5 +331,5 @@ def _backfill(rules: Rules, made: MemoryStore) -> MemoryStore:
         sleep=lambda _seconds: None,
     )
     if not run.run():
-        raise StoreError(run.left[0].reason, "the recompute was not finished")
+        raise StoreError(next(iter(run.left.values())), "the recompute was not finished")
     return made

@@ -1,7 +1,7 @@
 """Writes recordings, which are stream records as JSON lines, and reads them from any file that contains such records.
 
-A line is a record in Lambda's form, so events that a function logged, objects of its on-failure destination and files
-of `sync-rules record` are read alike. An unreadable line is refused, with file and number, before anything is done.
+Events that a function logged and objects of its on-failure destination are recordings too. An unreadable line is
+refused, with file and line number, before anything is done.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _in_time(found: Sequence[Found]) -> list[Found]:
 
 # ---------------------------------------------------------------- writing
 @contextmanager
-def writing(path: Path, header: Header, *, append: bool = False) -> Iterator[Write]:
+def open_recording(path: Path, header: Header, *, append: bool = False) -> Iterator[Write]:
     """Yield a function that appends records to a file that only its owner can read; when it returns, they are written.
 
     Raises:

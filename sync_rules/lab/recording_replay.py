@@ -1,9 +1,8 @@
-"""Replays a recording in memory, with the pipeline, and compares the end with the rules.
+"""Replays a recording in memory, with the pipeline, and compares the result with the rules.
 
-A replay repeats the application's recorded changes, and the rules work again. It skips records that change derived data
-alone, unless you ask for them: the recorded pipeline wrote them. A `Mismatch` comes with its history:
-the changes of the wrong item and of all items from which the rule made it. Invariant: a replay follows from records,
-delivery and seed, so it can be repeated.
+A replay repeats the application's recorded changes, and the rules work again. Records that change only derived data are
+skipped, unless you ask for them: the recorded pipeline wrote them. Invariant: records, delivery and seed determine a
+replay, so it can be repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.provenance import Provenance
 from sync_rules.lab.recompute import Discrepancy, list_discrepancies
 from sync_rules.lab.recording import Recorded
-from sync_rules.lab.replay_tables import Event, ReplayTables
+from sync_rules.lab.replay_tables import ReplayEvent, ReplayTables
 from sync_rules.lab.scenario import Action, Expire
 from sync_rules.lab.scenario_reader import ScenarioReader
 from sync_rules.model.errors import StoreError
@@ -60,7 +59,7 @@ class Mismatch:
     path: str = ""
     check: str = ""
     reason: str = ""
-    history: tuple[Event, ...] = field(default=(), repr=False)
+    history: tuple[ReplayEvent, ...] = field(default=(), repr=False)
 
     @property
     def subject(self) -> str:
@@ -146,7 +145,7 @@ class Replay:
         self._tables = ReplayTables(rules)
 
     @property
-    def events(self) -> Sequence[Event]:
+    def events(self) -> Sequence[ReplayEvent]:
         """All changes so far, in order."""
         return self._tables.events
 
@@ -217,18 +216,18 @@ class Replay:
         random = Random(f"{self._delivery.seed}/{after.identity}")  # noqa: S311 - to be drawn again
         drawn = random.random()
         if drawn < REST_SHARE:
-            return self._tables.rest()
+            return self._tables.stage.rest()
         for _ in range(random.randint(1, WORK_MAX_ARRIVALS) if drawn < REST_SHARE + WORK_SHARE else 0):
-            self._tables.work()
+            self._tables.stage.work()
         return True
 
     def _end(self) -> bool:
         """Come to rest, and again after each retry of parked work, which in production lasts for two hours."""
         for _ in range(LOOKS):
-            if not self._tables.rest():
+            if not self._tables.stage.rest():
                 return False
             self._tables.stage.look_again()
-        return self._tables.rest()
+        return self._tables.stage.rest()
 
     def _mismatch(self, wrong: Discrepancy) -> Mismatch:
         keys = [key for key in (wrong.key, wrong.source) if key is not None]
@@ -249,7 +248,9 @@ def action_of(change: Change) -> Action:
 
 
 # ---------------------------------------------------------------- history
-def list_history(events: Sequence[Event], rules: Rules, rule: str, keys: Iterable[ItemKey]) -> tuple[Event, ...]:
+def list_history(
+    events: Sequence[ReplayEvent], rules: Rules, rule: str, keys: Iterable[ItemKey]
+) -> tuple[ReplayEvent, ...]:
     """The events of these items and of all items from which this rule, in all its parts, made them."""
     title = rules.rules[rule].title if rule in rules.rules else rule
     concerned = [one for one in rules.rules.values() if one.title == title]
@@ -276,5 +277,5 @@ def _list_links(change: Change, rules: Rules, concerned: Iterable[Rule], related
             for part in rule.parts(change, entity):
                 if part.source is not None and part.target in related:
                     yield part.source
-            if rule.target is entity and any(rule.adds_to(image) in related for image in images):
+            if rule.target is entity and any(rule.find_total(image) in related for image in images):
                 yield change.key

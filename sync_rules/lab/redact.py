@@ -22,8 +22,8 @@ from sync_rules.lab.provenance import Provenance
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import spelt
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.numbers import spell
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.ruleset import Rules
@@ -60,9 +60,9 @@ class Redactor:
         between = r"[\W_]" if keep_shape else f"[{re.escape(''.join(sorted(set(WORD.sub('', literals)))))}]"
         self._separator = re.compile(f"({between})" if between != "[]" else r"(?!)")
         words = {word for text in texts for word in ALONE.findall(FIELD.sub("{}", text))}
-        compared = {piece for text in _compared(rules) for separator, piece in self._pieces(text) if not separator}
+        compared = {piece for text in _compared_texts(rules) for separator, piece in self._split(text) if not separator}
         self.words = frozenset(words | compared)
-        self.names = frozenset(_names(rules))
+        self.names = frozenset(_list_names(rules))
         self._templates = _templates(rules)
 
     def record(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,9 +86,9 @@ class Redactor:
         ((kind, content),) = value.items()
         match kind:
             case "S":
-                return {kind: self._templated(content, template)}
+                return {kind: self._redact_by_template(content, template)}
             case "SS":
-                return {kind: [self._templated(one, template) for one in content]}
+                return {kind: [self._redact_by_template(one, template) for one in content]}
             case "N":
                 return {kind: self.number(content)}
             case "NS":
@@ -107,13 +107,13 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Replace the pieces of a text between separators. Pieces that the rules name stay."""
-        return "".join(piece if separator else self._piece(piece) for separator, piece in self._pieces(text))
+        return "".join(piece if separator else self._piece(piece) for separator, piece in self._split(text))
 
     def number(self, text: str) -> str:
         """Replace a number like the text of its shortest spelling."""
-        return self.text(spelt(Decimal(text)))
+        return self.text(spell(Decimal(text)))
 
-    def _pieces(self, text: str) -> Iterator[tuple[bool, str]]:
+    def _split(self, text: str) -> Iterator[tuple[bool, str]]:
         """The pieces of a text and the separators between them, each with True for a separator."""
         for position, piece in enumerate(self._separator.split(text)):
             yield position % 2 == 1, piece
@@ -125,7 +125,7 @@ class Redactor:
         """The name of a value in a map: it may be the id of an embedded item."""
         return name if name in self.names else self.text(name)
 
-    def _templated(self, text: str, template: Template | None) -> str:
+    def _redact_by_template(self, text: str, template: Template | None) -> str:
         """A text whose literals are known. Elsewhere a literal that touches its field, as in U{user_id}, is none."""
         bound = None if template is None or template.whole is not None else template.parse({"S": text})
         if template is None or bound is None:
@@ -140,7 +140,7 @@ class Redactor:
         return self._digits(piece) if NUMBER.fullmatch(piece) else self._word(piece)
 
     def _word(self, piece: str) -> str:
-        for number in self._drawn(f"word:{piece}"):
+        for number in self._draw_numbers(f"word:{piece}"):
             letters = []
             for _ in range(WORD_LETTERS):
                 number, letter = divmod(number, len(LETTERS))  # noqa: PLW2901 - digit by digit
@@ -154,7 +154,7 @@ class Redactor:
         """Replace a number in a text. A spelling that no number has, such as 007, begins with zero afterwards too: it
         decides if a text can be the key of a number.
         """
-        for number in self._drawn(f"digits:{piece}"):
+        for number in self._draw_numbers(f"digits:{piece}"):
             digits = str(number % (9 * 10 ** (NUMBER_DIGITS - 1)) + 10 ** (NUMBER_DIGITS - 1))
             digits = digits if CANONICAL.fullmatch(piece) else "0" + digits[1:]
             if not digits.endswith("0") and digits not in self.words:
@@ -165,7 +165,7 @@ class Redactor:
         raw = base64.b64decode(content)
         return base64.b64encode(self._hmac(b"binary:" + raw)[:BINARY_BYTES]).decode() if raw else content
 
-    def _drawn(self, text: str) -> Iterator[int]:
+    def _draw_numbers(self, text: str) -> Iterator[int]:
         for turn in count():
             yield int.from_bytes(self._hmac(f"{turn}:{text}".encode("utf-8", "surrogatepass")))
 
@@ -176,7 +176,7 @@ class Redactor:
         key, other = (self._key_of(one) for one in (body, redacted))
         if key is None or other is None:
             return
-        entity, fitting = self._rules.entity_of(key), possible_key(other)
+        entity, fitting = self._rules.entity_of(key), is_possible_key(other)
         fields = {} if entity is None else entity.fields(key) or {}
         read = {} if entity is None else entity.fields(other)
         alike = entity is self._rules.entity_of(other) and read == {
@@ -220,8 +220,8 @@ def _key_texts(rules: Rules) -> Iterator[str]:
             yield from (template.text for template in entity.templates.values())
     for rule in rules.rules.values():
         body = rule.body()
-        yield from (text for name in ("as", "by", "formula") for text in _strings(body.get(name)) if "{" in text)
-        yield from _strings(body.get("separator"))
+        yield from (text for name in ("as", "by", "formula") for text in _list_texts(body.get(name)) if "{" in text)
+        yield from _list_texts(body.get("separator"))
 
 
 def _templates(rules: Rules) -> dict[tuple[str, str], Template]:
@@ -235,37 +235,37 @@ def _templates(rules: Rules) -> dict[tuple[str, str], Template]:
     return found
 
 
-def _compared(rules: Rules) -> Iterator[str]:
+def _compared_texts(rules: Rules) -> Iterator[str]:
     """The texts that values are compared with: literals in conditions, the values that weights and formats name."""
     for rule in rules.rules.values():
         for where in rule.filters.values():
-            yield from _literals(jmespath.compile(where.text).parsed)
+            yield from _list_literals(jmespath.compile(where.text).parsed)
         body = rule.body()
-        yield from (text for name in ("weights", "tables") for text in _strings(body.get(name)))
+        yield from (text for name in ("weights", "tables") for text in _list_texts(body.get(name)))
 
 
-def _literals(node: Mapping[str, Any]) -> Iterator[str]:
+def _list_literals(node: Mapping[str, Any]) -> Iterator[str]:
     if node["type"] == "literal":
-        yield from _strings(node["value"])
+        yield from _list_texts(node["value"])
     for child in node["children"]:
-        yield from _literals(child) if isinstance(child, Mapping) else ()
+        yield from _list_literals(child) if isinstance(child, Mapping) else ()
 
 
-def _names(rules: Rules) -> Iterator[str]:
+def _list_names(rules: Rules) -> Iterator[str]:
     """The names in the paths that rules read and write."""
     for rule in rules.rules.values():
         for node in rule.nodes():
-            for _, path in (node.writes, *node.reads, *node.decided_by):
+            for _, path in (node.writes, *node.reads, *node.deciding_paths):
                 yield from path
 
 
-def _strings(value: object) -> Iterator[str]:
+def _list_texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from _strings(name)
-            yield from _strings(inner)
+            yield from _list_texts(name)
+            yield from _list_texts(inner)
     elif isinstance(value, list | tuple | set | frozenset):
         for inner in value:
-            yield from _strings(inner)
+            yield from _list_texts(inner)

@@ -106,7 +106,7 @@ class Rehearsal:
         return self.store.item(key)
 
     def objects(self, rule: str) -> Sequence[Item]:
-        return [item for keep in self._objects.values() if keep.rule == rule for item in archived(keep.body)]
+        return [item for keep in self._objects.values() if keep.rule == rule for item in read_archived(keep.body)]
 
     def reports(self) -> Sequence[Reported]:
         return [(failure.rule, failure.reason) for failure in self._failures]
@@ -200,7 +200,7 @@ class CountedCalls:
         return sum(name == rule for name, _ in self.known)
 
 
-def archived(body: bytes) -> Iterator[Item]:
+def read_archived(body: bytes) -> Iterator[Item]:
     """The items in an archived object."""
     for line in gzip.decompress(body).splitlines():
         yield read_image(json_bytes.parsed(line)["item"])

@@ -1,11 +1,10 @@
-"""The tables of a replay: what the application wrote, what the rules made of it, and every change in order.
+"""The tables of a replay: the application's writes, the rules' writes, and every change in order.
 
-Invariant: the tables before the first record are the same under every delivery. The items that existed had been there
-for long, so the rules had come to rest. The tables play that in order and without faults, whatever the delivery.
+Invariant: the tables before the first record are the same under every delivery: the items that existed then had been
+there for long, so they are played in order, without faults, until the rules are at rest.
 
-A rule with `mode: move` changes the place of an item and none of its content. After a move, the application's
-attributes have the same values under the new key, with the fields of that key. A move without a rule is not a move: one
-item is missing, and another one is too much.
+A rule with `mode: move` changes only the key of an item. After a move, the application's attributes are expected
+unchanged under the new key. Without such a rule, one item is missing and another one is extra.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ By = Literal["data", "record", "rules"]
 
 
 @dataclass(frozen=True)
-class Event:
+class ReplayEvent:
     """One change of an item: by the initial data, by a record (its number), or by the rules."""
 
     by: By
@@ -162,7 +161,7 @@ class ReplayTables:
 
     def __init__(self, rules: Rules) -> None:
         self.stage: Rehearsal = Rehearsal(rules)
-        self.events: list[Event] = []
+        self.events: list[ReplayEvent] = []
         self.applied: MemoryStore = MemoryStore(rules.tables)
         self.moves: Moves = Moves(rules, Provenance(rules), self.applied)
         self._rules = rules
@@ -176,7 +175,7 @@ class ReplayTables:
         """
         for put in puts:
             self.do(put, "data")
-        rested = self.rest()
+        rested = self.stage.rest()
         self.stage = Rehearsal(self._rules, delivery=delivery, start=self.stage)
         self._follow()
         return rested
@@ -198,28 +197,16 @@ class ReplayTables:
         write(self.applied, action)
         return True
 
-    def work(self) -> None:
-        """Let the rules do one piece of work."""
-        self.stage.work()
-
-    def rest(self) -> bool:
-        """Let the rules do all their work. False when there is no end. Raises StoreError."""
-        return self.stage.rest()
-
     def ending(self) -> Ending:
         """The tables as they are in the end."""
-        changes, parked = self.changes(), self.stage.parked()
+        changes, parked = [event.change for event in self.events], self.stage.parked()
         self.moves.excuse(parked, self.stage.store, changes)
         erased = frozenset(one.change.key for one in self.events if one.by == "record" and one.change.new is None)
         return Ending(self._rules, self.stage.store, self.applied, changes, parked, erased)
 
-    def changes(self) -> tuple[Change, ...]:
-        """All changes, in order."""
-        return tuple(event.change for event in self.events)
-
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
         change = Change(key, old, new, str(len(self.events) + 1))
-        self.events.append(Event(self._by, change, self._record))
+        self.events.append(ReplayEvent(self._by, change, self._record))
         if self._by == "rules":
             self.moves.note(change, (event.change for event in self.events))
         if self._on_change is not None:

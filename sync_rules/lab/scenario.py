@@ -1,8 +1,6 @@
-"""Scenarios: the writes of an application, step by step, and what must hold whenever the pipeline has come to rest.
+"""Scenarios: the writes of an application, step by step, and the expected tables whenever the pipeline is at rest.
 
-A scenario is a folder with `rules.yaml`, `data.yaml` (the initial items, by table) and `scenario.yaml`, or a file of
-any name that names its rules. It names tables, items and rules, and nothing of the pipeline. `scenario_reader` has
-each key of the file, docs/testing.md shows one, `scenario_file` reads it.
+A scenario names tables, items and rules, and nothing of the pipeline. docs/testing.md shows the files.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
         UserError: when there is no such file, or with every mistake in the scenario or the rules.
     """
     reader = ScenarioReader(path / SCENARIO if path.is_dir() else path)
-    form = reader.shaped(TypeAdapter(ScenarioForm))
+    form = reader.read_form(TypeAdapter(ScenarioForm))
     if form is None:
         raise reader.error()
     reader.rules = rules or _rules_of(reader, form.rules)

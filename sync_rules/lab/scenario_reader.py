@@ -1,10 +1,7 @@
 """Reads one file of a scenario: its shape, as pydantic models, then its items, keys, paths and names, by the rules.
 
-A single item, key or reason need not be in a list. Values are plain YAML: numbers are exact, `!set [a, b]` is a set,
-`!!binary` is binary, null is NULL, and an unquoted `<absent>` means no value, in `expect` and `set`. A path is `a.b` as
-in rules; names in `put` and in data are not paths.
-
-Invariant: one mistake does not hide the next. The reader notes it with its location, and continues.
+Numbers are exact, and docs/testing.md has the tags. Invariant: one mistake does not hide the next. The reader notes it
+with its location, and continues.
 """
 
 from __future__ import annotations
@@ -174,13 +171,13 @@ class ScenarioReader:
     # ------------------------------------------------------------ places
     def location(self, *keys: str | int) -> Location:
         """The location of a value."""
-        return self._document.value(*self._written(keys))
+        return self._document.value(*self._path_in_file(keys))
 
     def location_of_key(self, *keys: str | int) -> Location:
         """The location of a value's key."""
-        return self._document.key(*self._written(keys))
+        return self._document.key(*self._path_in_file(keys))
 
-    def _written(self, keys: KeyPath) -> KeyPath:
+    def _path_in_file(self, keys: KeyPath) -> KeyPath:
         """The key path as it stands in the file, where a list of one may be written alone."""
         value, written = self._document.data, list[str | int]()
         for key in keys:
@@ -209,7 +206,7 @@ class ScenarioReader:
                 yield self.rules.tables[name], (*at, index), value
 
     # ------------------------------------------------------------ shape
-    def shaped(self, form: TypeAdapter[T]) -> T | None:
+    def read_form(self, form: TypeAdapter[T]) -> T | None:
         """Read the file; None unless it has this shape. Raises UserError when it cannot be read."""
         problems = Problems()
         document = read(read_text(self.file), problems, TAGS)
@@ -222,11 +219,11 @@ class ScenarioReader:
             return form.validate_python({} if document.data is None else document.data)
         except ValidationError as error:
             for detail in error.errors(include_url=False):
-                self._misshapen(detail)
+                self._note_mistake(detail)
         return None
 
-    def _misshapen(self, detail: ErrorDetails) -> None:
-        keys = self._written(detail["loc"])
+    def _note_mistake(self, detail: ErrorDetails) -> None:
+        keys = self._path_in_file(detail["loc"])
         if detail["type"] == "missing":
             self.say(self.location(*keys[:-1]), f"{keys[-1]!r} is missing")
         elif detail["type"] == "extra_forbidden":
@@ -311,7 +308,7 @@ class ScenarioReader:
 
     def data(self) -> tuple[Put, ...]:
         """The items of a file like data.yaml. Raises UserError when it cannot be read."""
-        return tuple(self.puts((), self.shaped(TypeAdapter(ByTable)) or {}))
+        return tuple(self.puts((), self.read_form(TypeAdapter(ByTable)) or {}))
 
     # ------------------------------------------------------------ expectations
     def step(self, here: KeyPath, say: str, actions: tuple[Action, ...], form: ExpectForm) -> ScenarioStep:

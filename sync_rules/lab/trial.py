@@ -1,9 +1,7 @@
 """Plays a scenario in memory under one delivery, and after each step compares every copy with its source.
 
-A trial stops at the first step with a difference, as later differences may only follow from it. Besides the scenario's
-expectations, no copy may differ from its source once the pipeline is at rest, except stuck ones, which are reported as
-failures, and orphans, which are kept on purpose. A snapshot that nothing lists may be missing: its source may have come
-later.
+A trial stops at the first step with a difference, because later differences may follow from it. Stuck copies (reported
+as failures), orphans that are kept on purpose, and snapshots that may still be late are not differences.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync_rules.audit.compare import Drift, may_be_late
+from sync_rules.audit.compare import Drift, can_be_late
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.recompute import differences
 from sync_rules.lab.rehearsal import Rehearsal
@@ -56,7 +54,7 @@ class Trial:
         return "\n".join([*self.wrong, how, *steps, f"  again: {self.again}"])
 
 
-def variants(names: Sequence[str] = (), seed: int = 0) -> tuple[Delivery, ...]:
+def choose_deliveries(names: Sequence[str] = (), seed: int = 0) -> tuple[Delivery, ...]:
     """The deliveries of these names, or all, with a seed.
 
     Raises:
@@ -79,7 +77,7 @@ def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
             taken += 1
             wrong = missed or tuple(
                 f"{at(scenario.file, step)}\n  expected every copy to be right\n  found    {drift}"
-                for drift in drifted(scenario.rules, stage.world)
+                for drift in describe_drifts(scenario.rules, stage.world)
             )
             if wrong:
                 break
@@ -89,9 +87,9 @@ def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
     return Trial(scenario.file, delivery, scenario.steps[:taken], wrong)
 
 
-def drifted(rules: Rules, world: World) -> Iterator[str]:
+def describe_drifts(rules: Rules, world: World) -> Iterator[str]:
     """Describe each drift that verify finds while no work is pending, in a few words. Nothing is repaired."""
     for found in differences(rules, world.store):
-        if found.drift not in TOLERATED and not may_be_late(found, rules):
+        if found.drift not in TOLERATED and not can_be_late(found, rules):
             paths = ", ".join(map(show_path, found.paths))
             yield f"what is {found.drift.value}: {f'{printable(found.target)} {paths}'.strip()} (rule {found.rule})"

@@ -50,10 +50,9 @@ def key_types(entity: Entity) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Known:
-    """The file that rules are compiled against. `written` has, by entity, the attributes that rules give to all its
-    items. `hops` has the rule that keeps a hop of a link.
-    `broken` and `broken_tables` are declared but unusable, and reported already; `filled` puts environment variables
-    into a text, and reports at a location those that are not set. `own_names` are doubted once all rules are known.
+    """The file that rules are compiled against. `broken` and `broken_tables`: unusable declarations, already reported.
+    `filled` puts environment variables into a text and reports unset ones. `written`: by entity, the attributes that
+    rules give to all its items. `hops`: the rule that keeps a hop of a link. `own_names` wait for all rules.
     """
 
     document: Document
@@ -92,7 +91,6 @@ class RuleCompiler:
     name: str
     sound: bool = field(default=True, init=False)
 
-    # ------------------------------------------------------------ problems
     def at(self, *key_path: str | int) -> Location:
         """The location of a value of the rule."""
         return self.known.document.value("rules", self.name, *key_path)
@@ -109,7 +107,7 @@ class RuleCompiler:
             self.sound = False
 
     def refuse(self, option: str, message: str, cure: str) -> None:
-        """Report an option that means nothing beside the others."""
+        """Report an option that has no meaning with the others."""
         self.add("SR120", self.at_key(option), message, cure)
 
     def parse(
@@ -122,7 +120,6 @@ class RuleCompiler:
             self.add(code, location, error.found, error.cure or None)
             return None
 
-    # ------------------------------------------------------------ names
     def resolve(self, text: str, location: Location | str, *, attribute: bool = False) -> AttributeRef | None:
         """The entity and the path that a text names; with `attribute`, the path must not be empty."""
         names = self.path(text, location, entity=True)
@@ -142,7 +139,6 @@ class RuleCompiler:
         return AttributeRef(entity, tuple(path))
 
     def entity(self, text: str, option: str) -> Entity | None:
-        """The entity that an option names."""
         ref = self.resolve(text, option)
         if ref is not None and ref.path:
             self.add("SR108", option, f"{text!r} is an attribute: expected an entity, such as {ref.entity.name}")
@@ -167,11 +163,10 @@ class RuleCompiler:
         return path
 
     def option_path(self, text: str | None, option: str) -> Path | None:
-        """The path in an option that may be missing."""
         return None if text is None else self.path(text, option)
 
     def paths(self, texts: Iterable[str] | None, option: str) -> tuple[Path, ...]:
-        """The paths in an option that is a list and may be missing; those that are none are reported."""
+        """The paths in an optional list; texts that are not paths are reported."""
         found = [self.path(text, self.at(option, index)) for index, text in enumerate(texts or ())]
         return tuple(path for path in found if path is not None)
 
@@ -197,9 +192,7 @@ class RuleCompiler:
         written: bool = False,
         quotes: bool = True,
     ) -> None:
-        """Note those of an option's paths that begin with the name of the entity whose attributes they are, and not in
-        quotes. What is no path is reported where it is parsed.
-        """
+        """Note the paths of an option that begin with the unquoted name of their own entity, for `doubt_own_names`."""
         texts = [given] if isinstance(given, str) else [*(given or ())]
         for index, text in enumerate(texts):
             plain = text.removeprefix("-")
@@ -214,7 +207,6 @@ class RuleCompiler:
                 quoted = f"'{sign}\"{name}\".{show_path(tuple(rest))}'" if quotes else ""
                 self.known.own_names.append(OwnName(entity, (name, *rest), location, quoted, sign, written))
 
-    # ------------------------------------------------------------ conditions
     def own_where(self, text: str | None, source: Entity, option: str = "where") -> Where | None:
         """The condition on one item, whose names are all its own attributes."""
         if text is None:
@@ -233,11 +225,8 @@ class RuleCompiler:
                 self.add("SR414", option, message + hint)
         return where
 
-    # ------------------------------------------------------------ links
     def link(self, given: Mapping[str, str], one: Entity, many: Entity, *, within: bool = False) -> Link | None:
-        """The link from items of `many` to the item of `one` that each names. `within`: the rule may connect each item
-        with itself, though the file does not write that link out.
-        """
+        """The link from items of `many` to the item of `one` that each names. `within`: an item may link to itself."""
         sound = True
         for name in given:
             if name not in one.identity:
@@ -257,9 +246,9 @@ class RuleCompiler:
         return link if self.link_matches(one, many, link) else None
 
     def link_matches(self, one: Entity, many: Entity, link: Link) -> bool:
-        """Report link fields whose types can never be equal; True if there is none."""
+        """Report link fields whose types can never be equal; True without any."""
         sound = True
-        for name, ours, theirs in links.mismatched(one, many, link):
+        for name, ours, theirs in links.find_mismatches(one, many, link):
             message = f"{name!r} is of type {ours} on {one.name!r} and of type {theirs} on {many.name!r}"
             self.add("SR204", self.at("link", name), message)
             sound = False
@@ -275,24 +264,24 @@ class RuleCompiler:
         *,
         sparse: bool = False,
         whole: bool = False,
-        choose: Choose = links.closest,
+        choose: Choose = links.choose_closest,
     ) -> Find | None:
-        """The Query for the items of `many` that point to one item; a lack is reported at the option `at`. A Query that
-        may leave out some of them is only taken where the rule says that it is `sparse`; `whole`: it cannot be.
+        """The Query for the items of `many` that point to one item. Problems are reported at the option `at`. An index
+        that may lack some items needs `sparse`, which a `whole` listing cannot have.
         """
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
         if via is not None and via not in indexes:
             self.add("SR102", "via", unknown("index", via, indexes, f"table {many.table.name!r}"))
             return None
-        ways = links.ways(one, many, link, self.known.said(many))
+        ways = links.list_ways(one, many, link, self.known.said(many))
         nearest = choose(ways, via)
         if nearest is None and via is not None:
             self.add("SR203", "via", f"the partition key of index {via!r} is not filled by {known}")
             return None
         if nearest is None:
             message = f"no key of table {many.table.name!r} lists the items of {many.name!r} by {known}"
-            meant = links.nearly_listed(many, link)
+            meant = links.find_near_index(many, link)
             hint = f". Did you mean {meant[0]!r} (index {meant[1]!r})?" if meant else ""
             self.add("SR201", at, message + hint, links.missing_way(one, many, link))
             return None

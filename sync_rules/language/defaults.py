@@ -17,11 +17,11 @@ from sync_rules.language.compiler import PATH_LEVELS_MAX, RuleCompiler
 from sync_rules.language.yaml_source import KeyPath, type_name
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import respelt
+from sync_rules.model.numbers import respell
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.sizes import ITEM_MAX_BYTES, index_key_limits, value_bytes
 from sync_rules.model.suggest import unknown
-from sync_rules.model.templates import possible
+from sync_rules.model.templates import is_possible
 from sync_rules.model.values import TYPES, AttributeValue, Path, show_path
 
 OPTION: Final = "default"
@@ -29,22 +29,22 @@ PLAIN: Final = re.compile(r"-?(0|[1-9]\d*)?(\.\d*)?([eE][-+]?\d+)?|[-+]?\.(inf|n
 NUMBERS: Final = "write a number of at most 38 digits, or text in quotes"
 
 
-def said(form: BaseModel) -> bool:
+def has_default(form: BaseModel) -> bool:
     """True if a rule says `default`, which may be null."""
     return OPTION in form.model_fields_set
 
 
-def of_one(
+def compile_default(
     compiler: RuleCompiler, given: Any, entity: Entity, path: Path, option: KeyPath = (OPTION,)
 ) -> dict[Path, AttributeValue]:
-    """A default and its path; nothing, with the problem reported, for a value that cannot stand there."""
+    """A default and its path; nothing if the path cannot hold the value, which is reported."""
     value = _value(compiler, given, option, PATH_LEVELS_MAX - len(path))
     if value is None or not _holdable(compiler, value, entity, path, option):
         return {}
     return {path: value}
 
 
-def of_several(
+def compile_defaults(
     compiler: RuleCompiler, given: Any, entity: Entity, paths: Mapping[Path, Path], what: str = "copy"
 ) -> dict[Path, AttributeValue]:
     """Defaults by their paths. `paths` maps the names in the file to these paths; `what` is the word for them."""
@@ -61,7 +61,7 @@ def of_several(
         if name is not None and name not in paths:
             compiler.add("SR102", location, unknown(what, text, names, "this rule"), f"give a default to a {what}")
         elif name is not None:
-            values |= of_one(compiler, value, entity, paths[name], (OPTION, text))
+            values |= compile_default(compiler, value, entity, paths[name], (OPTION, text))
     return values
 
 
@@ -89,7 +89,7 @@ def _value(compiler: RuleCompiler, given: Any, at: KeyPath, levels: int) -> Attr
         compiler.add("SR460", location, message, cure)
     if isinstance(given, float):
         text = text.replace("_", "")
-        number = respelt(text)
+        number = respell(text)
         if number is not None:
             return {"N": number}
         compiler.add("SR106", location, f"expected a number that DynamoDB can hold, found {text}", NUMBERS)
@@ -102,7 +102,7 @@ def _value(compiler: RuleCompiler, given: Any, at: KeyPath, levels: int) -> Attr
 
 
 def _holdable(compiler: RuleCompiler, value: AttributeValue, entity: Entity, path: Path, at: KeyPath) -> bool:
-    """True if a value can stand at a path; where an index has that path in its key, of its type and size."""
+    """True if a path can hold a value; in the key of an index, a value of its type and size."""
     location = compiler.at(*at)
     if value_bytes(value) > ITEM_MAX_BYTES:
         compiler.add("SR106", location, "a value of more than 400 KB: no item can hold it", "use a smaller value")
@@ -118,7 +118,7 @@ def _holdable(compiler: RuleCompiler, value: AttributeValue, entity: Entity, pat
         cure = cure if wanted != "B" else "remove it: binary values cannot be written here"
         compiler.add("SR312", location, message, cure)
         return False
-    if not possible(value, most):
+    if not is_possible(value, most):
         message = f"{what} is part of the key of an index: expected 1 to {most:,} bytes, found {value_bytes(value):,}"
         compiler.add("SR106", location, message, "use a text of that size")
         return False

@@ -1,8 +1,7 @@
-"""A link over several items, `link: order.customer.region`, as the chain of copies that one would write by hand.
+"""A link over several items, `link: order.customer.region`, as a chain of copy rules.
 
-Each hop but the last leaves on the item that points the fields that name the next one: a rule of kind copy, beside the
-rule that asked for it. Another rule that goes the same way links by what is kept there: so it says on which rule it
-builds, and neither edits nor removals of that rule surprise it.
+For each hop but the last, a copy rule keeps the fields that name the next item on the pointing item. Another rule with
+the same path must link by these attributes, so that it names the rule on which it depends.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ class Linked(Protocol):
 
 @dataclass(frozen=True)
 class Route:
-    """The link from the items that point to the item that they mean, and the rules that keep this link on them. `via`
-    is the index that the file chooses to list them by.
+    """The link from the pointing items to the last item, and the rules that keep it. `via`: the index that the file
+    chooses.
     """
 
     link: Link
@@ -50,9 +49,7 @@ class Route:
 
 
 def route(compiler: RuleCompiler, form: Linked, one: Entity, many: Entity, *, within: bool = False) -> Route | None:
-    """The way from items of `many` to the item of `one` that they point to; None, with the problem reported. `within`
-    is that of `RuleCompiler.link`.
-    """
+    """The route from items of `many` to the item of `one`; None if a problem was reported. `within`: see `link`."""
     path = _entities(compiler, form.link, one, many)
     if path is None:
         return None
@@ -67,7 +64,6 @@ def route(compiler: RuleCompiler, form: Linked, one: Entity, many: Entity, *, wi
     return None if link is None else Route(link, via=via.get(one.name))
 
 
-# ---------------------------------------------------------------- reading
 def _entities(
     compiler: RuleCompiler, given: str | Mapping[str, str | Names], one: Entity, many: Entity
 ) -> Sequence[tuple[Entity, Names]] | None:
@@ -127,9 +123,7 @@ def _known(compiler: RuleCompiler, named: Mapping[str, Names]) -> Iterator[tuple
 
 
 def _indexes(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Entity, Names]]) -> Names:
-    """The indexes that the file chooses, by the entity on the way whose pointing items they list. One that is given
-    without an entity is for the last.
-    """
+    """The indexes that the file chooses, by the entity of the hop; one without an entity is for the last hop."""
     if form.via is None or isinstance(form.via, str):
         return {path[-1][0].name: form.via} if form.via else {}
     known = [entity.name for entity, _ in path[1:]]
@@ -140,7 +134,6 @@ def _indexes(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Entity, 
     return form.via
 
 
-# ---------------------------------------------------------------- the chain
 def _over_several(
     compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Entity, Names]], via: Names
 ) -> Route | None:
@@ -219,7 +212,6 @@ def _kept(
     *,
     via: str | None,
 ) -> Iterator[CopyRule]:
-    """The rule that keeps on the pointing items what names the item behind this hop."""
     near, many = hop
     find = compiler.find(link, near, many, via, "link", choose=links.choose, whole=True)
     if find is None:

@@ -26,7 +26,6 @@ def default_template(attribute: str) -> Template:
 
 
 def template_of(entity: Entity, attribute: KeyAttribute) -> Template:
-    """The template that makes a key attribute of an entity's table or index."""
     return entity.templates.get(attribute.name) or default_template(attribute.name)
 
 
@@ -57,9 +56,7 @@ def is_self_link(source: Entity, target: Entity, link: Link) -> bool:
 
 
 def other_item(entity: Entity) -> str:
-    """The cure for items that are linked to themselves: a link to another item of their entity. It uses the first key
-    attribute of an index that does not belong to the item's own key.
-    """
+    """The cure for items linked to themselves: a link by the first key attribute of an index that is not theirs."""
     if not entity.identity:
         return f"all items of {entity.name!r} have one fixed key: name another entity"
     own = {*entity.identity, *(attribute.name for attribute in entity.table.key)}
@@ -84,7 +81,7 @@ def field_types(entity: Entity) -> dict[str, KeyType]:
     return types
 
 
-def mismatched(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str, KeyType, KeyType]]:
+def find_mismatches(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str, KeyType, KeyType]]:
     """The link fields that are binary on one side only, as (field, type on the source, type on the target)."""
     declared = {attribute.name: attribute.type for attribute in target.table.key_attributes}
     types = field_types(source)
@@ -96,12 +93,10 @@ def mismatched(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str
             yield field, types[field], there
 
 
-# ---------------------------------------------------------------- finding
 @dataclass(frozen=True)
 class Way:
-    """One way to list targets, and the fields of the source that its Query holds. `narrow`: the Query depends on the
-    source, so that it does not list the targets of all sources. `missing`: key attributes of the index that a target
-    may lack, which is not listed then.
+    """One way to list targets, and the fields of the source in its Query. `narrow`: the Query depends on the source.
+    `missing`: key attributes of the index that a target may lack.
     """
 
     find: Find
@@ -120,17 +115,17 @@ class Way:
 
 
 def known_fields(source: Entity, link: Link) -> dict[str, str]:
-    """The target's fields that follow from the source's key: names as on the target, types as on the source. For a
-    field that the source's key holds in one case, it is that case: a target's attribute may have other letters.
+    """The target's fields that follow from the source's key, by name, with their types on the source; for a field in
+    lower or upper case in the key, that case.
     """
     types = field_types(source)
     cases = {field: case for one in source.table.key for field, case in source.templates[one.name].cases}
     return {ref.field: cases.get(field) or types[field] for field, ref in link}
 
 
-def ways(source: Entity, target: Entity, link: Link, said: frozenset[str] = frozenset()) -> list[Way]:
-    """Every key of the target's table that the link fills, base table first, then the indexes in their order. `said`
-    names the attributes that every target has besides those of its key templates.
+def list_ways(source: Entity, target: Entity, link: Link, said: frozenset[str] = frozenset()) -> list[Way]:
+    """The ways by every key of the target's table that the link fills, base table first. `said`: the attributes that
+    every target has besides its key templates.
     """
     known = known_fields(source, link)
     table = target.table
@@ -140,9 +135,7 @@ def ways(source: Entity, target: Entity, link: Link, said: frozenset[str] = froz
 
 
 def _complete(way: Way, target: Entity, link: Link, said: frozenset[str], known: Mapping[str, str]) -> Way:
-    """A way with what an item must have to be listed: all of the index's key but the table's own key, and the link,
-    without which the item names no source.
-    """
+    """A way with the attributes that an item needs to be listed: the index's key without table key and link."""
     there = {attribute.name for attribute in target.table.key} | {ref.path[0] for _, ref in link if len(ref.path) == 1}
     index = () if way.find.index is None else target.table.index(way.find.index).attributes
     others = [attribute for attribute in index if attribute.name not in there]
@@ -180,17 +173,13 @@ def choose(found: list[Way], via: str | None) -> Way | None:
     return next((way for way in found if way.narrow), found[0] if found else None)
 
 
-def closest(found: list[Way], via: str | None) -> Way | None:
-    """Choose the way through `via`, else the one that holds most of the source's fields, so that the fewest items of
-    other sources are listed. For kinds whose value is made of all that is listed.
-    """
+def choose_closest(found: list[Way], via: str | None) -> Way | None:
+    """Choose the way through `via`, else by most of the source's fields, which lists the fewest other items."""
     return choose(found, via) if via is not None else max(found, key=lambda way: len(way.fields), default=None)
 
 
 def _fits(found: str, field: str, attribute: KeyAttribute, template: Template) -> bool:
-    """True if a value of one type can stand in a key attribute: text and numbers turn into each other, binary never.
-    One in lower case lists what other keys have in lower case too.
-    """
+    """True if a value of one type fits a key attribute: text and numbers convert, binary never; cases must be equal."""
     if found in CASES:
         return dict(template.cases).get(field) == found
     if "B" in (found, attribute.type):
@@ -211,7 +200,7 @@ def _begins(attribute: KeyAttribute, template: Template, known: Mapping[str, str
     return bool(template.literals[0]) or (bool(template.fields) and template.fields[0] in known)
 
 
-def nearly_listed(entity: Entity, link: Link) -> tuple[str, str] | None:
+def find_near_index(entity: Entity, link: Link) -> tuple[str, str] | None:
     """The partition key that is spelt nearly like a name in the link, and its index."""
     indexes = {index.partition[0].name: index.name for index in entity.table.indexes if len(index.partition) == 1}
     for _, ref in link:
@@ -221,10 +210,9 @@ def nearly_listed(entity: Entity, link: Link) -> tuple[str, str] | None:
     return None
 
 
-# ---------------------------------------------------------------- the index that is missing
 def missing_way(source: Entity, target: Entity, link: Link) -> str:
-    """The cure for targets that no key lists. An index by an attribute of the source's key needs no other index: the
-    link or a key template says what that attribute holds.
+    """The cure for targets that no key lists. For an index by an attribute of the source's key, the link or a key
+    template suffices.
     """
     inferred = {field for field, ref in link if ref.path == (field,)}
     listed = {index.partition[0] for index in target.table.indexes if len(index.partition) == 1}
@@ -261,11 +249,12 @@ def missing_index(source: Entity, target: Entity, link: Link) -> str:
             attributes[attribute.name] = attribute.type
         else:  # inside a key that holds other fields too: an attribute must hold it alone, to be listed by
             inside.append(ref.field)
-            attributes[alone(ref.field)] = "S"
+            attributes[name_of_copy(ref.field)] = "S"
     for ref in nested:
         attributes["_".join(name.strip("_") for name in ref.path)] = types[next(f for f, r in link if r == ref)]
     named = [
-        attribute.removeprefix("by_") if attribute in map(alone, inside) else attribute for attribute in attributes
+        attribute.removeprefix("by_") if attribute in map(name_of_copy, inside) else attribute
+        for attribute in attributes
     ]
     name = NOT_IN_INDEX_NAMES.sub("_", "by_" + "_".join(named))
     while name in {index.name for index in target.table.indexes}:  # one that lists only some of them
@@ -279,8 +268,8 @@ def missing_index(source: Entity, target: Entity, link: Link) -> str:
     for field in inside:
         cased = known[field] in CASES
         form = f"{{{field}:{known[field]}}}" if cased else f"{{{field}}}"
-        made = f'entities.{target.name}.key: {{{alone(field)}: "{form}"}}'
-        written = f'{{derive: {target.name}.{alone(field)}, as: "{form}"}}'
+        made = f'entities.{target.name}.key: {{{name_of_copy(field)}: "{form}"}}'
+        written = f'{{derive: {target.name}.{name_of_copy(field)}, as: "{form}"}}'
         why = (
             f"no item has {field!r} outside its key"
             if not cased
@@ -290,6 +279,6 @@ def missing_index(source: Entity, target: Entity, link: Link) -> str:
     return advice
 
 
-def alone(field: str) -> str:
-    """The name of an attribute for a field that stands only inside a key."""
+def name_of_copy(field: str) -> str:
+    """The name of an attribute for a field that only a key holds."""
     return f"by_{field}"

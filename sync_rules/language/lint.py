@@ -15,7 +15,7 @@ from typing import Any
 
 from sync_rules.language.compiler import Known
 from sync_rules.language.moves import moves
-from sync_rules.language.own_names import doubted
+from sync_rules.language.own_names import doubt_own_names
 from sync_rules.language.problems import Problem, errors
 from sync_rules.language.sections import Section
 from sync_rules.language.types import key_types, read_types
@@ -23,9 +23,7 @@ from sync_rules.language.writers import attribute, two_writers, written_at
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity, Ref
-from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.suggest import few
-from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, quoted_names
 from sync_rules.rules.families import ListingRule
@@ -42,19 +40,17 @@ NEEDS_NO_QUOTES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
-    """Report the findings of every lint, those of sections too. An error may be why something is unused, so unused
-    entities and tables are reported only in a file without errors.
-    """
+    """Report the findings of every lint, also of sections; unused entities and tables only in a file without errors."""
     document, problems = known.document, known.problems
     for each in (*LINTS, *(section.lint for section in sections)):
         problems.extend(each(rules, document))
-    problems.extend(doubted(known.own_names, rules, known.said))
+    problems.extend(doubt_own_names(known.own_names, rules, known.said))
     if not errors(problems.found):
         named = {name for one in sections for name in one.entities_of(rules.sections[one.name])}
         problems.extend(unused(rules, document, named))
 
 
-def linked(rules: Rules) -> Iterator[LinkedRule]:
+def list_linked_rules(rules: Rules) -> Iterator[LinkedRule]:
     """The rules whose targets point to one source each."""
     return (rule for rule in rules.rules.values() if isinstance(rule, LinkedRule))
 
@@ -78,7 +74,7 @@ def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
 
 def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report rules that write what tells them which source to copy from, or whether to."""
-    for rule in linked(rules):
+    for rule in list_linked_rules(rules):
         location = written_at(rule, document)
         for path in rule.copies:
             what = attribute(rule.target, path)
@@ -114,7 +110,7 @@ def expiring_newest(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Warn of a link that is read from an index key which no rule fills, though a rule writes the field beside it."""
+    """Warn of a link that reads a field from an index key that no rule fills, although a rule writes the field."""
     written = {(rule.target, path) for rule in rules.rules.values() for path in rule.copies}
     told = set[tuple[str, str]]()
     for rule in rules.rules.values():
@@ -139,12 +135,12 @@ def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
 def _lists_by(rule: Rule, ref: Ref) -> bool:
     """True if a rule lists its items by a key, and no index has the field itself for one."""
     listed = rule.find is not None and any(attribute.name == ref.path[0] for attribute, _ in rule.find.partition)
-    return listed and all(index.attributes[0].name != ref.field for index in rule.listed.table.indexes)
+    return listed and all(index.attributes[0].name != ref.field for index in rule.listed_entity.table.indexes)
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report rules that would have to read a deleted source to decide about its targets."""
-    for rule in linked(rules):
+    for rule in list_linked_rules(rules):
         if rule.on_delete in ("delete", "restrict") and rule.where is not None and rule.where.source_paths:
             read = attribute(rule.source, rule.where.source_paths[0])
             location = document.value("rules", rule.title, "where")
@@ -165,8 +161,8 @@ def slips(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report a name in double quotes, and a comparison with a name that nothing else in the file names: it is likely a
-    text without quotes. It is an error where the name is written as constants are, and the other side is not.
+    """Report a name in double quotes, and a comparison with a name that the file has nowhere else: likely a text
+    without quotes. It is an error if only that side is written like a constant.
     """
     known = named_attributes(rules)
     for rule in rules.rules.values():
@@ -198,9 +194,9 @@ def named_attributes(rules: Rules) -> dict[str, set[str]]:
     for rule in rules.rules.values():
         conditions: dict[str, Any] = dict.fromkeys(rule.filters)
         plain = replace(rule, **conditions)
-        drawn = plain.drawn()
+        drawn = plain.draw()
         named = [(rule.source, path) for path in (drawn.reads if drawn is not None else ())]
-        named += [ref for node in plain.nodes() for ref in (node.writes, *node.reads, *node.decided_by)]
+        named += [ref for node in plain.nodes() for ref in (node.writes, *node.reads, *node.deciding_paths)]
         for entity, path in named:
             known[entity.name] |= set(path[:1])
     return known
@@ -208,9 +204,7 @@ def named_attributes(rules: Rules) -> dict[str, set[str]]:
 
 # ---------------------------------------------------------------- cycles
 def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report attributes that cause themselves through other attributes, links or conditions. Each cycle is drawn; one
-    through an item that comes and goes is drawn once, and not for each attribute of its key.
-    """
+    """Report attributes that cause themselves through other attributes, links or conditions, each cycle once."""
     nodes = [node for rule in rules.rules.values() for node in rule.nodes()]
     after = {effect: dict.fromkeys(found) for effect, found in causes_of(nodes).items()}
     told = set[frozenset[tuple[Rule, Entity, Path]]]()
@@ -249,53 +243,17 @@ def _drawn(circle: list[Node], document: Document) -> Problem:
 
 # ---------------------------------------------------------------- entities
 def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report keys that fit two entities. An item is of the first entity that its key fits, so an entity with one field
-    in both key attributes, as a graph has its nodes among its edges, may come before one without.
+    """Report keys that fit two entities. The first entity that fits wins, so an entity with one field in both key
+    attributes, like the nodes of a graph among its edges, may come before one without.
     """
-    for one, two in _lookalikes(rules):
-        if _repeats(one) and not _repeats(two):
-            continue
-        message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
-        cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
-        yield Problem("SR306", message, document.value("entities", two.name, "key"), cure)
-
-
-def _lookalikes(rules: Rules) -> Iterator[tuple[Entity, Entity]]:
-    alike = Lookalikes()
     for two in rules.declared:
-        yield from ((one, two) for one in alike.before(two))
-        alike.add(two)
-
-
-class Lookalikes:
-    """Entities, to find those whose keys may fit another one too."""
-
-    def __init__(self) -> None:
-        self._tables: dict[str, Prefixes[Entity]] = {}
-
-    def before(self, entity: Entity) -> tuple[Entity, ...]:
-        """The entities given before whose items may be items of this one as well."""
-        others = self._tables.setdefault(entity.table.name, Prefixes())
-        return tuple(other for other in others.touching(_literal(entity)) if may_be_both(other, entity))
-
-    def add(self, entity: Entity) -> None:
-        """Add an entity."""
-        self._tables.setdefault(entity.table.name, Prefixes()).add(_literal(entity), entity)
-
-
-def _literal(entity: Entity) -> str:
-    """The text that the partition keys of an entity begin with."""
-    return entity.templates[entity.table.partition.name].literals[0]
-
-
-def may_be_both(one: Entity, two: Entity) -> bool:
-    """True if some key could fit both entities."""
-    keys = (attribute.name for attribute in one.table.key)
-    return one.table == two.table and all(may_overlap(one.templates[key], two.templates[key]) for key in keys)
+        for one in (one for one in two.first if _repeats(two) or not _repeats(one)):
+            message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
+            cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
+            yield Problem("SR306", message, document.value("entities", two.name, "key"), cure)
 
 
 def _repeats(entity: Entity) -> bool:
-    """True if the attributes of the entity's key have a field in common."""
     fields = [field for a in entity.table.key for field in set(entity.templates[a.name].fields)]
     return len(fields) > len(set(fields))
 

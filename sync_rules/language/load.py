@@ -25,9 +25,10 @@ from sync_rules.language.variables import Variables
 from sync_rules.language.yaml_source import Document, read
 from sync_rules.model.entities import KEY_MAX_BYTES, Entity, Table
 from sync_rules.model.errors import UserError
+from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.suggest import unknown
-from sync_rules.model.templates import Template, parse_template
+from sync_rules.model.templates import Template, may_overlap, parse_template
 from sync_rules.rules import fingerprints
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -54,7 +55,7 @@ def load_rules(path: Path, environ: Mapping[str, str] = os.environ) -> Rules:
 
 
 def parse_rules(text: str, name: str = "rules.yaml", environ: Mapping[str, str] = os.environ) -> Rules:
-    """The rules in a text, ready to run; `name` stands in messages.
+    """The rules in a text, ready to run; `name` is for messages.
 
     Raises:
         RulesFileError: with every error in it.
@@ -104,8 +105,8 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     _check_renames(known, valid.form.rules)
     compiled = _compile_rules(known, valid.form.rules)
     alone = [rule for name in valid.form.rules for rule in compiled[name]]
-    sound = {rule.name: rule.beside(other for other in alone if other is not rule) for rule in alone}
-    within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned)}
+    sound = {rule.name: rule.adapt_to(other for other in alone if other is not rule) for rule in alone}
+    within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned_entities)}
     entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
     rules = replace(rules, sections={one.name: one.compile(known, valid.form, rules) for one in valid.sections})
@@ -129,11 +130,11 @@ def _turn(entry: str | Model) -> int:
     if isinstance(entry, str):
         return 2
     kind = kind_of_form(entry)
-    return 0 if kind.alone else 1 if kind.gives and defaults.said(entry) else 2
+    return 0 if kind.alone else 1 if kind.gives and defaults.has_default(entry) else 2
 
 
 def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ...]:
-    """The rules that one entry of the file stands for; none, with every problem reported, when something is wrong."""
+    """The rules of one entry of the file; none if something is wrong, which is reported."""
     compiler = RuleCompiler(known, name)
     form = read_sentence(compiler, entry) if isinstance(entry, str) else entry
     rules = () if form is None else kind_of_form(form).compile(compiler, form)
@@ -169,23 +170,30 @@ def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
         renamed.setdefault(old, name)
 
 
-# ---------------------------------------------------------------- entities
 def _entities(
     document: Document, problems: Problems, valid: ValidFile, tables: Mapping[str, Table]
 ) -> dict[str, Entity]:
     entities: dict[str, Entity] = {}
-    alike = lint.Lookalikes()
+    before: dict[str, Prefixes[Entity]] = {}  # by table, the entities by what their partition keys begin with
     for name, form in valid.form.entities.items():
         table = tables.get(form.table)
         if table is not None:
             entity = _entity(name, form, table, document, problems)
             if entity is not None:
-                entities[name] = replace(entity, first=alike.before(entity))
-                alike.add(entities[name])
+                begins = entity.templates[table.partition.name].literals[0]
+                others = before.setdefault(table.name, Prefixes())
+                first = tuple(other for other in others.touching(begins) if _may_be_both(other, entity))
+                entities[name] = replace(entity, first=first)
+                others.add(begins, entities[name])
         elif form.table not in valid.broken["tables"]:
             message = unknown("table", form.table, document.names("tables"))
             problems.add("SR102", document.value("entities", name, "table"), message)
     return entities
+
+
+def _may_be_both(one: Entity, two: Entity) -> bool:
+    """True if some key could fit two entities of a table."""
+    return all(may_overlap(one.templates[key.name], two.templates[key.name]) for key in one.table.key)
 
 
 def _least_bytes(template: Template) -> int:

@@ -15,9 +15,7 @@ from sync_rules.rules.ruleset import Rules
 
 
 def moves(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report items that would move twice, those that another rule keeps where they are, and what would be deleted
-    because an item moved.
-    """
+    """Report items that would move twice, items that another rule keeps at their key, and deletions by a move."""
     moving: dict[Entity, MoveRule] = {}
     for rule in rules.rules.values():
         if isinstance(rule, MoveRule) and (first := moving.setdefault(rule.source, rule)) is not rule:
@@ -27,7 +25,7 @@ def moves(rules: Rules, document: Document) -> Iterator[Problem]:
     for keeping in rules.rules.values():
         for rule in moving.values():
             for side, option in ((rule.source, "mirror"), (rule.target, "into")):
-                if side in keeping.owned:
+                if side in keeping.owned_entities:
                     message = f"the items of {side.name!r} are kept where they are by rule {keeping.title}"
                     yield Problem("SR301", message, document.value("rules", rule.title, option))
     yield from _overwriting(rules, moving.values(), document)
@@ -39,7 +37,7 @@ def moves(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def _overwriting(rules: Rules, moving: Iterable[MoveRule], document: Document) -> Iterator[Problem]:
-    """Report writes over the former key of a moved item, which stands nowhere else."""
+    """Report writes over the former key of a moved item, its only copy."""
     for move in moving:
         for rule in rules.rules.values():
             for path in rule.puts if rule.target is move.target and rule is not move else ():

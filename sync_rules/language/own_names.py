@@ -1,6 +1,6 @@
-"""Doubt paths that begin with the name of the entity whose attributes they are: `attributes: [product.name]`.
+"""Doubt paths that begin with the name of their own entity, such as `attributes: [product.name]` of a product.
 
-Invariant: such a path means an attribute in a map. It is doubted only where nothing says that there is such a map.
+Such a path means an attribute in a map `product`. It is doubted only if nothing in the file names that map.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sync_rules.rules.ruleset import Rules
 
 @dataclass(frozen=True)
 class OwnName:
-    """A path of an entity that begins with the entity's own name: hardly a map of that name. `quoted` is the path with
-    that name in quotes, "" where none can be; `sign` is - before an order; `written` if the rule writes there.
+    """A path of an entity that begins with the entity's own name. `quoted`: the path with that name in quotes, or "".
+    `sign`: - before an order. `written`: the rule writes there.
     """
 
     entity: Entity
@@ -28,7 +28,9 @@ class OwnName:
     written: bool
 
 
-def doubted(names: Iterable[OwnName], rules: Rules, said: Callable[[Entity], Collection[str]]) -> Iterator[Problem]:
+def doubt_own_names(
+    names: Iterable[OwnName], rules: Rules, said: Callable[[Entity], Collection[str]]
+) -> Iterator[Problem]:
     """Warn of these paths, unless a rule writes the map, or the file says that all items have it (`said`)."""
     made = {(rule.target, path[0]) for rule in rules.rules.values() for path in rule.copies}
     for one in names:

@@ -15,7 +15,7 @@ from sync_rules.model.values import visible
 
 Severity = Literal["error", "warning"]
 INDENT = " " * 2
-UNREAD = "SR001"  # the value there is not what was meant, so that what its place lacks is no second mistake
+UNREAD = "SR001"  # the value could not be read, so other problems of its place do not count
 WARNINGS = "4"  # the family of codes that let the rules run: SR4..., and those of other packages, such as ACME4...
 SECTIONS = {"rules": "rule", "entities": "entity", "tables": "table", "patterns": "pattern"}
 EXPLAINED = ("SR2", "SR3", "SR4", "SR5")  # families whose reason is not plain from the message
@@ -64,7 +64,6 @@ class Problem:
         return severity(self.code)
 
     def render(self, file: str) -> str:
-        """The problem as `check` prints it."""
         way = self.location.shown()
         head = f"{file}:{self.location.line}:{self.location.column}" + (f" · {way}" if way else "")
         mark = self.code if self.severity == "error" else f"{self.code}, {self.severity}"
@@ -91,8 +90,6 @@ class Problem:
 
 @dataclass
 class Problems:
-    """The problems found so far."""
-
     found: dict[Problem, None] = field(default_factory=dict)
 
     def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
@@ -100,7 +97,6 @@ class Problems:
         self.extend([Problem(code, message, location, cure)])
 
     def extend(self, problems: Iterable[Problem]) -> None:
-        """Add several problems."""
         self.found.update(dict.fromkeys(problems))
 
     def sorted(self) -> list[Problem]:

@@ -165,7 +165,6 @@ class FileForm(Model):
     deploy: DeployForm = Field(default=DeployForm(), description="Parts of the deployment that are optional.")
 
     def section(self, name: str) -> Any:
-        """The value of a section."""
         return getattr(self, SECTION_FIELD.format(name))
 
 
@@ -208,5 +207,4 @@ def json_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The JSON Schema as the text of a file."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -9,7 +9,7 @@ Invariant: compiled rules name no section, so no function imports one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
@@ -34,11 +34,11 @@ def _no_problem(_rules: Rules, _document: Document) -> Iterator[Problem]:
 class Section:
     """A section of the rules file.
 
-    `form` is the type of its value, `default` the value of a file without the section. `entity` has the keys that the
-    section adds to each entity. `compile` takes the names of the file, its forms, which `FileForm.section` looks up,
-    and the compiled rules. Its result is in `Rules.sections`. `lint` sees compiled rules. `entities_of` lists the
-    entities that a result names, so that none of them is reported as unused. `form_of` gives the form of one entry, and
-    `meant` the cure for a value of another type: of an option, by its name and value, and True if a list is expected.
+    `form`: the type of its value; `default`: the value of a file without it; `entity`: the keys that it adds to each
+    entity. `compile` takes the names of the file, its forms (`FileForm.section`) and the compiled rules; its result is
+    in `Rules.sections`. `lint` takes compiled rules. `entities_of`: the entities that a result uses. `form_of`: the
+    form of one entry. `meant`: the cure for a value of another type, by option, value, and True for an expected list.
+    `renamed`: the present names of options by their former names, and `check` warns of these.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Section:
     entities_of: Callable[[Any], Iterable[str]] = lambda _: ()
     form_of: Callable[[Any], type[Model] | None] = lambda _: None
     meant: Callable[[str, Any, bool], str | None] = lambda _name, _value, _as_list: None
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,6 @@ def all_sections() -> tuple[Section, ...]:
 
 
 def _first_use(document: Document, name: str, built_in: BuiltIn) -> Location | None:
-    """The first place that needs a section."""
     if name in document.data:
         return document.key(name)
     entities = document.data.get("entities")

@@ -1,6 +1,6 @@
-"""The short form of a rule, `copy user.name into order.user_name`, read into the form it stands for.
+"""The short form of a rule, `copy user.name into order.user_name`, read into a form.
 
-The locations of its parts are noted, so that later messages point at the word they are about.
+It notes the locations of its parts, so that later messages point at the right word.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LONG = "; where, link and the like need the long form"
 
 
 def read_sentence(compiler: RuleCompiler, text: str) -> Model | None:
-    """The form that a sentence stands for; None, with the problem reported, when it is not a sentence."""
+    """The form that a sentence means; None if it is not a sentence, which is reported."""
     kinds = kinds_with_sentences()
     word = next(iter(text.split()), next(iter(kinds)))
     kind = kinds.get(word)

@@ -17,9 +17,9 @@ from sync_rules.model.entities import (
     KeyType,
     Table,
     VectorIndex,
-    alike,
-    misnamed,
-    told_twice,
+    check_table_name,
+    describe_clash,
+    find_clashes,
 )
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import parse_path
@@ -38,7 +38,7 @@ def compile_tables(
     for name, form in forms.items():
         location = document.value("tables", name, "name")
         filled = variables.filled(form.name or name, location)
-        if filled is not None and (wrong := misnamed(filled)):
+        if filled is not None and (wrong := check_table_name(filled)):
             problems.add("SR006", location, wrong)
         physical = name if filled is None else filled
         partition, *sort = _attributes(form.key)
@@ -50,8 +50,8 @@ def compile_tables(
         ttl = _time_to_live(document, problems, table, form.ttl)
         vectors = tuple(_vector(document, problems, table, index, entry) for index, entry in form.vectors.items())
         tables[name] = replace(table, ttl=ttl, vectors=vectors)
-    for first, table in told_twice(table for table in tables.values() if not misnamed(table.physical_name)):
-        problems.add("SR007", document.value("tables", table.name, "name"), alike(first, table))
+    for first, table in find_clashes(table for table in tables.values() if not check_table_name(table.physical_name)):
+        problems.add("SR007", document.value("tables", table.name, "name"), describe_clash(first, table))
     return tables
 
 
@@ -113,12 +113,11 @@ def _time_to_live(document: Document, problems: Problems, table: Table, text: st
     elif types.get(name, "N") != "N":
         message = f"index keys type {text} as {types[name]}, but Time to Live needs a number (seconds since 1970)"
     if message is not None:
-        problems.add("SR125", location, message, "name an attribute of numbers that is no key: ttl: expires_at")
+        problems.add("SR125", location, message, "name an attribute of numbers that is not a key: ttl: expires_at")
         return None
     return name
 
 
-# ---------------------------------------------------------------- indexes that cannot be
 def _check_indexes(document: Document, problems: Problems, table: Table) -> None:
     """Report the indexes of a table that cannot be, and more of them than AWS makes at first."""
     _check_local(document, problems, table)

@@ -33,7 +33,6 @@ def key_types(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def _typed(what: str, wanted: str, found: str | None) -> str:
-    """The cure for a value of another type than the key's."""
     if wanted == "S" and found == "N":
         return f"declare {what} as N; or write another attribute, and make {what} of that by a derive rule"
     return f"declare {what} as {found}" if found in ("S", "N", "B") else "write an attribute that is in no key"
@@ -43,7 +42,7 @@ def read_types(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report fields of a type that a rule cannot use, where the type follows from the rules: each item is refused."""
     types = Types(rules)
     for rule in rules.rules.values():
-        for path, wanted in rule.takes.items():
+        for path, wanted in rule.required_types.items():
             found = None if _in_index_key(rule.source, path) else types.known(rule.source, path)
             if found is not None and found not in wanted:
                 what = attribute(rule.source, path)

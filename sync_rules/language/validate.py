@@ -72,7 +72,10 @@ def validate(document: Document, problems: Problems) -> ValidFile | None:
         problems.add("SR104", document.value(), message)
         return None
     _rename_sections(document, problems)
-    validator = _Validator(document, problems, sections_of(document, problems))
+    used = sections_of(document, problems)
+    for section in used.loaded:
+        _rename_options(document, problems, section)
+    validator = _Validator(document, problems, used)
     validator.take_out_unknown_kinds()
     for _ in range(2):  # once to find what is wrong, once more without it
         try:
@@ -92,7 +95,19 @@ def _rename_sections(document: Document, problems: Problems) -> None:
         meant = get_close_matches(name, [section for section in NAMES if section not in document.data], n=1)
         if meant and not is_plugged(name):
             problems.add("SR101", document.key(name), unknown("key", name, NAMES))
-            document.rename(name, meant[0])
+            document.rename(meant[0], name)
+
+
+def _rename_options(document: Document, problems: Problems, section: Section) -> None:
+    """Warn of options by their former names, and read them by the present ones."""
+    for name in document.names(section.name):
+        entry = document.data[section.name][name]
+        for former, now in section.renamed.items() if isinstance(entry, dict) else ():
+            if former in entry and now not in entry:
+                message = f"{former!r} is the former name of {now!r}"
+                cure = f"write {now}; the next release refuses {former}"
+                problems.add("SR473", document.key(section.name, name, former), message, cure)
+                document.rename(now, section.name, name, former)
 
 
 class _Validator:
@@ -168,9 +183,7 @@ class _Validator:
         else:
             add("SR106", at_value, self._out_of_range(detail, path))
 
-    # ------------------------------------------------------------ forms
     def _kind(self, path: KeyPath) -> Kind | None:
-        """The kind of the rule that a key path leads into."""
         return kind_of_rule(self.data["rules"][path[1]]) if path[0] == "rules" and len(path) > 1 else None
 
     def _fields(self, path: KeyPath) -> dict[str, FieldInfo]:
@@ -197,7 +210,6 @@ class _Validator:
             fields = {key: one for form in forms for key, one in _keys(form).items()} or fields
         return fields
 
-    # ------------------------------------------------------------ messages and cures
     def _unknown_key(self, path: KeyPath) -> tuple[str, str | None]:
         """The message for an unknown key, which most often belongs somewhere else, and its cure."""
         name = str(path[-1])
@@ -262,7 +274,6 @@ class _Validator:
         return str(detail["msg"])
 
     def _range(self, path: KeyPath) -> str:
-        """The numbers that a key takes, as its model has them."""
         field = self._fields(path).get(str(path[-1]))
         limits = field.metadata if field is not None else []
         low = next((limit.ge for limit in limits if hasattr(limit, "ge")), None)

@@ -1,7 +1,6 @@
 """Environment variables in a rules file, ${VAR} and ${VAR:-default}: for names that differ between deployments.
 
-They are looked up only while a file is loaded. A variable that is not set stops a run, but not a check, which may run
-where nothing is deployed.
+A missing variable stops a run, but not a check, which may run without a deployment.
 """
 
 from __future__ import annotations
@@ -52,6 +51,6 @@ def _wrong(found: str | None) -> str:
     return ""
 
 
-def without(text: str) -> str:
+def blank_variables(text: str) -> str:
     """The text with a word in place of each variable, for checks where they are not set."""
     return VARIABLE.sub("unset", text)

@@ -1,7 +1,4 @@
-"""Find attributes that two rules write, or one rule twice: each would undo the other's write.
-
-How the rules file spells an attribute, and where a rule says what it writes, other lints ask here too.
-"""
+"""Find attributes that two rules write, or one rule twice: each would undo the other's write."""
 
 from __future__ import annotations
 
@@ -42,9 +39,9 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR301", f"{what} is written twice by this rule", carried or location, cure)
             continue
         line = written_at(one, document).line
-        if entity in one.owned and entity in two.owned and one.title == two.title:
+        if entity in one.owned_entities and entity in two.owned_entities and one.title == two.title:
             continue  # each has items of its own
-        if entity in one.owned and entity in two.owned:
+        if entity in one.owned_entities and entity in two.owned_entities:
             if (one.name, two.name) not in mirrors:
                 message = f"the items of {entity.name!r} are the mirrors of rule {one.title} in line {line} already"
                 yield Problem("SR301", message, location)
@@ -58,7 +55,7 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def _own_ids(rule: Rule, other: Rule, path: Path) -> str | None:
-    """The cure where another rule writes the ids that a rule keeps beside its breadcrumb."""
+    """The cure if another rule writes the ids of a rule with a breadcrumb."""
     if not isinstance(rule, TreeRule) or rule.crumb is None or not overlaps(rule.path, path):
         return None
     return f"rule {rule.title} keeps its ids itself: give its `ids` another name, or remove rule {other.title}"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -33,9 +35,9 @@ TAGS_CURE = "write the value itself; ${VAR} takes a name from the environment"
 CONSTANTS = {"true": True, "false": False}
 
 
-def _rename(by_path: dict[KeyPath, Any], section: str, meant: str) -> None:
-    for path in [path for path in by_path if path[:1] == (section,)]:
-        by_path[(meant, *path[1:])] = by_path.pop(path)
+def _rename(by_path: dict[KeyPath, Any], key: KeyPath, meant: str) -> None:
+    for path in [path for path in by_path if path[: len(key)] == key]:
+        by_path[(*key[:-1], meant, *path[len(key) :])] = by_path.pop(path)
 
 
 def type_name(value: Any) -> str:
@@ -45,8 +47,8 @@ def type_name(value: Any) -> str:
 
 @dataclass
 class Document:
-    """The values of a YAML file, and the locations of its keys (`starts`) and of its values (`locations`). `numbers`
-    has the numbers as they are written: a float has not all of their digits, and 1_000 is 1000.
+    """The values of a YAML file, and the locations of its keys (`starts`) and of its values (`locations`). `numbers`:
+    the numbers as written, because a float loses digits.
     """
 
     data: Any = None
@@ -64,19 +66,20 @@ class Document:
         return Location(key_path=path)
 
     def key(self, *path: str | int) -> Location:
-        """The location of a value's key."""
         return self.starts.get(path) or self.value(*path)
 
     def names(self, section: str) -> list[str]:
-        """The names a section declares, in the order of the file."""
         entries = self.data.get(section)
         return list(entries) if isinstance(entries, dict) else []
 
-    def rename(self, section: str, meant: str) -> None:
-        """Take a section for another one, whose name was misspelled."""
-        self.data = {meant if name == section else name: value for name, value in self.data.items()}
+    def rename(self, meant: str, *key: str) -> None:
+        """Read the key at this path as another one: it is misspelled, or has a former name."""
+        parent = reduce(getitem, key[:-1], self.data)
+        values = {meant if name == key[-1] else name: value for name, value in parent.items()}
+        parent.clear()
+        parent.update(values)
         for table in (self.starts, self.locations, self.text_at, self.numbers):
-            _rename(table, section, meant)
+            _rename(table, key, meant)
 
     def inside(self, offset: int, *path: str | int) -> Location:
         """The location of a letter of a one-line text; of the text when the letter's cannot be known."""
@@ -126,10 +129,10 @@ class Tags:
     words: Mapping[str, Any] = field(default_factory=dict)
 
 
-def composed(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]]]:
+def compose_nodes(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]]]:
     """The nodes of a document, which callers do not change, and its aliases. Raises what the parser does."""
     yaml = YAML(typ="safe", pure=True)
-    yaml.Composer = _Composer
+    yaml.Composer = _AliasComposer
     yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts
     node: Node | None = yaml.compose(text)
     return node, yaml.composer.aliases
@@ -138,7 +141,7 @@ def composed(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]]]:
 def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     """The document in a text; None, with the problem reported, when it is not one YAML document."""
     try:
-        node, aliases = composed(text)
+        node, aliases = compose_nodes(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
         location = Location(mark.line + 1, mark.column + 1) if mark else Location()
@@ -159,7 +162,7 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     except (YAMLError, ValueError) as error:
         problems.add("SR001", Location(), f"not YAML: {str(error).splitlines()[0]}")
         return None
-    reader = _Reader(Document(), problems, tags, aliases)
+    reader = _NodeReader(Document(), problems, tags, aliases)
     if node is not None:
         reader.document.data = reader.convert(node, ())
     return None if reader.left < 0 else reader.document
@@ -172,8 +175,8 @@ def places_of(text: str, section: str) -> dict[str, int]:
     return {name: document.key(section, name).line for name in names} if document is not None else {}
 
 
-class _Composer(Composer):
-    """Makes nodes. That of an alias is elsewhere than what it stands for: `aliases` has the node and its mark."""
+class _AliasComposer(Composer):
+    """Makes nodes. `aliases` has the node of each alias and its own mark, which is not that of its anchor."""
 
     def __init__(self, loader: Any = None) -> None:
         super().__init__(loader)
@@ -195,7 +198,7 @@ class _Composer(Composer):
         return node
 
 
-class _Reader:
+class _NodeReader:
     """Turn YAML nodes into values, noting the location of each: within an alias, that of the alias."""
 
     def __init__(
@@ -209,7 +212,6 @@ class _Reader:
         self.left = VALUES_MAX  # values that aliases may still stand for; negative once there are too many
 
     def convert(self, node: Node, path: KeyPath) -> Any:
-        """The value of a node."""
         if self.within is not None or id(node) not in self.aliases:
             return self._convert(node, path)
         self.within = self.aliases[id(node)][1]

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final, Literal
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
+from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, is_possible
 from sync_rules.model.values import AttributeValue, Item, Path, get
 
 KeyType = Literal["S", "N", "B"]
@@ -27,7 +27,7 @@ IN_ARN: Final = re.compile(
 ARN_FORM: Final = "arn:aws:dynamodb:REGION:ACCOUNT:table/NAME"
 
 
-def misnamed(physical: str) -> str:
+def check_table_name(physical: str) -> str:
     """The problem of a table's name or ARN in DynamoDB, "" if there is none."""
     if TABLE_NAME.fullmatch(physical) or TABLE_ARN.fullmatch(physical):
         return ""
@@ -57,7 +57,7 @@ def address_of(physical: str) -> Address:
     return Address("", "", physical) if arn is None else Address(arn[1], arn[2], arn[3])
 
 
-def alike(first: Table, table: Table) -> str:
+def describe_clash(first: Table, table: Table) -> str:
     """The problem of two tables that a stream record cannot tell apart."""
     if first.physical_name == table.physical_name:
         return f"tables {first.name} and {table.name} both name the DynamoDB table {table.physical_name!r}"
@@ -65,7 +65,7 @@ def alike(first: Table, table: Table) -> str:
     return f"tables {first.name} and {table.name} may be one table: no stream tells {one!r} from {other!r}"
 
 
-def told_twice(tables: Iterable[Table]) -> Iterator[tuple[Table, Table]]:
+def find_clashes(tables: Iterable[Table]) -> Iterator[tuple[Table, Table]]:
     """The tables, each with an earlier one, that the ARN of a stream cannot tell from it."""
     before: dict[str, list[Table]] = {}
     for table in tables:
@@ -78,18 +78,14 @@ def told_twice(tables: Iterable[Table]) -> Iterator[tuple[Table, Table]]:
 
 @dataclass(frozen=True)
 class KeyAttribute:
-    """One attribute of a key schema."""
-
     name: str
     type: KeyType
 
 
 @dataclass(frozen=True)
 class Index:
-    """A secondary index; up to four attributes in its partition key and four in its sort key.
-
-    `projection` is "all", "keys", or the names of the attributes projected beside the keys; None: unknown. `local`: it
-    is one of the table's own partitions, and has one sort key.
+    """A secondary index, with up to four attributes each in its partition key and its sort key. `projection`: "all",
+    "keys", or the names of attributes besides the keys; None: unknown. `local`: a local secondary index.
     """
 
     name: str
@@ -105,8 +101,8 @@ class Index:
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """A vector index: `index` has its name and projection, the attribute that each search gives as the partition, and
-    the other attributes that may filter a search as the sort key. `vector`: the attribute that holds the vector.
+    """A vector index. `index`: its name and projection; the attribute that each search gives is its partition, and the
+    filter attributes are its sort key. `vector`: the attribute with the vector.
     """
 
     index: Index
@@ -117,9 +113,8 @@ class VectorIndex:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its name in the rules file, its name in DynamoDB, its key and its indexes, and the write units that the
-    pipeline may spend on it per second; None: no limit. `ttl`: the application's own attribute of Time to Live. No rule
-    lists by a vector index.
+    """A table: its names in the rules file and in DynamoDB, its key and indexes, and the write units per second that
+    the pipeline may spend (None: no limit). `ttl`: the application's own attribute of Time to Live.
     """
 
     name: str
@@ -133,12 +128,10 @@ class Table:
 
     @cached_property
     def address(self) -> Address:
-        """The address in DynamoDB."""
         return address_of(self.physical_name)
 
     @cached_property
     def key(self) -> tuple[KeyAttribute, ...]:
-        """Its key: one attribute or two."""
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
     @property
@@ -147,7 +140,6 @@ class Table:
         return tuple(dict.fromkeys((*self.key, *(a for index in self.indexes for a in index.attributes))))
 
     def index(self, name: str) -> Index:
-        """The index of this name, which must exist."""
         return next(index for index in self.indexes if index.name == name)
 
     def row(self, index: Index, item: Item) -> Item:
@@ -192,11 +184,10 @@ class Ref:
 
 @dataclass(frozen=True, eq=False)
 class Entity:
-    """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's.
+    """A kind of item, recognised by its key. `templates`: of the table's key, and of index keys if given.
 
-    `first`: entities of the table that take precedence and whose keys fit this one too, such as the nodes of a graph
-    among its edges. An item of one of them is not of this entity. `required`: attributes that every item has, by the
-    rules file.
+    `first`: entities whose keys fit this one too and which take precedence, such as the nodes of a graph among its
+    edges. `required`: the attributes that every item has.
     """
 
     name: str
@@ -227,9 +218,7 @@ class Entity:
 
     @cached_property
     def _simple(self) -> tuple[tuple[str, str, bool], ...] | None:
-        """For most keys, whose attributes are each text with at most one field, at the end: name, beginning, and True
-        if there is a field. None for other keys.
-        """
+        """For keys whose attributes are text with at most one field, at the end: name, beginning, True for a field."""
         templates = [(attribute.name, self.templates[attribute.name]) for attribute in self.table.key]
         fields = [field for _, template in templates for field in template.fields]
         if self.first or len(set(fields)) < len(fields):
@@ -271,8 +260,8 @@ class Entity:
         return tuple(dict.fromkeys(path for path in paths if path[0] not in keys))
 
     def view(self, item: Item, paths: Iterable[Path]) -> Item:
-        """The item with the bound fields that these paths begin with, as if they were attributes. A padded one is a
-        number: as text 10 would come before 9.
+        """The item with the bound fields of these paths as attributes. A padded field becomes a number, because text
+        sorts 10 before 9.
         """
         names = {path[0] for path in paths} & self.bound.keys()
         if not names:
@@ -291,7 +280,6 @@ class Entity:
 
     @cached_property
     def _padded(self) -> frozenset[str]:
-        """The fields that are padded in a key."""
         return frozenset(field for template in self.templates.values() for field, _ in template.pads)
 
     def key_of(self, fields: Fields) -> ItemKey | None:
@@ -299,16 +287,14 @@ class Entity:
         values = []
         for attribute, max_bytes in zip(self.table.key, KEY_MAX_BYTES, strict=False):
             value = self.templates[attribute.name].build(fields, attribute.type)
-            if value is None or not possible(value, max_bytes):
+            if value is None or not is_possible(value, max_bytes):
                 return None
             values.append((attribute.name, attribute.type, value[attribute.type]))
         key = ItemKey(self.table.name, tuple(values))
         return None if any(other.fields(key) is not None for other in self.first) else key
 
     def ref(self, field: str) -> Ref:
-        """The place of a field: in the base key templates, else in the index templates, else an attribute. A key that
-        has a field in one case does not show it as it is.
-        """
+        """The place of a field: in the table's key templates, else in index templates, else an attribute."""
         base = [attribute.name for attribute in self.table.key]
         for name in (*base, *(name for name in self.templates if name not in base)):
             template = self.templates[name]

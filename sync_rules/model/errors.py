@@ -16,7 +16,6 @@ class SyncRulesError(Exception):
 
     @property
     def sentence(self) -> str:
-        """The error as the command line prints it."""
         return str(self)
 
 

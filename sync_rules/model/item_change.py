@@ -38,12 +38,10 @@ class ItemChange:
 
     @property
     def when(self) -> When:
-        """The kind of change, in the words of the rules file."""
         return "created" if self.old is None else "deleted" if self.new is None else "changed"
 
 
 def item_change(call: Call) -> ItemChange:
-    """The argument of the function of a call."""
     change = call.change
     return ItemChange(
         rule=call.rule,
@@ -61,7 +59,7 @@ def _plain(item: Item) -> dict[str, Any]:
 
 
 def identity(change: Change) -> str:
-    """A text that names one change among all of its table, and may stand in a file name.
+    """A text that names one change of a table, and can be part of a file name.
 
     It is the sequence number of the record, with a digest of the item's key, because each shard numbers its own
     records. Without a number, or where a record may have two (Kinesis Data Streams), it is a hash of the record's

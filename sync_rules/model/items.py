@@ -21,7 +21,6 @@ class ItemKey(NamedTuple):  # a tuple, for fast dictionaries
     values: tuple[tuple[str, str, str | bytes], ...]
 
     def attributes(self) -> dict[str, AttributeValue]:
-        """The key as DynamoDB's Key parameter."""
         return {name: {kind: value} for name, kind, value in self.values}
 
     def __str__(self) -> str:
@@ -58,7 +57,6 @@ class Change:
 
     @property
     def event_name(self) -> EventName:
-        """The name of the change in a stream record."""
         return "REMOVE" if self.new is None else "INSERT" if self.old is None else "MODIFY"
 
 
@@ -91,10 +89,9 @@ NOT_IN_INDEX: Final = "NotInIndex"  # the reason of an item that lacks a key att
 class Failure:
     """The content of a failure record: rule, item and reason, and never a value of the item.
 
-    `member` is the member that did not fit, of an item made of several. `apart`: failures of several members are
-    several failures of the item, not one. `element` is given for a part, whose source is then `member`. `source` is the
-    source that a target names; it is written to logs, and not kept. `call` is the place where the change of a call that
-    was given up is kept: failures of several changes of an item are several failures.
+    `member`: the member that did not fit, or the source of a part. `apart`: each member has its own failure. `element`:
+    of a part. `source`: the source of a target, for logs only. `call`: the place of a failed call's change; each change
+    of an item has its own failure.
     """
 
     rule: str
@@ -108,11 +105,10 @@ class Failure:
     call: str = field(default="", compare=False)
 
 
-# ---------------------------------------------------------------- effects: what leaves the tables
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Put an object into a bucket, under a name of its own, so that a second put changes nothing. `unsure` says
-    why the rule's condition failed: the item is kept all the same, and that is reported.
+    """Put an object into a bucket, under a name of its own, so that a second put changes nothing. `unsure`: why the
+    rule's condition failed; the item is archived all the same, and the failure is reported.
     """
 
     rule: str
@@ -124,9 +120,9 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call a user's function with a change, once per change and rule. `attempt` counts how often it failed, `kept` is
-    the place where the call is kept, if it is. `unsure` says why the rule's condition failed: the function is not
-    called, and that is reported. `former` is the name that the rule had before, if it was renamed.
+    """Call a user's function with a change, once per change and rule. `attempt`: the number of failed calls; `kept`:
+    the place where the call is stored; `unsure`: why the rule's condition failed, so that the call is reported instead;
+    `former`: the former name of a renamed rule.
     """
 
     rule: str

@@ -82,12 +82,12 @@ def require_unicode(*texts: str) -> None:
                 raise ValueError("half of a surrogate pair is no character") from None
 
 
-def tagged(value: object) -> dict[str, str]:
-    """The `default` of json.dumps for documents that are read again with `untagged`."""
+def tag_binary(value: object) -> dict[str, str]:
+    """The `default` of json.dumps for documents that are read again with `untag_binary`."""
     return {TAG: base64_of(value)}
 
 
-def untagged(body: dict[str, Any]) -> Any:
+def untag_binary(body: dict[str, Any]) -> Any:
     """The `object_hook` of json.loads. In a map of a user the name of the tag stands beside a value, not a text."""
     text = body.get(TAG) if len(body) == 1 else None
     return base64.b64decode(text) if isinstance(text, str) else body

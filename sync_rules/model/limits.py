@@ -30,7 +30,7 @@ class Limits:
     """Targets whose keys one invocation lists in an index and sends as chunks, before the next one goes on."""
 
     fan_out_relay_max_items: int = 500
-    """Targets that one worker lists in the base table and reconciles, once it has told the next where to begin."""
+    """Targets that one worker lists in the base table and reconciles, after it sent the rest to the next worker."""
 
     fan_out_again_first_seconds: int = 5
     """Wait of the second large fan-out of one source in a row, which serves all changes until then; doubles."""
@@ -99,9 +99,7 @@ class Limits:
     """Targets made of several members held at once, each with all its members."""
 
     def records(self, attempt: int, *, patient: bool) -> bool:
-        """True if a failure is recorded at this attempt: at the first, or at the second for a `patient` one, which may
-        pass by itself; and at the last, as the reason may have become another one since.
-        """
+        """True if a failure is recorded at this attempt: the first, or the second if `patient`, and the last."""
         return attempt in (int(patient and self.parked_max_looks > 0), self.parked_max_looks)
 
     def parked_delay_seconds(self, attempt: int) -> int:
@@ -111,11 +109,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of one piece of work. `may_write` is called before each write, with the target and the changes, and
-    `may_call` before the first call of a function for a change, with the item and the rule. `full` are items that had
-    no room for a write: each is read as a whole before the next one. `follows_ancestors`: a sweep compares an item of a
-    hierarchy with what its parent will be, and not with what it is. `unaccepted` has, by the name of each rule that
-    must not replace or remove values of others, how to accept it; `old_images` those of the items in the batch.
+    """The bounds of one piece of work. `may_write` is called before each write, with target and changes, `may_call`
+    before the first call of a function for a change, with item and rule. `full`: items that had no room for a write,
+    read as a whole before the next one. `follows_ancestors`: compare an item of a hierarchy with its parent's future
+    path. `unaccepted`: by rule that must not replace others' values, how to accept it. `old_images`: of the batch.
     """
 
     limits: Limits = field(default_factory=Limits)

@@ -19,19 +19,19 @@ EXACT: Final = Context(prec=400)  # from the first digit of the largest to the l
 SPELLING: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
-def parsed(text: str) -> Decimal | None:
+def parse_number(text: str) -> Decimal | None:
     """The number that a text spells; None for one that DynamoDB cannot hold."""
     number = Decimal(text) if SPELLING.fullmatch(text) else None
-    return number if number is not None and holdable(number) else None
+    return number if number is not None and is_holdable(number) else None
 
 
 def number_of(value: AttributeValue | None) -> Decimal | None:
     """The number in an attribute; None for other types, including text that looks like a number."""
     text = value.get("N") if value is not None else None
-    return parsed(text) if isinstance(text, str) else None
+    return parse_number(text) if isinstance(text, str) else None
 
 
-def holdable(number: Decimal) -> bool:
+def is_holdable(number: Decimal) -> bool:
     """True if DynamoDB can hold the number."""
     if not number.is_finite():
         return False
@@ -39,37 +39,35 @@ def holdable(number: Decimal) -> bool:
 
 
 def digits_of(number: Decimal) -> str:
-    """The significant digits."""
     return "".join(map(str, number.as_tuple().digits)).strip("0")
 
 
-def spelt(number: Decimal) -> str:
+def spell(number: Decimal) -> str:
     """The canonical text of a number: no exponent, no needless zero."""
     return format(number.normalize(EXACT), "f") if number else "0"
 
 
-def respelt(text: str) -> str | None:
+def respell(text: str) -> str | None:
     """The canonical text of a number's text, 1 for 1.0 and 1E0; None if it spells no number."""
-    number = parsed(text)
-    return None if number is None else spelt(number)
+    number = parse_number(text)
+    return None if number is None else spell(number)
 
 
-def respelt_in(value: AttributeValue) -> AttributeValue:
+def respell_in(value: AttributeValue) -> AttributeValue:
     """The value as DynamoDB stores it: each number in its canonical text."""
     match value:
         case {"N": str() as text}:
-            return {"N": respelt(text) or text}
+            return {"N": respell(text) or text}
         case {"NS": list() | tuple() as texts}:
-            return {"NS": [respelt(text) or text for text in texts]}
+            return {"NS": [respell(text) or text for text in texts]}
         case {"M": inner}:
-            return {"M": {name: respelt_in(one) for name, one in inner.items()}}
+            return {"M": {name: respell_in(one) for name, one in inner.items()}}
         case {"L": inner}:
-            return {"L": [respelt_in(one) for one in inner]}
+            return {"L": [respell_in(one) for one in inner]}
     return value
 
 
 def total_of(numbers: Iterable[Decimal]) -> Decimal:
-    """The exact sum."""
     total = Decimal(0)
     for number in numbers:
         total = EXACT.add(total, number)
@@ -80,4 +78,4 @@ def text_of(value: AttributeValue | None) -> str | None:
     """The text of a string or a number; None for anything else."""
     if value is None:
         return None
-    return respelt(value["N"]) if "N" in value else value.get("S")
+    return respell(value["N"]) if "N" in value else value.get("S")

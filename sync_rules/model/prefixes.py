@@ -22,7 +22,6 @@ class Prefixes(Generic[T]):
         self._count = 0
 
     def add(self, sequence: Sequence[Any], value: T) -> None:
-        """Add a value."""
         entry = (self._count, value)
         self._count += 1
         self._at.setdefault(sequence, []).append(entry)

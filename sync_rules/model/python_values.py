@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import parsed, respelt
+from sync_rules.model.numbers import parse_number, respell
 from sync_rules.model.values import AttributeValue
 
 HALF_PAIR: Final = "a text or a name has half a surrogate pair"
@@ -66,7 +66,7 @@ def jmespath_value(value: AttributeValue) -> Any:
 
 
 def _comparable(text: str) -> int | float:
-    number = parsed(text)
+    number = parse_number(text)
     if number is None:
         raise ValueError("a number that DynamoDB cannot hold")
     return int(number) if number == number.to_integral_value() else float(number)
@@ -139,7 +139,7 @@ def _raw_set(entries: list[AttributeValue]) -> AttributeValue:
 
 
 def _number(number: Decimal) -> str:
-    text = respelt(str(number)) if number.is_finite() else None
+    text = respell(str(number)) if number.is_finite() else None
     if text is None:
-        raise UserError("a number of more than 38 digits, or out of range, is none that DynamoDB holds")
+        raise UserError("DynamoDB cannot hold a number of more than 38 digits, or out of range")
     return text

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sync_rules.model.entities import KeyAttribute
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, parsed, spelt, total_of
+from sync_rules.model.numbers import is_holdable, parse_number, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same, show_path
 from sync_rules.model.writes import (
     Action,
@@ -27,6 +27,7 @@ from sync_rules.model.writes import (
     Write,
 )
 
+Place = tuple[str, tuple[str | bytes | Decimal, ...]]  # a table, and the identity of a key
 SETS: Final = frozenset({"SS", "NS", "BS"})
 
 
@@ -136,9 +137,9 @@ def _added(item: Item, name: str, more: AttributeValue) -> AttributeValue:
     ((kind, content),) = more.items()
     if kind == "N":
         total = total_of((Decimal(_content(item, name, kind) or "0"), Decimal(content)))
-        if not holdable(total):
+        if not is_holdable(total):
             raise InvalidUpdateError(f"the sum in {name} has too many digits", "set it to another number")
-        return {"N": spelt(total)}
+        return {"N": spell(total)}
     elements = _content(item, name, kind) or []
     known = {comparable(kind[0], element) for element in elements}
     return {kind: [*elements, *(element for element in content if comparable(kind[0], element) not in known)]}
@@ -168,7 +169,7 @@ def is_storable(value: AttributeValue) -> bool:
         return True  # most values are texts
     match kind:
         case "N":
-            return parsed(content) is not None
+            return parse_number(content) is not None
         case "NS":
             return all(is_storable({"N": text}) for text in content) and 0 < len(content) == len(
                 set(map(Decimal, content))
@@ -204,6 +205,11 @@ def comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
 def identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
     """The key's values in a form that is equal for two keys of a table if and only if they name the same item."""
     return tuple([comparable(kind, value) if kind == "N" else value for _, kind, value in key.values])
+
+
+def place_of(key: ItemKey) -> Place:
+    """The identity of an item among those of all tables, however numbers in its key are spelt."""
+    return key.table, identity(key)
 
 
 def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from sync_rules.model.entities import KEY_MAX_BYTES, KeyAttribute, KeyType, Table
 from sync_rules.model.items import ItemKey
-from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, possible
+from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, is_possible
 from sync_rules.model.values import AttributeValue, Item
 
 ITEM_MAX_BYTES = 400 * 1024  # DynamoDB quota "Item size", names and values together
@@ -24,7 +24,6 @@ ELEMENT_BYTES = 1
 
 
 def item_bytes(item: Item) -> int:
-    """The size of an item: every attribute name and value."""
     return sum(_text_bytes(name) + value_bytes(value) for name, value in item.items())
 
 
@@ -36,9 +35,9 @@ def shrank_from(old: Item | None, new: Item | None) -> int:
     return before if before >= ROOM_LEAST_BYTES and item_bytes(new) < before else 0
 
 
-def too_large(item: Item | None) -> bool:
-    """True if DynamoDB certainly cannot hold an item: even with its numbers, whose sizes are approximations, counted
-    as small as they can be. False for None, an unknown item.
+def is_too_large(item: Item | None) -> bool:
+    """True if DynamoDB cannot hold an item even if its numbers, whose sizes are approximations, are counted as small
+    as they can be. False for None, an unknown item.
     """
     if item is None:
         return False
@@ -90,33 +89,30 @@ def _digit_bytes(text: str) -> int:
     return (len(digits) + 1) // 2
 
 
-# ---------------------------------------------------------------- keys
-def possible_key(key: ItemKey) -> bool:
+def is_possible_key(key: ItemKey) -> bool:
     """True if some item could have this primary key."""
     for (_, kind, value), size in zip(key.values, KEY_MAX_BYTES, strict=False):
-        if not (kind == "S" and 0 < 4 * len(value) <= size) and not possible({kind: value}, size):
+        if not (kind == "S" and 0 < 4 * len(value) <= size) and not is_possible({kind: value}, size):
             return False
     return True
 
 
-def impossible(table: Table, item: Item | None) -> str:
-    """The reason why DynamoDB cannot hold this item in a table of this key and these indexes; "" if it can, and for
-    None, an unknown item.
-    """
+def describe_impossible(table: Table, item: Item | None) -> str:
+    """The reason why DynamoDB cannot hold this item in this table; "" if it can, and for None, an unknown item."""
     if item is None:
         return ""
     for index in table.indexes:
-        if not possible_row(item, index.partition, index.sort):
+        if not is_possible_row(item, index.partition, index.sort):
             return "ValidationException"
     return TOO_LARGE if item_bytes(item) > ITEM_MAX_BYTES else ""
 
 
-def possible_row(item: Item, partition: Sequence[KeyAttribute], sort: Sequence[KeyAttribute]) -> bool:
+def is_possible_row(item: Item, partition: Sequence[KeyAttribute], sort: Sequence[KeyAttribute]) -> bool:
     """True if an index with these key attributes takes the item: each is missing, or has its type and size."""
     for attribute in (*partition, *sort):
         value = item.get(attribute.name)
         if value is not None and not (
-            attribute.type in value and possible(value, max_bytes(attribute.name, partition))
+            attribute.type in value and is_possible(value, max_bytes(attribute.name, partition))
         ):
             return False
     return True
@@ -144,6 +140,6 @@ def index_key_limits(table: Table) -> Mapping[str, KeyLimit]:
     return found
 
 
-def fitting(value: AttributeValue | None, max_bytes: int) -> AttributeValue | None:
+def fit_value(value: AttributeValue | None, max_bytes: int) -> AttributeValue | None:
     """The value if an index can hold it, else None."""
-    return value if value is not None and possible(value, max_bytes) else None
+    return value if value is not None and is_possible(value, max_bytes) else None

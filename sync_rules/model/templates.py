@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import parsed, respelt
+from sync_rules.model.numbers import parse_number, respell
 from sync_rules.model.values import AttributeValue
 
 T = TypeVar("T")
@@ -29,10 +29,9 @@ CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A parsed key template of one attribute: literals with a field between each two; only end literals may be
-    empty. `pads` has the digits to which a field is padded with zeros, so that its numbers sort: the field is the
-    number without them. `cases` names the case of a field in the key, "lower" or "upper": the field itself is an
-    attribute of its name, which keeps its letters.
+    """A parsed key template of one attribute: literals with a field between each two; only end literals may be empty.
+    `pads`: the digits to which a number is padded with zeros, so that keys sort. `cases`: the case of a field in the
+    key, "lower" or "upper"; the attribute of its name keeps its letters.
     """
 
     text: str
@@ -95,7 +94,7 @@ class Template:
         if digits is None:
             text = as_text(value)
             return text if text is None or not self.cases else self._cased(field, text)
-        text = respelt(value["N"]) if value is not None and "N" in value else as_text(value)
+        text = respell(value["N"]) if value is not None and "N" in value else as_text(value)
         whole = text is not None and WHOLE_NUMBER.fullmatch(text) and len(text) <= digits
         return text.zfill(digits) if text is not None and whole else None
 
@@ -145,7 +144,7 @@ def parse_template(text: str, *, pads: bool = False) -> Template:
         if not re.fullmatch(NAME, name):
             raise UserError(f"{{{name}}} is not a field: expected a name in braces, such as {{user_id}}")
         if fields and not literals[-1]:
-            raise UserError(f"nothing stands between {{{fields[-1]}}} and {{{name}}}: no key could be told apart")
+            raise UserError(f"{{{fields[-1]}}} and {{{name}}} have no separator: two sources could have one key")
         fields.append(name)
         literals.append("")
     if position != len(text) or not text:
@@ -174,7 +173,6 @@ def _formless(field: str, padded: dict[str, int], cased: dict[str, str]) -> str:
 
 
 def as_text(value: AttributeValue | None) -> str | None:
-    """The text of a string or number in a composite key."""
     if value is None:
         return None
     text = value.get("S", value.get("N"))
@@ -196,13 +194,13 @@ PARTITION_KEY_MAX_BYTES = 2048  # https://docs.aws.amazon.com/amazondynamodb/lat
 SORT_KEY_MAX_BYTES = 1024
 
 
-def possible(value: AttributeValue, max_bytes: int) -> bool:
+def is_possible(value: AttributeValue, max_bytes: int) -> bool:
     """True if DynamoDB can hold this value in a key: not empty, not too long, a valid number."""
     ((kind, content),) = value.items()
     if kind == "S" and 0 < 4 * len(content) <= max_bytes:  # a character has at most four bytes
         return True
     if kind == "N":
-        return parsed(content) is not None
+        return parse_number(content) is not None
     return 0 < len(content.encode() if isinstance(content, str) else content) <= max_bytes
 
 
@@ -221,8 +219,8 @@ def may_overlap(left: Template, right: Template) -> bool:
 
 
 class Beginnings(Generic[T]):
-    """Values by the beginning of a key, "" for any key, found by a dictionary lookup per length, longest first. Callers
-    do so in loops of their own: every record comes by them.
+    """Values by the beginning of a key, "" for any key. Callers look up each length, longest first, in their own loops
+    for speed.
     """
 
     def __init__(self, values: Mapping[str, T]) -> None:

@@ -63,7 +63,6 @@ def parse_path(text: str) -> Path:
 
 
 def show_path(path: Path) -> str:
-    """The path as the rules file spells it."""
     return ".".join(name if UNQUOTED.fullmatch(name) else f'"{name}"' for name in path)
 
 
@@ -128,7 +127,7 @@ def overlaps(left: Path, right: Path) -> bool:
     return left[:shorter] == right[:shorter]
 
 
-def changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bool:
+def has_changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bool:
     """True if any of the paths has another value in the new item than in the old one."""
     if old is None or new is None:
         return any(get(old, path) != get(new, path) for path in paths)

@@ -18,7 +18,7 @@ import jmespath
 from jmespath.functions import Functions
 from jmespath.lexer import Lexer
 
-from sync_rules.model.numbers import SPELLING, spelt
+from sync_rules.model.numbers import SPELLING, spell
 from sync_rules.model.values import AttributeValue
 
 Node = dict[str, Any]
@@ -81,7 +81,6 @@ def cure(text: str) -> str:
 
 
 def depth(tree: Node) -> int:
-    """The number of levels of a syntax tree."""
     levels, row = 0, [tree]
     while row:
         levels += 1
@@ -153,7 +152,7 @@ def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
             odd = [each for each in argument["value"] if inner and _type_of(each) not in inner]
             if odd:
                 takes = f"a list of {' or of '.join(sorted(inner))}s"
-                yield Mistake(f"{name}() takes {takes}, and {_shown(argument)} is none", f"give it {takes}")
+                yield Mistake(f"{name}() takes {takes}, and {_shown(argument)} is not one", f"give it {takes}")
     if name == "contains":
         text, sought = (_types(argument, known) for argument in given)
         if text == ONLY_TEXT and sought is not None and TEXT not in sought:
@@ -162,7 +161,7 @@ def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
 
 
 def _unknown(name: str) -> Mistake:
-    found = f"{name}() is no function of JMESPath"
+    found = f"{name}() is not a function of JMESPath"
     if name in EXISTENCE:
         return Mistake(found, EXISTENCE[name])
     folded = name.lower()
@@ -189,7 +188,8 @@ def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
         yield Mistake(f"{' and '.join(stand)}, so the comparison is {always}", _retyped(sides, (left, right)))
         return
     for side, name in (sides, sides[::-1]) if equality else ():
-        if _calls_type(side) and name["type"] == "literal" and name["value"] not in TYPES:
+        calls_type = side["type"] == "function_expression" and side["value"] == "type"
+        if calls_type and name["type"] == "literal" and name["value"] not in TYPES:
             close = next(iter(get_close_matches(str(name["value"]).lower(), TYPES, n=1, cutoff=0.5)), None)
             cure = f"write '{close}'" if close else f"write one of {', '.join(map(repr, TYPES))}"
             yield Mistake(f"type() is never {_shown(name)}, so the comparison is {always}", cure)
@@ -206,12 +206,7 @@ def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
             return
 
 
-def _calls_type(node: Node) -> bool:
-    return bool(node["type"] == "function_expression" and node["value"] == "type")
-
-
 def _retyped(sides: list[Node], types: tuple[Types, Types]) -> str:
-    """The cure for two sides of different types."""
     if all(side["type"] == "literal" for side in sides):
         return "compare an attribute, such as status == 'OPEN': these are two constants"
     for side, other in ((sides[0], types[1]), (sides[1], types[0])):
@@ -240,7 +235,7 @@ def equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
     return tuple(found.items())
 
 
-def named(text: str) -> tuple[str, ...]:
+def list_names(text: str) -> tuple[str, ...]:
     """The names of an item's own attributes in a condition, each once."""
     rows, found = [cast("Node", jmespath.compile(text).parsed)], dict[str, None]()
     while rows:
@@ -265,15 +260,14 @@ def conjuncts(text: str) -> tuple[str, ...]:
 
 
 def _held(value: str | float) -> AttributeValue:
-    """A literal as an item holds it."""
     if isinstance(value, bool):
         return {"BOOL": value}
-    return {"S": value} if isinstance(value, str) else {"N": spelt(Decimal(repr(value)))}
+    return {"S": value} if isinstance(value, str) else {"N": spell(Decimal(repr(value)))}
 
 
 def bare_words(text: str) -> Iterator[tuple[str, Node]]:
-    """The names of attributes that a condition compares something with, each with the other side, which is no literal.
-    Of two names, the right one, unless the left one is written as constants are.
+    """The names of attributes in comparisons without a literal, each with the other side: of two names the right one,
+    unless the left one is written like a constant.
     """
     row: list[Node] = [cast("Node", jmespath.compile(text).parsed)]
     while row:
@@ -293,7 +287,6 @@ def _constant(node: Node) -> bool:
 
 
 def quoted_names(text: str) -> list[str]:
-    """The names in double quotes."""
     return [token["value"] for token in Lexer().tokenize(text) if token["type"] == "quoted_identifier"]
 
 

@@ -15,10 +15,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, nest, same, show_path
 
 
-# ---------------------------------------------------------------- conditions and writes
 class Test(Enum):
-    """The test of a condition on a path."""
-
     EQUALS = "="
     EXISTS = "exists"
     ABSENT = "absent"
@@ -42,8 +39,8 @@ def equals_seen(path: Path, seen: AttributeValue | None) -> Condition:
 
 
 def unchanged(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple[Condition, ...]:
-    """The item is as it was read: still absent, or still there with the same value at each path. `partition` is the
-    name of its table's partition key; the conditions test it to see if the item exists.
+    """The item is as it was read: still absent, or there with the same value at each path. `partition`: the name of
+    its partition key, which tells if it exists.
     """
     if item is None:
         return (Condition(Test.ABSENT, (partition,)),)
@@ -68,8 +65,6 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete one item if the guard holds."""
-
     key: ItemKey
     guard: tuple[Condition, ...]
 
@@ -116,8 +111,6 @@ Write = Update | Put | Delete | Transaction
 
 
 class Status(Enum):
-    """The store's answer to a write, in a word."""
-
     WRITTEN = "written"
     REFUSED = "refused"  # a guard did not hold: an answer, not an error
     REJECTED = "rejected"  # can never succeed as it stands: over 400 KB, wrong type
@@ -202,7 +195,6 @@ def update_of(
 
 
 def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Each condition once, in order: several rules may want the same."""
     once: list[Condition] = []
     for condition in conditions:
         if condition not in once:
@@ -211,7 +203,6 @@ def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 
 def _missing_map(image: Item, path: Path) -> Path | None:
-    """The outermost map on the way to a path that does not exist."""
     return next((path[:length] for length in range(1, len(path)) if get(image, path[:length]) is None), None)
 
 

@@ -16,8 +16,8 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.model.writes import differences
-from sync_rules.pipeline.requests import Work
-from sync_rules.pipeline.sources import Found, Sources, Target, read_all, read_sources
+from sync_rules.pipeline.requests import Found, Work, read_all
+from sync_rules.pipeline.sources import Sources, Target, read_sources
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Blocked
 

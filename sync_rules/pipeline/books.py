@@ -1,8 +1,9 @@
 """The marks of books: read before and after what they speak of, begun before the first entry, set when all is in them.
 
-Invariant: a rule uses a total or a rank only if the mark was complete before the read, and is complete after it. A mark
+Invariant: a rule uses a total or a rank only if the mark was complete before the read, and is the same after it. A mark
 that is read only afterwards may have become complete since, while the total was read half full. A mark that is read
-only before may be outdated: another version of the rule may have begun to book in the total since.
+only before may be outdated: another version of the rule may have begun to book in the total since. A mark of books that
+began again, and are complete again, says nothing about a total that was read in between.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item
-from sync_rules.model.writes import Put, Status
-from sync_rules.pipeline.requests import Apply, Read, Scan, Work
+from sync_rules.model.writes import Put, Result, Status
+from sync_rules.pipeline.requests import Apply, Found, Read, Scan, Work, read_all
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import PartRule
-from sync_rules.rules.ledger import key_in, suitable
+from sync_rules.rules.ledger import is_suitable, key_in
 from sync_rules.rules.ruleset import Rules
 
 TRIES_MAX: Final = 5
@@ -26,66 +26,43 @@ WAITING_NAMED_MAX: Final = 3
 LOOKED_AT_MAX_ITEMS: Final = 100  # of a table that may be empty
 
 
-def read_marks(books: Iterable[Books]) -> Work[dict[Books, Item | StoreError | None]]:
-    """Read the mark of each of these books, strongly consistent, table by table."""
-    tables: dict[str, dict[ItemKey, None]] = {}
+def read_marks(books: Iterable[Books]) -> Work[dict[Books, Found]]:
+    """Read the mark of each of these books, strongly consistent."""
     wanted = dict.fromkeys(books)
-    for one in wanted:
-        tables.setdefault(one.mark.table, {})[one.mark] = None
-    found: dict[ItemKey, Item | StoreError | None] = {}
-    for keys in map(tuple, tables.values()):
-        try:
-            found.update(zip(keys, (yield Read(keys)), strict=True))
-        except StoreError as error:
-            found.update(dict.fromkeys(keys, error))
+    found = yield from read_all(one.mark for one in wanted)
     return {one: found[one.mark] for one in wanted}
 
 
-def begin(books: Iterable[Books]) -> Work[dict[Books, int | StoreError]]:
-    """See to it that each mark is of these books. Returns how often they were begun, or why that is not known."""
+def begin(books: Iterable[Books], *, restart: bool = False) -> Work[dict[Books, int | StoreError]]:
+    """Put the mark of these books where another mark is, or none. Returns how often each was begun, or the error.
+    `restart`: also where the mark is already theirs.
+    """
     begun: dict[Books, int | StoreError] = {}
     for one, mark in (yield from read_marks(books)).items():
-        begun[one] = mark if isinstance(mark, StoreError) else (yield from _begin(one, mark))
+        begun[one] = mark if isinstance(mark, StoreError) else (yield from _begin(one, mark, restart=restart))
     return begun
 
 
-def begin_anew(books: Iterable[Books]) -> Work[dict[Books, StoreError]]:
+def restart_books(books: Iterable[Books]) -> Work[dict[Books, StoreError]]:
     """Restart these books even if the mark is already theirs: perhaps no handler has kept them since. A backfill that
     runs does not complete them. Returns the books that could not be restarted, each with its error.
     """
-    failed: dict[Books, StoreError] = {}
-    for one, mark in (yield from read_marks(books)).items():
-        error = mark if isinstance(mark, StoreError) else (yield from _begin_anew(one, mark))
-        if error is not None:
-            failed[one] = error
-    return failed
+    begun = yield from begin(books, restart=True)
+    return {one: error for one, error in begun.items() if isinstance(error, StoreError)}
 
 
-def _begin_anew(books: Books, mark: Item | None) -> Work[StoreError | None]:
+def _begin(books: Books, mark: Item | None, *, restart: bool) -> Work[int | StoreError]:
+    begun = None if restart else books.begun(mark)
     for _ in range(TRIES_MAX):
-        (result,) = yield Apply((books.begin(mark),))
-        if result.status is Status.WRITTEN:
-            return None
-        if result.status is not Status.REFUSED:
-            return StoreError(result.reason, "the mark of the books could not be written")
-        mark = result.item
-    return StoreError(TAKEN, "the mark of the books changes again and again")
-
-
-def _begin(books: Books, mark: Item | None) -> Work[int | StoreError]:
-    for _ in range(TRIES_MAX):
-        if (found := books.begun(mark)) is not None:
-            return found
+        if begun is not None:
+            break
         put = books.begin(mark)
-        (result,) = yield Apply((put,))
-        if result.status is Status.WRITTEN:
-            mark = put.item
-        elif result.status is Status.REFUSED:
-            mark = result.item
-        else:
-            return StoreError(result.reason, "the mark of the books could not be written")
-    found = books.begun(mark)
-    return StoreError(TAKEN, "another version of the rule begins its books again and again") if found is None else found
+        written = yield from _write(put)
+        if isinstance(written, StoreError):
+            return written
+        mark = put.item if written.status is Status.WRITTEN else written.item
+        begun = None if restart and written.status is Status.REFUSED else books.begun(mark)
+    return StoreError(TAKEN, "another version of the rule begins its books again and again") if begun is None else begun
 
 
 def finish(books: Books, begun: int) -> Work[bool]:
@@ -94,8 +71,17 @@ def finish(books: Books, begun: int) -> Work[bool]:
         (mark,) = yield Read((books.mark,))
         if books.begun(mark) != begun or books.complete(mark):
             return books.complete(mark)
-        yield from _write(books.finish(mark, begun))
+        written = yield from _write(books.finish(mark, begun))
+        if isinstance(written, StoreError):
+            raise written
     raise StoreError(TAKEN, "the mark of the books changes again and again")
+
+
+def _write(mark: Put) -> Work[Result | StoreError]:
+    """The result of writing a mark: written or refused."""
+    (result,) = yield Apply((mark,))
+    known = result.status in (Status.WRITTEN, Status.REFUSED)
+    return result if known else StoreError(result.reason, "the mark of the books could not be written")
 
 
 def begin_all(rules: Rules, names: Container[str]) -> Work[dict[str, int]]:
@@ -116,13 +102,13 @@ def finish_all(rules: Rules, begun: Mapping[str, int]) -> Work[int]:
     are newly complete. Raises StoreError.
     """
     finished = 0
-    for rule, books in (yield from waiting(rules)).items():
+    for rule, books in (yield from read_waiting(rules)).items():
         if rule.name in begun:
             finished += yield from finish(books, begun[rule.name])
     return finished
 
 
-def waiting(rules: Rules) -> Work[dict[PartRule, Books]]:
+def read_waiting(rules: Rules) -> Work[dict[PartRule, Books]]:
     """The rules whose books are not complete. Raises StoreError when a mark cannot be read."""
     kept = books_of(rules)
     found: dict[PartRule, Books] = {}
@@ -134,17 +120,6 @@ def waiting(rules: Rules) -> Work[dict[PartRule, Books]]:
         if not books.complete(mark):
             found[rule] = books
     return found
-
-
-def titles_complete(rules: Rules) -> Work[frozenset[str]]:
-    """The names in the rules file of the rules whose books are complete. Raises StoreError."""
-    left = yield from waiting(rules)
-    return frozenset([rule.title for rule in books_of(rules) if rule not in left])
-
-
-def titles_waiting(rules: Rules) -> Work[frozenset[str]]:
-    """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
-    return frozenset([rule.title for rule in (yield from waiting(rules))])
 
 
 def books_of(rules: Rules) -> dict[PartRule, Books]:
@@ -162,23 +137,23 @@ def identities(rules: Rules) -> dict[str, PartRule]:
 
 
 def books_named(rules: Rules, identity: str) -> Books | None:
-    """The books of an identity that another version of these rules has; None if their ledger is no table of these."""
+    """The books of an identity that another version of these rules has; None if these rules do not have its ledger."""
     physical_name, partition, fingerprint, *_ = identity.split(" ")
     for table in rules.tables.values():
-        if table.physical_name == physical_name and suitable(table):
+        if table.physical_name == physical_name and is_suitable(table):
             return Books(key_in(table, partition), fingerprint)
     return None
 
 
 def finish_empty(rules: Rules) -> Work[tuple[PartRule, ...]]:
-    """Begin all books, and mark those complete that have nothing to hold: there is no child, and no entry of one.
-    Returns the rules whose books are not complete then. To be called when these rules are deployed, once the place is
-    known from which the records are read: a child that comes later has a record. Raises StoreError.
+    """Begin all books, and mark the books complete that have neither a child nor an entry. Returns the rules whose
+    books are not complete then. Call it when these rules are deployed, once the position in the stream is known: a
+    child that comes later has a record. Raises StoreError.
 
-    Books begin here though nothing is entered yet. A child that a former version counts, and these rules do not, makes
-    no entry that would begin them; yet the former version has missed it if it comes back.
+    Books begin here even without an entry. A child that only a former version counts makes no entry here. If the
+    former version comes back, its mark must not say complete.
     """
-    found = yield from waiting(rules)
+    found = yield from read_waiting(rules)
     begun = yield from begin_all(rules, frozenset(rule.name for rule in found))
     left: list[PartRule] = []
     for rule, books in found.items():
@@ -197,7 +172,7 @@ def _nothing_in(rule: PartRule, rules: Rules) -> Work[bool]:
     return True
 
 
-def doubts(titles: Iterable[str]) -> tuple[str, ...]:
+def describe_doubts(titles: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each rule whose mark says complete, though perhaps no handler has kept the books since."""
     return tuple(
         f"the books of rule {title} say that they are complete, and the checkpoint does not say that they were kept "
@@ -207,7 +182,7 @@ def doubts(titles: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def waits(titles: Iterable[str], options: str = "") -> tuple[str, ...]:
+def describe_waits(titles: Iterable[str], options: str = "") -> tuple[str, ...]:
     """One sentence for all rules that wait, if any, with the command that ends it; `options` say where it works."""
     names = sorted(frozenset(titles))
     if not names:
@@ -219,9 +194,3 @@ def waits(titles: Iterable[str], options: str = "") -> tuple[str, ...]:
         shown = ", ".join(names[:WAITING_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
         who = f"{len(names)} rules wait for a backfill ({shown}): each"
     return (f"{who} leaves numbers on parents as they are until {command}, or verify --repair if that fails",)
-
-
-def _write(put: Put) -> Work[None]:
-    (result,) = yield Apply((put,))
-    if result.status not in (Status.WRITTEN, Status.REFUSED):
-        raise StoreError(result.reason, "the mark of the books could not be written")

@@ -4,40 +4,54 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.messages import Look, Message, PartMessage, PullMessage, PushMessage, encode
-from sync_rules.pipeline.requests import Failures, Host
+from sync_rules.pipeline.requests import Failures, Host, Later, Queue
 
 DUE_MARGIN_SECONDS: Final = 2.0  # clocks are not exact, and a queue may count in whole seconds
 
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def _remember(memory: OrderedDict[Key, Value], key: Key, value: Value, max_items: int) -> None:
+    """Note a value as the newest, and forget the oldest beyond `max_items`."""
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > max_items:
+        memory.popitem(last=False)
+
+
 @dataclass
 class Breaker:
-    """Counts how often the same value is written on a target, in windows of fixed length, for the latest writes. A
-    value written again and again is parked, because something else keeps writing the attribute back. A parent whose
-    count rises a thousand times gets another value each time, and is just busy.
+    """Counts how often the same is done to an item, such as writing one value, in windows of fixed length, for the
+    latest `max_items`. A value written again and again is parked, because something else keeps writing the attribute
+    back. A parent whose count rises a thousand times gets another value each time, and is just busy.
     """
 
-    limits: Limits
-    monotonic: Callable[[], float]
+    max_times: int
+    window_seconds: float
+    max_items: int
+    host: Host
     _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
 
-    def may_write(self, target: ItemKey, what: object = None) -> bool:
-        """Count a write of this on a target; False when the window's share of it is used up."""
-        now = self.monotonic()
-        key = hash((target, repr(what)))  # a hash is small, and keeps no value
-        since, count = self._windows.pop(key, (now, 0))
-        if now - since >= self.limits.fixes_window_seconds:
-            since, count = now, 0
-        self._windows[key] = (since, count + 1)
-        if len(self._windows) > self.limits.fixes_counted_max_items:
-            self._windows.popitem(last=False)
-        return count < self.limits.fixes_per_target_max_writes
+    def __post_init__(self) -> None:
+        self._lock = self.host.lock()
+
+    def allows(self, key: ItemKey, what: object = None) -> bool:
+        """Count that this is done to an item; False when the window's share of it is used up."""
+        now, done = self.host.monotonic(), hash((key, repr(what)))  # a hash is small, and keeps no value
+        with self._lock:
+            since, count = self._windows.get(done, (now, 0))
+            if now - since >= self.window_seconds:
+                since, count = now, 0
+            _remember(self._windows, done, (since, count + 1), self.max_items)
+            return count < self.max_times
 
 
 @dataclass
@@ -69,16 +83,13 @@ class DeduplicatedFailures:
         if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
             return
         self.failures.park(failure)
-        self._kept[known] = now
-        self._kept.move_to_end(known)
-        if len(self._kept) > self.limits.failures_remembered_max_items:
-            self._kept.popitem(last=False)
+        _remember(self._kept, known, now, self.limits.failures_remembered_max_items)
 
 
 @dataclass
 class LooksToCome:
-    """The looks that this process sent and that are not due yet. A target that stays parked has one chain of looks,
-    whatever else asks for one: a look serves all that asked before it begins. What is stuck after it has another.
+    """The looks that this process sent and that are not due yet. A target that stays parked has one chain of looks: a
+    look serves all requests from before it begins. A later request starts another chain.
     """
 
     limits: Limits
@@ -88,29 +99,24 @@ class LooksToCome:
     def __post_init__(self) -> None:
         self._lock = self.host.lock()
 
-    def to_come(self, message: Look, rules: tuple[str, ...]) -> bool:
-        """True if a look at the same work is still to come for each of these rules. The look that goes on with a chain
-        is sent in any case.
+    def send(self, message: Look, request: Later, queue: Queue) -> None:
+        """Send a look, unless a look at the same work is still to come for each of its rules. A look that goes on with
+        a chain is sent in any case. Raises StoreError.
         """
-        now = self.host.monotonic()
+        now, look = self.host.monotonic(), _same_look(message)
         with self._lock:
-            due = self._due.get(_same_look(message), {})
-            return message.attempt == 1 and all(due.get(rule, now) > now for rule in rules)
-
-    def sent(self, message: Look, rules: tuple[str, ...], delay_seconds: int) -> None:
-        """Note when a look is due."""
-        look = _same_look(message)
+            due = self._due.get(look, {})
+            if message.attempt == 1 and all(due.get(rule, now) > now for rule in request.rules):
+                return
+        queue.send(message, request.delay_seconds)
         with self._lock:
-            self._due.setdefault(look, {}).update(dict.fromkeys(rules, self.host.monotonic() + delay_seconds))
-            self._due.move_to_end(look)
-            if len(self._due) > self.limits.failures_remembered_max_items:
-                self._due.popitem(last=False)
+            due = self._due.get(look, {}) | dict.fromkeys(request.rules, self.host.monotonic() + request.delay_seconds)
+            _remember(self._due, look, due, self.limits.failures_remembered_max_items)
 
-    def begins(self, message: Message) -> None:
-        """Forget a look, which begins: it no longer serves what asks from now on."""
-        if isinstance(message, PullMessage | PartMessage):
-            with self._lock:
-                self._due.pop(_same_look(message), None)
+    def begins(self, message: Look) -> None:
+        """Forget a look that begins: it serves no later request."""
+        with self._lock:
+            self._due.pop(_same_look(message), None)
 
 
 def _same_look(message: Look) -> Look:
@@ -128,12 +134,12 @@ class FanOut:
 
 @dataclass
 class FanOutsToCome:
-    """The large fan-outs that this process handed to workers. While a source changes all the time, each one waits twice
-    as long as the one before it, and what is asked for until it is due is not sent: it lists and reads everything
-    later, and serves all of that. After a pause as long the next one is sent at once.
+    """The large fan-outs that this process handed to workers. While a source changes all the time, each fan-out waits
+    twice as long as the one before it. It serves all requests until it is due, because it lists and reads everything
+    then. After a pause of that length the next fan-out is sent at once.
 
-    A fan-out is taken as still to come by both clocks, and not in its last two seconds: a process may have been frozen.
-    It stays in the queue when this process dies, and another process knows nothing of it and sends its own.
+    A fan-out is still to come only if both clocks say so, with two seconds to spare: a process may have been frozen.
+    It stays in the queue when this process dies. Another process does not know of it, and sends its own.
     """
 
     limits: Limits
@@ -147,13 +153,19 @@ class FanOutsToCome:
         """Both clocks, now: since the epoch, and monotonic."""
         return self.host.now(), self.host.monotonic()
 
-    def begins(self, message: Message) -> None:
-        """Note that a fan-out begins: it no longer serves what asks from now on."""
-        if isinstance(message, PushMessage):
-            with self._lock:
-                same = _same_fan_out(message)
-                if same in self._last:
-                    self._last[same] = replace(self._last[same], due=self.host.now())
+    def send(self, message: PushMessage, queue: Queue) -> None:
+        """Send a fan-out, unless one like it is still to come. Raises StoreError."""
+        began, delay_seconds = self.clocks(), self.delay_seconds(message)
+        if delay_seconds is not None:
+            queue.send(message, delay_seconds)
+            self.sent(message, delay_seconds, began)
+
+    def begins(self, message: PushMessage) -> None:
+        """Note that a fan-out begins: it serves no later request."""
+        with self._lock:
+            same = _same_fan_out(message)
+            if same in self._last:
+                self._last[same] = replace(self._last[same], due=self.host.now())
 
     def delay_seconds(self, message: PushMessage) -> int | None:
         """The delay with which a fan-out is sent; None when it is not, because one like it is still to come."""
@@ -170,13 +182,35 @@ class FanOutsToCome:
         longer = min(2 * delay_seconds, self.limits.fan_out_again_max_seconds)
         due, due_monotonic = (clock + delay_seconds for clock in began)
         with self._lock:
-            same = _same_fan_out(message)
-            self._last[same] = FanOut(due, due_monotonic, max(longer, self.limits.fan_out_again_first_seconds))
-            self._last.move_to_end(same)
-            if len(self._last) > self.limits.fan_outs_remembered_max_items:
-                self._last.popitem(last=False)
+            sent = FanOut(due, due_monotonic, max(longer, self.limits.fan_out_again_first_seconds))
+            _remember(self._last, _same_fan_out(message), sent, self.limits.fan_outs_remembered_max_items)
 
 
 def _same_fan_out(message: PushMessage) -> str:
     """The same for fan-outs that serve each other: of the same source and rules, from the same target on."""
     return encode(replace(message, found=False, spread=True))
+
+
+class PendingWork:
+    """The looks and the large fan-outs that this process sent and that are not due yet."""
+
+    def __init__(self, limits: Limits, host: Host) -> None:
+        self._looks, self._fan_outs = LooksToCome(limits, host), FanOutsToCome(limits, host)
+
+    def send(self, request: Later, queue: Queue) -> None:
+        """Send a message, unless one that is still to come serves it. Raises StoreError."""
+        match request.message:
+            case PushMessage():
+                self._fan_outs.send(request.message, queue)
+            case PullMessage() | PartMessage():
+                self._looks.send(request.message, request, queue)
+            case _:
+                queue.send(request.message, request.delay_seconds)
+
+    def begins(self, message: Message) -> None:
+        """Note that the work of a message begins."""
+        match message:
+            case PushMessage():
+                self._fan_outs.begins(message)
+            case PullMessage() | PartMessage():
+                self._looks.begins(message)

@@ -1,15 +1,5 @@
-"""From a batch of stream records, or a message of the queue, to its answer.
-
-1. Records (`records.read_event`): every record becomes a `Change`. The record filter of the rules drops, unread, the
-   records that no rule can concern; records that cannot be understood are parked.
-2. Tasks (`tasks.tasks_of`): the changes name the targets to pull, the sources to push, the parts and the effects.
-3. Work (`work.do_tasks`): the stages, in their order. Targets are listed page by page, and their images are read;
-   sources are read after the images, and what differs is written under a guard. What does not fit goes on as messages:
-   the rest of a push (`fanout.relay` goes on with a base table's, `handover.spread` with an index's), chunks of keys, a
-   second look through an index. What cannot succeed now is parked, and a message will retry it.
-4. Report (`report.Report`): outcomes per rule, and the items whose records must be delivered again.
-
-Lambda functions and `sync-rules run` share this module.
+"""From a batch of stream records, or a message of the queue, to its answer. Records become changes, changes become
+tasks, `work.do_tasks` does them, and a `Report` says what must come again. Lambda functions and `run` share this.
 
 Invariant: an item whose work failed is reported by its first record in the batch, everything else goes on, and nothing
 is reported as done before its effect. Records of one item are one piece of work, so none overtakes another. A store
@@ -27,7 +17,7 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import UNKNOWN_RULE, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.acceptance import collect_old_images
-from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, FanOutsToCome, LooksToCome
+from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, PendingWork
 from sync_rules.pipeline.effects import run_message
 from sync_rules.pipeline.fanout import process_chunks, relay
 from sync_rules.pipeline.handover import spread
@@ -129,21 +119,14 @@ class Consumer:
         self.rules = rules
         self.unaccepted = unaccepted
         self.limits = limits or Limits()
-        self._looks = LooksToCome(self.limits, host)
+        self._pending = PendingWork(self.limits, host)
         failures = DeduplicatedFailures(world.failures, self.limits, host)
-        self._fan_outs = FanOutsToCome(self.limits, host)
-        self.world = replace(world, failures=failures, looks=self._looks, fan_outs=self._fan_outs)
+        self.world = replace(world, failures=failures, pending=self._pending)
         self.telemetry = telemetry or Telemetry()
         self._now = host.now
-        self._breaker = Breaker(self.limits, host.monotonic)
-        self._calls = Breaker(
-            replace(
-                self.limits,
-                fixes_per_target_max_writes=self.limits.calls_per_item_max_tries,
-                fixes_window_seconds=self.limits.calls_window_seconds,
-            ),
-            host.monotonic,
-        )
+        of, counted = self.limits, self.limits.fixes_counted_max_items
+        self._writes = Breaker(of.fixes_per_target_max_writes, of.fixes_window_seconds, counted, host)
+        self._calls = Breaker(of.calls_per_item_max_tries, of.calls_window_seconds, counted, host)
         self._lock = host.lock()
         self._full: OrderedDict[ItemKey, None] = OrderedDict()
 
@@ -159,7 +142,7 @@ class Consumer:
         report = run_work(process(changes, self.rules, self._bounds(remaining_ms)), self.world)
         self._count(report, len(changes), len(unreadable))
         failed = [change.position for change in changes if change.key in report.failed] if report.failed else []
-        first = lowest([*unkept, *failed])
+        first = find_lowest([*unkept, *failed])
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
 
     def handle_message(
@@ -174,8 +157,7 @@ class Consumer:
         if bounds.out_of_time():  # it would only be handed over, for ever
             raise StoreError(OUT_OF_TIME, f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
         self._begin()
-        self._looks.begins(message)
-        self._fan_outs.begins(message)
+        self._pending.begins(message)
         report = run_work(process_message(message, self.rules, bounds, again=again), self.world)
         self._count(report)
         if report.failed:
@@ -190,8 +172,8 @@ class Consumer:
         return Bounds(
             self.limits,
             lambda: remaining_ms() < TIME_RESERVED_MS,
-            self._may_write,
-            self._may_call,
+            self._writes.allows,
+            self._calls.allows,
             self._full,
             unaccepted=self.unaccepted(),
         )
@@ -211,16 +193,8 @@ class Consumer:
             self.telemetry.add(report, records, self._now())
             self.telemetry.unreadable_records += unreadable
 
-    def _may_call(self, key: ItemKey, rule: str) -> bool:
-        with self._lock:
-            return self._calls.may_write(key, rule)
 
-    def _may_write(self, key: ItemKey, what: object) -> bool:
-        with self._lock:
-            return self._breaker.may_write(key, what)
-
-
-def lowest(positions: Iterable[str]) -> str | None:
+def find_lowest(positions: Iterable[str]) -> str | None:
     """The lowest sequence number, by value: numbers grow in width, so text order would be wrong. A position that is
     no number comes first, because it fails the whole batch.
     """

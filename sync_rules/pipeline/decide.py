@@ -42,12 +42,10 @@ class Intent:
     wanted: Mapping[TargetRule, Changes] = field(default_factory=dict)
 
 
-def undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
+def list_undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
     """The rules whose link or `where` another rule is about to change: they must wait for the image after that write.
     Rules have no cycles, so at least one rule does not wait.
     """
-    if len(wanted) == 1:
-        return []
     return [
         rule
         for rule in wanted
@@ -56,7 +54,7 @@ def undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
             for other, changes in wanted.items()
             if other is not rule
             for path in changes
-            for read in rule.decided_by
+            for read in rule.deciding_paths
         )
     ]
 
@@ -104,7 +102,7 @@ def lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey |
     return None
 
 
-def source_changed(write: Write, result: Result) -> bool:
+def has_source_changed(write: Write, result: Result) -> bool:
     """True if the guard of a source was refused, and that of the target was not."""
     target_action = len(write.actions) - 1 if isinstance(write, Transaction) else 0
     return bool(result.refused) and target_action not in result.refused
@@ -114,13 +112,13 @@ def refusal(intent: Intent, item: Item | None) -> Outcome:
     """The outcome of a refused write, by the item that the refusal returned."""
     if item is None:
         return Outcome.GONE
-    if relinked(intent, item):
+    if is_relinked(intent, item):
         return Outcome.RELINKED
     if intent.changes and not differences(item, intent.changes):
         return Outcome.RIGHT  # by another writer, or here if the first answer was lost
     return Outcome.SUPERSEDED
 
 
-def relinked(intent: Intent, item: Item) -> bool:
+def is_relinked(intent: Intent, item: Item) -> bool:
     """True if the item names another source than the image did."""
     return any(rule.source_keys(item) != rule.source_keys(intent.target.image) for rule in intent.rules)

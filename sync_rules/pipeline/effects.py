@@ -2,9 +2,8 @@
 
 Invariant: an effect is done, or kept with its change where it is retried, or its record is delivered again. A call that
 fails is retried by a message of its own, so that a user's function never holds up a copy; a call that fails each time
-ends as a failure record that says where its change is kept. If the
-condition of an effect cannot be evaluated, the effect may or may not be due. It ends as a failure record too: the item
-is archived all the same, the function is not called.
+ends as a failure record that says where its change is kept. If the condition of an effect cannot be evaluated, the
+effect may or may not be due. It ends as a failure record too: the item is archived, the function is not called.
 """
 
 from __future__ import annotations
@@ -30,27 +29,33 @@ EXCLUDED: Final = "WhereExcludes"  # the rule is there, but its `where` does not
 
 def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
     """Run an effect; if it fails, schedule a retry or report the record as failed."""
+    try:
+        yield from _run(key, effect, bounds, report)
+    except StoreError as error:
+        _fail(key, effect, error.reason, report)
+
+
+def _run(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
+    """Run an effect. Raises StoreError when it is neither done nor kept for a retry."""
     if bounds.out_of_time():
-        _fail(key, effect, OUT_OF_TIME, report)
-        return
-    if isinstance(effect, Call) and effect.rule in report.hanging:
-        yield from _postpone(key, effect, bounds, report)
+        raise StoreError(OUT_OF_TIME)
+    if isinstance(effect, Call) and effect.rule in report.hanging:  # each call of this rule would take as long
+        yield from _send(effect, effect.attempt, bounds.limits.parked_first_delay_seconds, report)
         return
     if isinstance(effect, Call) and effect.attempt == 0 and not bounds.may_call(key, effect.rule):
         effect = replace(effect, unsure=TOO_OFTEN)
+    if effect.unsure:
+        yield from _report_unsure(key, effect, report)
+        return
     try:
-        if effect.unsure:
-            yield from _report_unsure(key, effect, report)
-            return
         done = yield effect
     except StoreError as error:
-        if isinstance(effect, Keep) or effect.unsure:
-            _fail(key, effect, error.reason, report)
-        else:
-            report.calls_failed[f"{effect.rule} {error}"] += 1
-            if error.reason == TIMED_OUT:
-                report.hanging.add(effect.rule)
-            yield from _retry_call(key, effect, error.reason, bounds, report)
+        if isinstance(effect, Keep):
+            raise
+        report.calls_failed[f"{effect.rule} {error}"] += 1
+        if error.reason == TIMED_OUT:
+            report.hanging.add(effect.rule)
+        yield from _retry_call(key, effect, error.reason, bounds, report)
     else:
         report.outcomes[effect.rule, Outcome.KEPT if done is False else Outcome.DONE] += 1
 
@@ -90,43 +95,28 @@ def run_message(message: CallMessage, rules: Rules, bounds: Bounds, report: Repo
 
 
 def _retry_call(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: Report) -> Work[None]:
-    """Send a message that retries the call; after the last try set it aside. What cannot be kept is reported."""
-    try:
-        if call.attempt + 1 < bounds.limits.call_max_tries:
-            yield from _send(call, call.attempt + 1, bounds.limits.parked_delay_seconds(call.attempt))
-            report.outcomes[call.rule, Outcome.PARKED] += 1
-        else:
-            yield from _give_up(key, call, reason, report)
-    except StoreError as error:
-        _fail(key, call, error.reason, report)
+    """Send a message that retries the call; after the last try set it aside. Raises StoreError."""
+    if call.attempt + 1 < bounds.limits.call_max_tries:
+        yield from _send(call, call.attempt + 1, bounds.limits.parked_delay_seconds(call.attempt), report)
+    else:
+        yield from _give_up(key, call, reason, report)
 
 
-def _postpone(key: ItemKey, call: Call, bounds: Bounds, report: Report) -> Work[None]:
-    """Send a call on without trying it: another call of its rule hangs, and each would take as long."""
-    try:
-        yield from _send(call, call.attempt, bounds.limits.parked_first_delay_seconds)
-        report.outcomes[call.rule, Outcome.PARKED] += 1
-    except StoreError as error:
-        _fail(key, call, error.reason, report)
-
-
-def _send(call: Call, attempt: int, delay_seconds: int) -> Work[None]:
+def _send(call: Call, attempt: int, delay_seconds: int, report: Report) -> Work[None]:
     """Send the message of the next try; for a change that is too large, one that says where it is kept.
 
     Raises:
         StoreError: when neither is safe.
     """
     message = CallMessage(call.rule, call.function, call.change, attempt)
-    if call.kept:
-        yield Later(message.kept_at(call.kept), delay_seconds)
-        return
     try:
-        yield Later(message, delay_seconds)
+        yield Later(message.kept_at(call.kept) if call.kept else message, delay_seconds)
     except StoreError as error:
-        if error.reason != TOO_LARGE:
+        if error.reason != TOO_LARGE or call.kept:
             raise
         place = yield KeepCall(message)
         yield Later(message.kept_at(place), delay_seconds)
+    report.outcomes[call.rule, Outcome.PARKED] += 1
 
 
 def _give_up(key: ItemKey, call: Call, reason: str, report: Report) -> Work[None]:

@@ -1,7 +1,6 @@
 """Reads entries of failure stores: failure records, batches that were given up, messages that could not be processed.
 
-Invariant: the form of an entry says what it is, not the store that it lies in. An entry of no known form is reported,
-and left.
+Invariant: the form of an entry decides how it is read, not its store. An entry of an unknown form is reported and left.
 
 A batch is the record that Lambda makes for an on-failure destination ("Retaining discarded records for a DynamoDB data
 source", services-dynamodb-errors): with `payload`, the whole event as JSON text, in S3 and in the batches file of
@@ -13,20 +12,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Protocol
 
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError
-from sync_rules.model.json_bytes import compact
-from sync_rules.pipeline.failure_records import FailureRecord, read_failure_record, time_text
+from sync_rules.pipeline.failure_records import FailureRecord, parse_time, read_failure_record, time_text
 from sync_rules.pipeline.messages import KINDS, Message, decode
 
 REDRIVEN = "redriven"  # the field of a batch that says when and why its retry failed
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FailedEntry:
     """One failure, as it lies in its store. `where` is how people find it, `handle` how the store does."""
 
     text: bytes = field(repr=False)  # may hold values of an item
@@ -37,13 +35,13 @@ class Entry:
 class FailureStore(Protocol):
     """A file, a queue or a bucket that keeps entries."""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FailedEntry]:
         """The entries of now, each once. Raises StoreError, and UserError when there is no such store."""
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: FailedEntry) -> None:
         """Remove an entry that was processed, by the end of `close` at the latest. Raises StoreError."""
 
-    def replace(self, entry: Entry, text: str) -> None:
+    def replace(self, entry: FailedEntry, text: str) -> None:
         """Rewrite an entry after a failed retry. A store that cannot write leaves it as it is."""
 
     def close(self) -> None:
@@ -112,16 +110,9 @@ def read_entry(text: bytes | str) -> Failed:
     raise RecordError("neither a failure record, nor the record of a batch that was given up, nor a message")
 
 
-def text_of(body: Mapping[str, Any]) -> str:
-    """The new text of an entry that is rewritten, no longer than before."""
-    return compact(body)
-
-
 def _read_batch(body: dict[str, Any]) -> GivenUp:
     info, context = _map(body["DDBStreamBatchInfo"]), _map(body.get("requestContext"))
-    span = Span(
-        *(_text(info, name) for name in ("streamArn", "shardId", "startSequenceNumber", "endSequenceNumber")),
-    )
+    span = Span(*(_text(info, name) for name in ("streamArn", "shardId", "startSequenceNumber", "endSequenceNumber")))
     event = _event(body["payload"]) if body.get("payload") is not None else None
     if event is None and not all((span.stream_arn, span.shard_id, span.first.isdigit(), span.last.isdigit())):
         raise RecordError("the record of a batch with neither a payload nor a range of sequence numbers")
@@ -161,15 +152,14 @@ def _text(body: Mapping[str, Any], name: str) -> str:
 
 def _time(text: str) -> datetime | None:
     try:
-        at = datetime.fromisoformat(text)
+        return parse_time(text)
     except ValueError:
         return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 # ---------------------------------------------------------------- grouped
 @dataclass
-class Group:
+class FailureGroup:
     """Failures of one sort. `what` is the rule, the condition and shard, or the kind of message. `records` counts the
     stream records of batches. `items` has the hashes of the failed items; one item may have many records.
     """
@@ -186,11 +176,11 @@ class Group:
     items: set[int] = field(default_factory=set)
 
 
-def grouped(entries: Iterable[tuple[Entry, Failed | RecordError]]) -> list[Group]:
+def group_failures(entries: Iterable[tuple[FailedEntry, Failed | RecordError]]) -> list[FailureGroup]:
     """Group failure records by rule and reason, batches by condition and shard, messages by kind; largest first."""
-    groups: dict[tuple[str, str, str], Group] = {}
+    groups: dict[tuple[str, str, str], FailureGroup] = {}
     for entry, one in entries:
-        fresh = _group_of(entry, one)
+        fresh = _describe_entry(entry, one)
         group = groups.setdefault((fresh.sort, fresh.what, fresh.reason), fresh)
         group.count += 1
         if isinstance(one, FailureRecord):
@@ -203,15 +193,17 @@ def grouped(entries: Iterable[tuple[Entry, Failed | RecordError]]) -> list[Group
     return sorted(groups.values(), key=lambda group: (group.sort, -group.count, group.what, group.reason))
 
 
-def _group_of(entry: Entry, one: Failed | RecordError) -> Group:
+def _describe_entry(entry: FailedEntry, one: Failed | RecordError) -> FailureGroup:
     match one:
         case FailureRecord():
             _, key = one.about
             example = entry.where if key is None else json.dumps(key)
-            return Group("failures", one.rule, one.reason, first=one.first, last=one.last, example=example)
+            return FailureGroup("failures", one.rule, one.reason, first=one.first, last=one.last, example=example)
         case GivenUp():
             what = f"{one.condition or 'given up'} in {one.span.shard_id or 'an unknown shard'}"
-            return Group("batches", what, one.reason, 0, one.records, one.first, one.last, one.function, entry.where)
+            return FailureGroup(
+                "batches", what, one.reason, 0, one.records, one.first, one.last, one.function, entry.where
+            )
         case RecordError():
-            return Group("unreadable", "unreadable", str(one), example=entry.where)
-    return Group("messages", f"{KINDS[type(one)]} message", "", example=entry.where)
+            return FailureGroup("unreadable", "unreadable", str(one), example=entry.where)
+    return FailureGroup("messages", f"{KINDS[type(one)]} message", "", example=entry.where)

@@ -48,6 +48,12 @@ def time_text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
+def parse_time(text: str) -> datetime:
+    """The time that `time_text` wrote; UTC where the text names no offset. Raises ValueError."""
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
 def printable(key: ItemKey) -> str:
     """A key for people to read, with invisible characters escaped as in JSON, and without the amount in a rank's."""
     return visible(str(without_amount(key)))
@@ -107,11 +113,13 @@ def read_failure_record(body: Mapping[str, Any]) -> FailureRecord:
     """Read a failure record out of JSON.
 
     Raises:
-        RecordError: when it is none. Names the field, and never its value.
+        RecordError: when it is not a failure record. Names the field, and never its value.
     """
     rule, reason = _expect(body, "rule", str), _expect(body, "reason", str)
-    table, key = _expect(body, "table", str, None), _expect(body, "key", dict, None)
-    member, first = _expect(body, "member", dict, None), _time(body, "at")
+    table, key, member = _expect(body, "table", str, None), _expect(body, "key", dict, None), body.get("member")
+    if member is not None and not (isinstance(member, dict) and isinstance(member.get("table"), str)):
+        raise _unlike("member")
+    first = _time(body, "at")
     return FailureRecord(
         rule,
         table,
@@ -120,7 +128,7 @@ def read_failure_record(body: Mapping[str, Any]) -> FailureRecord:
         first,
         _time(body, "last") if body.get("last") else first,
         _expect(body, "position", str, "") or "",
-        None if member is None else _member(member),
+        None if member is None else (member["table"], _plain(member.get("key"), "member")),
         _expect(body, "element", str, None),
         _expect(body, "call", str, "") or "",
         body,
@@ -140,23 +148,15 @@ def _plain(key: object, name: str) -> PlainKey:
     return key
 
 
-def _member(member: Mapping[str, Any]) -> tuple[str, PlainKey]:
-    table = member.get("table")
-    if not isinstance(table, str):
-        raise _unlike("member")
-    return table, _plain(member.get("key"), "member")
-
-
 def _unlike(name: str) -> RecordError:
     return RecordError(f"a failure record whose {name!r} is not what one has")
 
 
 def _time(body: Mapping[str, Any], name: str) -> datetime:
     try:
-        at = datetime.fromisoformat(_expect(body, name, str))
+        return parse_time(_expect(body, name, str))
     except ValueError as error:
-        raise RecordError(f"a failure record whose {name!r} is no time") from error
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+        raise RecordError(f"a failure record whose {name!r} is not a time") from error
 
 
 def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> ItemKey:
@@ -171,7 +171,7 @@ def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> 
     try:
         if plain.keys() == {attribute.name for attribute in table.key}:
             return typed(plain, table)
-    except UserError:  # said below, without the value
+    except UserError:  # the error below names no value
         pass
     expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
     raise RecordError(f"a key that is not one of table {table_name}: expected {expected}")

@@ -17,20 +17,22 @@ from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.handover import (
+    Listing,
     chunk_message,
     hand_over,
     inline_max_items,
+    list_page,
+    report_unfinished,
     second_look_of_push,
     send_chunks,
     send_second_look,
 )
-from sync_rules.pipeline.listings import Listing, list_page, report_unfinished
 from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Later, Work
-from sync_rules.pipeline.sources import ALL, Target, read_all, slices
+from sync_rules.pipeline.requests import ALL, Later, Work, read_all
+from sync_rules.pipeline.sources import Target, split
 from sync_rules.pipeline.tasks import Chunk, PartLook, Pull, Push, message_of
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import attributes_read
@@ -42,7 +44,7 @@ T = TypeVar("T")
 def pull(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
     """Reconcile single targets, a bounded number at a time. Targets without an image are read first."""
     report = Report()
-    for some in slices(pulls, bounds.limits.fan_out_round_max_items):
+    for some in split(pulls, bounds.limits.fan_out_round_max_items):
         report.add((yield from _pull_some(some, bounds)))
     return report
 
@@ -65,10 +67,9 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
         elif image is not None:
             targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members))
     report.add((yield from reconcile(targets, bounds)))
-    settling = [one for one in pulls if one.settles]
-    present = {target.key: target for target in targets} if settling else {}
-    for one in settling:
-        if one.key in present:
+    present = {target.key: target for target in targets}
+    for one in pulls:
+        if one.settles and one.key in present:
             yield from _second_look_of_pull(one, present[one.key], bounds, report)
     return report
 
@@ -96,7 +97,7 @@ class Listed:
 
 
 def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
-    """Reconcile everything that some items list, a bounded number at a time. What does not fit goes on as a message.
+    """Reconcile everything that some items list, a bounded number at a time. A message asks for the rest.
 
     The report names as failed the items that started the pushes, if their listing or some target was not finished.
     """
@@ -127,8 +128,8 @@ def relay(pushes: Sequence[Push], rules: Rules, bounds: Bounds, *, ahead: bool) 
     """Reconcile one page of each push through the base table; another worker goes on where it ends. `ahead`: the rest
     is sent before the page is reconciled, so that workers share the listing, and each item is read once.
 
-    A message that comes again may have sent its rest before: it sends it last, and unshared, so that work which dies
-    again and again does not multiply what is behind it. For the same reason targets that fail go on as chunks of keys.
+    A message that is delivered again may have sent its rest before. So it sends the rest last and unshared, and sends
+    failed targets on as chunks of keys: a worker that dies again and again must not multiply the messages behind it.
     """
     report = Report()
     for one in pushes:
@@ -145,7 +146,7 @@ def _relay(listing: Listing, rules: Rules, bounds: Bounds, report: Report, *, ah
     if bounds.out_of_time():
         raise StoreError(OUT_OF_TIME)
     push = listing.push
-    names = _attributes_read([listing])[push.rules[0].listed.table.name]
+    names = _attributes_read([listing])[push.rules[0].listed_entity.table.name]
     page = yield from list_page(listing, rules, bounds, names, bounds.limits.fan_out_relay_max_items)
     if listing.failed:
         return
@@ -185,7 +186,13 @@ def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
     step = bounds.limits.chunk_step_max_items
     for start in range(0, len(targets), step):
         listing = Listing(chunk.push, None)
-        done = yield from _process_targets(targets[start : start + step], listing, bounds)
+        done = Report()
+        if bounds.out_of_time():
+            listing.fail(OUT_OF_TIME)
+        else:
+            listed = {key: Listed(listings=[listing]) for key in targets[start : start + step]}
+            yield from _read_images(listed, tuple(listed), _attributes_read([listing]))
+            done = yield from _reconcile_listed(listed, bounds)
         if start and not report.failed and listing.failed.startswith(OUT_OF_TIME):
             try:
                 yield Later(chunk_message(chunk.push, targets[start:]))
@@ -196,15 +203,6 @@ def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
                 return report
         report.add(report_unfinished([listing], done))
     return report
-
-
-def _process_targets(targets: Sequence[ItemKey], listing: Listing, bounds: Bounds) -> Work[Report]:
-    if bounds.out_of_time():
-        listing.fail(OUT_OF_TIME)
-        return Report()
-    listed = {key: Listed(listings=[listing]) for key in targets}
-    yield from _read_images(listed, tuple(listed), _attributes_read([listing]))
-    return (yield from _reconcile_listed(listed, bounds))
 
 
 def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[dict[ItemKey, Listed]]:
@@ -219,7 +217,7 @@ def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
         if bounds.out_of_time() or listing.listed_items >= inline_max_items(listing.push, bounds.limits):
             yield from hand_over(listing, bounds)
             continue
-        table = listing.push.rules[0].listed.table.name
+        table = listing.push.rules[0].listed_entity.table.name
         for key, image in (yield from list_page(listing, rules, bounds, attributes[table])):
             row = listed.setdefault(key, Listed())
             row.listings.append(listing)
@@ -235,7 +233,7 @@ def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
 
 def _attributes_read(listings: Iterable[Listing]) -> Mapping[str, Names]:
     """The attributes that the rules of all these pushes read of listed items, by table: several may list one item."""
-    return attributes_read((rule, rule.listed) for one in listings for rule in one.push.rules)
+    return attributes_read((rule, rule.listed_entity) for one in listings for rule in one.push.rules)
 
 
 def _read_images(
@@ -257,11 +255,11 @@ def _reconcile_listed(listed: Mapping[ItemKey, Listed], bounds: Bounds) -> Work[
     for key, row in listed.items():
         if row.image is None:
             continue  # deleted, but still in the index
-        removed = {rule: one.push.removed for one in row.listings for rule in still_linked(one.push, row.image)}
+        removed = {rule: one.push.removed for one in row.listings for rule in list_linked_rules(one.push, row.image)}
         if removed:
             targets.append(Target(key, row.image, tuple(removed), tuple(rule for rule in removed if removed[rule])))
         for listing in row.listings:
-            for part in parts_listed(listing.push, key, row.image):
+            for part in list_parts(listing.push, key, row.image):
                 parts.setdefault(part, {})[id(listing)] = listing
     report = yield from reconcile(targets, bounds)
     _note_outcomes(report, ((key, key, row.listings) for key, row in listed.items()), PullMessage)
@@ -284,16 +282,16 @@ def _note_outcomes(
                 listing.retries.append(message_for(what))
 
 
-def still_linked(push: Push, image: Item) -> tuple[TargetRule, ...]:
+def list_linked_rules(push: Push, image: Item) -> tuple[TargetRule, ...]:
     """The rules of a push that still link this image to the source; a target that moved has its own record."""
     return tuple([rule for rule in push.target_rules if push.source in rule.source_keys(image)])
 
 
-def parts_listed(push: Push, key: ItemKey, image: Item) -> list[Part]:
+def list_parts(push: Push, key: ItemKey, image: Item) -> list[Part]:
     """The parts of the item that started a push, as a listed item names them."""
     return [
         part
         for rule in push.part_rules
-        for part in rule.parts(Change(key, None, image), rule.listed)
+        for part in rule.parts(Change(key, None, image), rule.listed_entity)
         if part.target == push.source
     ]

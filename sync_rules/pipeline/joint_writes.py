@@ -1,23 +1,28 @@
-"""Joint writes: one write for several parts, such as the elements of one set or the shares of one total.
+"""Joint writes: one write for several parts, such as the elements of one set or the shares of one total. A total that
+no difference can change is written as a whole: no number can hold the difference, or the total holds no number.
 
 Invariant: a joint write does what its writes do, under all of their guards. DynamoDB names no item twice in a
-transaction and no path twice in an update: writes that it could not take as one stay apart.
+transaction and no path twice in an update: writes that it could not take as one stay apart. A total is written as a
+whole only while it is exactly as it was read, its version included, and in the transaction that writes the entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, spelt, total_of
-from sync_rules.model.values import AttributeValue, Path
-from sync_rules.model.writes import Action, Check, Delete, Increment, Transaction, Update, Write
+from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
+from sync_rules.model.values import AttributeValue, Item, Path
+from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Transaction, Update, Write, unchanged
+from sync_rules.pipeline.requests import Found
 from sync_rules.pipeline.tasks import PartLook
+from sync_rules.rules.rule import Blocked
 
 TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
+TOTAL_BROKEN: Final = Blocked("TotalBroken")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +33,7 @@ class JointWrite:
     write: Write
 
 
-def joined(wanted: Iterable[tuple[PartLook, Write]]) -> list[JointWrite]:
+def join_writes(wanted: Iterable[tuple[PartLook, Write]]) -> list[JointWrite]:
     """Merge writes where possible: elements of one set into one update, transactions into one."""
     groups: dict[object, list[JointWrite]] = {}
     for look, write in wanted:
@@ -103,6 +108,56 @@ def _sum(one: Increment, two: Increment) -> Increment | None:
     amounts = {name: Decimal(amount) for name, amount in one.amounts}
     for name, amount in two.amounts:
         amounts[name] = total_of((amounts.get(name, Decimal(0)), Decimal(amount)))
-    if not all(map(holdable, amounts.values())):
+    if not all(map(is_holdable, amounts.values())):
         return None
-    return replace(one, amounts=tuple((name, spelt(amount)) for name, amount in amounts.items()))
+    return replace(one, amounts=tuple((name, spell(amount)) for name, amount in amounts.items()))
+
+
+# ---------------------------------------------------------------- totals as a whole
+def list_increments(write: Write) -> tuple[Increment, ...]:
+    """The totals that a write adds to."""
+    actions = write.actions if isinstance(write, Transaction) else ()
+    return tuple(action for action in actions if isinstance(action, Increment))
+
+
+def fits_numbers(increment: Increment) -> bool:
+    """True if each difference fits into one number: from 0.0000000001 to 1E+30 takes 41 digits, and DynamoDB has 38."""
+    return all(is_holdable(Decimal(amount)) for _, amount in increment.amounts)
+
+
+def put_totals(write: Transaction, totals: Mapping[ItemKey, Found]) -> Transaction | Blocked:
+    """The same booking, with the new total in place of each difference that no number can hold."""
+    actions: list[Action] = []
+    for action in write.actions:
+        if isinstance(action, Increment) and not fits_numbers(action):
+            total = totals[action.key]
+            assert total is None or isinstance(total, Mapping), "a total that could not be read fails before"
+            new = _new_total(action, total)
+            if isinstance(new, Blocked):
+                return new
+            actions.append(new)
+        else:
+            actions.append(action)
+    return replace(write, actions=tuple(actions))
+
+
+def can_add(increment: Increment, total: Item | None) -> bool:
+    """True if all that is added to is a number, or absent."""
+    held = (None if total is None else total.get(name) for name, _ in increment.amounts)
+    return all(value is None or number_of(value) is not None for value in held)
+
+
+def _new_total(increment: Increment, total: Item | None) -> Update | Put | Blocked:
+    if not can_add(increment, total):
+        return TOTAL_BROKEN
+    numbers: dict[str, AttributeValue] = {}
+    for name, amount in increment.amounts:
+        held = number_of((total or {}).get(name)) or Decimal(0)
+        number = total_of((held, Decimal(amount)))
+        if not is_holdable(number):
+            return Blocked("NumberTooLong")
+        numbers[name] = {"N": spell(number)}
+    guard = unchanged(increment.key.values[0][0], total, [(name,) for name in numbers])
+    if total is None:
+        return Put(increment.key, {**increment.key.attributes(), **numbers}, guard)
+    return Update(increment.key, tuple(((name,), number) for name, number in numbers.items()), (), guard)

@@ -9,14 +9,14 @@ late and twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.json_bytes import compact, tagged, untagged
+from sync_rules.model.json_bytes import compact, tag_binary, untag_binary
 from sync_rules.model.numbers import SPELLING
 from sync_rules.model.values import Item
 from sync_rules.pipeline.records import DATES, read_image
@@ -145,7 +145,7 @@ def key_bytes(key: ItemKey) -> int:
 
 
 def _text(body: object) -> str:
-    return compact(_spelt(body), default=tagged, sort_keys=True)
+    return compact(_spelt(body), default=tag_binary, sort_keys=True)
 
 
 def _spelt(body: Any) -> Any:
@@ -179,64 +179,24 @@ def decode(text: str) -> Message:
         RecordError: when the text is not such a message.
     """
     try:
-        body = json_bytes.parsed(text, object_hook=untagged)
-        kind = body.pop("kind")
-        for name in ("source", "target"):
-            if body.get(name) is not None:
-                body[name] = _key(body[name])
-        if body.get("cursor") is not None:
-            body["cursor"] = read_image(body["cursor"])
-        if kind == "push":
-            message: Message = PushMessage(**{**body, "rules": tuple(body["rules"])})
-        elif kind == "chunk":
-            rules, targets = tuple(body["rules"]), _unfolded(body["targets"])
-            message = ChunkMessage(**{**body, "rules": rules, "targets": targets})
-        elif kind == "part":
-            message = PartMessage(**body)
-        elif kind == "call":
-            message = CallMessage(**{**body, "change": _change(body["change"])})
-        else:
-            message = PullMessage(**body)
+        body = json_bytes.parsed(text, object_hook=untag_binary)
+        make = _TYPES.get(body.pop("kind"))
+        body |= {name: read(body[name]) for name, read in _READERS.items() if name in body}
+        message = None if make is None else make(**body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"not a message of sync-rules: {type(error).__name__}") from error
-    if kind not in KINDS.values() or not _well_formed(message):
+    if message is None or not isinstance(item_of(message), ItemKey) or not _is_well_formed(message):
         raise RecordError("not a message of sync-rules: expected a push, a chunk, a pull, a part or a call")
     return message
 
 
-def _well_formed(message: Message) -> bool:
-    if isinstance(message, PartMessage):
-        known = isinstance(message.rule, str) and isinstance(message.element, str)
-        return known and isinstance(message.target, ItemKey) and _count(message.attempt)
-    if isinstance(message, CallMessage):
-        known = isinstance(message.rule, str) and isinstance(message.function, str)
-        return known and _is_change(message.change) and _count(message.attempt) and isinstance(message.kept, str)
-    if isinstance(message, PullMessage):
-        return isinstance(message.target, ItemKey) and _count(message.attempt) and _count(message.delay_seconds)
-    known = isinstance(message.source, ItemKey) and all(isinstance(name, str) for name in message.rules)
-    if isinstance(message, ChunkMessage):
-        return known and isinstance(message.removed, bool)
-    return known and _is_item(message.cursor) and _count(message.delay_seconds) and isinstance(message.spread, bool)
-
-
-def _is_change(change: Change) -> bool:
-    created = change.created_ms is None or (type(change.created_ms) is int and change.created_ms in DATES)
-    flags = isinstance(change.in_order, bool) and isinstance(change.expired, bool)
-    return created and flags and isinstance(change.position, str) and _is_item(change.old) and _is_item(change.new)
-
-
-def _is_item(item: object) -> bool:
-    """True for an item, and for None."""
-    return item is None or isinstance(item, dict)
+def _is_well_formed(message: Message | Change) -> bool:
+    return all(_CHECKS[field.name](getattr(message, field.name)) for field in fields(message) if field.name in _CHECKS)
 
 
 def _change(body: Mapping[str, Any]) -> Change:
     images = {name: None if body.get(name) is None else read_image(body[name]) for name in ("old", "new")}
     return Change(**{**body, **images, "key": _key(body["key"])})
-
-
-def _count(value: object) -> bool:
-    return type(value) is int and 0 <= value <= COUNT_MAX
 
 
 def _key(body: Mapping[str, Any]) -> ItemKey:
@@ -253,3 +213,23 @@ def _is_key_value(entry: tuple[object, object, object]) -> bool:
     if kind == "B":
         return isinstance(value, bytes)
     return isinstance(value, str) and (kind == "S" or SPELLING.fullmatch(value) is not None)
+
+
+_TYPES: Final = {kind: make for make, kind in KINDS.items()}
+_READERS: Final[Mapping[str, Callable[[Any], object]]] = {  # of fields that JSON has in another form
+    "rules": tuple,
+    "source": lambda body: body and _key(body),
+    "target": lambda body: body and _key(body),
+    "targets": _unfolded,
+    "cursor": lambda body: None if body is None else read_image(body),
+    "change": _change,
+}
+_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("rule", "function", "element", "kept", "position"), lambda value: isinstance(value, str)),
+    **dict.fromkeys(("removed", "found", "spread", "in_order", "expired"), lambda value: isinstance(value, bool)),
+    **dict.fromkeys(("attempt", "delay_seconds"), lambda value: type(value) is int and 0 <= value <= COUNT_MAX),
+    **dict.fromkeys(("cursor", "old", "new"), lambda value: value is None or isinstance(value, dict)),
+    "rules": lambda names: all(isinstance(name, str) for name in names),
+    "created_ms": lambda value: value is None or (type(value) is int and value in DATES),
+    "change": _is_well_formed,
+}

@@ -18,27 +18,24 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.sizes import TOO_LARGE, too_large
+from sync_rules.model.sizes import TOO_LARGE, is_too_large
 from sync_rules.model.values import Item
-from sync_rules.model.writes import (
-    Check,
-    Delete,
-    Put,
-    Result,
-    Status,
-    Test,
-    Transaction,
-    Update,
-    Write,
-)
+from sync_rules.model.writes import Check, Delete, Put, Result, Status, Test, Transaction, Update, Write
 from sync_rules.pipeline.acceptance import protect_part
-from sync_rules.pipeline.bookings import TOTAL_BROKEN, addable, in_whole, increments, sayable
 from sync_rules.pipeline.books import begin
-from sync_rules.pipeline.joint_writes import JointWrite, joined
+from sync_rules.pipeline.joint_writes import (
+    TOTAL_BROKEN,
+    JointWrite,
+    can_add,
+    fits_numbers,
+    join_writes,
+    list_increments,
+    put_totals,
+)
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked
-from sync_rules.pipeline.requests import Work, apply_writes
-from sync_rules.pipeline.series import by_series, series_of, taken_again
-from sync_rules.pipeline.sources import Found, read_all, slices
+from sync_rules.pipeline.requests import Found, Work, apply_writes, read_all
+from sync_rules.pipeline.series import group_by_series, is_taken_again, list_series
+from sync_rules.pipeline.sources import split
 from sync_rules.pipeline.tasks import PartLook, message_of
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part
@@ -51,20 +48,20 @@ def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     """Reconcile parts, a bounded number at a time."""
     report = Report()
     alone = [look for look in looks if not look.part.rule.by_listing]
-    for some in slices(alone, bounds.limits.fan_out_round_max_items):
+    for some in split(alone, bounds.limits.fan_out_round_max_items):
         report.add((yield from _reconcile_round(some, bounds)))
     listed = {look.part: look for look in looks if look.part.rule.by_listing}
-    for series in by_series(tuple(listed)).values():
+    for series in group_by_series(tuple(listed)).values():
         report.add((yield from _reconcile_series([listed[part] for part in series], bounds)))
     yield from retry_parked(report)
     return report
 
 
 def _reconcile_series(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
-    """Reconcile all parts of one listing, some at a time. What fails, fails for the looks that asked."""
+    """Reconcile all parts of one listing, some at a time. A failure is reported for each look that asked."""
     report, first = Report(), looks[0]
     while True:
-        found = yield from series_of(first.part, bounds)
+        found = yield from list_series(first.part, bounds)
         if isinstance(found, Blocked):
             yield from _park(first, found, bounds, report)
             return report
@@ -96,8 +93,8 @@ def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
         if bounds.out_of_time():
             break
         decided, stuck = yield from _decide(waiting, bounds, report)
-        wanted = yield from _with_books(decided, begun, report)
-        joints = joined(wanted) if attempt == 0 else [JointWrite((look,), write) for look, write in wanted]
+        wanted = yield from _begin_books(decided, begun, report)
+        joints = join_writes(wanted) if attempt == 0 else [JointWrite((look,), write) for look, write in wanted]
         waiting, wrote = yield from _apply(joints, bounds, report)
         for look, blocked in stuck:
             # perhaps a write has unblocked it, as when two keys are swapped or something left a full item
@@ -129,7 +126,7 @@ def _decide(
         if isinstance(target, StoreError) or isinstance(source, StoreError):
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
             continue
-        taken = target is None and (yield from taken_again(part, bounds))
+        taken = target is None and (yield from is_taken_again(part, bounds))
         if isinstance(taken, StoreError):
             _fail(look, str(taken), report)
             continue
@@ -137,21 +134,19 @@ def _decide(
             report.count([part.rule], Outcome.RIGHT)
             continue
         meant = [
-            (replace(look, part=one), _with_room(_write_for(replace(look, part=one), target, source, report), target))
-            for one in part.rule.meant(part, target, source)
+            (replace(look, part=one), _check_room(_write_for(replace(look, part=one), target, source, report), target))
+            for one in part.rule.expand_part(part, target, source)
         ]
         if all(write is None for _, write in meant):
             report.count([part.rule], Outcome.RIGHT)
         if bounds.unaccepted:
-            meant = [(one, _protected(one.part, target, write, bounds)) for one, write in meant]
+            meant = [(one, _protect(one.part, target, write, bounds)) for one, write in meant]
         stuck += ((one, write) for one, write in meant if isinstance(write, Blocked))
         wanted += ((one, write) for one, write in meant if write is not None and not isinstance(write, Blocked))
-    return (yield from _sayable(wanted, stuck, report)), stuck
+    return (yield from _book_totals(wanted, stuck, report)), stuck
 
 
-def _protected(
-    part: Part, target: Item | None, write: Write | Blocked | None, bounds: Bounds
-) -> Write | Blocked | None:
+def _protect(part: Part, target: Item | None, write: Write | Blocked | None, bounds: Bounds) -> Write | Blocked | None:
     """The write; blocked if it alters a value of others for a rule that is not accepted."""
     if write is None or isinstance(write, Blocked):
         return write
@@ -162,39 +157,39 @@ def _write_for(look: PartLook, target: Item | None, source: Item | None, report:
     part = look.part
     write = part.rule.write_for(part, target, source)
     if look.rebuild and (look.rejected or isinstance(write, Blocked)):
-        replacement = part.rule.rebuilt(part, target, source)
+        replacement = part.rule.rebuild_part(part, target, source)
         report.rebuilt |= {part.rule.name} if replacement is not None else set()
         write = replacement or write
     return write
 
 
-def _with_room(write: Write | Blocked | None, target: Item | None) -> Write | Blocked | None:
+def _check_room(write: Write | Blocked | None, target: Item | None) -> Write | Blocked | None:
     """The write; blocked if it certainly makes its item too large: a refused write costs the whole item."""
-    no_room = write is not None and not isinstance(write, Blocked) and too_large(apply_write(write, target))
+    no_room = write is not None and not isinstance(write, Blocked) and is_too_large(apply_write(write, target))
     return NO_ROOM if no_room else write
 
 
-def _sayable(
+def _book_totals(
     wanted: list[tuple[PartLook, Write]], stuck: list[tuple[PartLook, Blocked]], report: Report
 ) -> Work[list[tuple[PartLook, Write]]]:
-    """The writes with the new total in place of each difference that cannot be said; the totals are read last."""
-    unsaid = {number: [one.key for one in increments(w) if not sayable(one)] for number, (_, w) in enumerate(wanted)}
-    totals = yield from read_all(key for keys in unsaid.values() for key in keys)
-    said: list[tuple[PartLook, Write]] = []
-    for number, (look, write) in enumerate(wanted):
-        error = next((total for key in unsaid[number] if isinstance(total := totals[key], StoreError)), None)
+    """The writes, with the new total in place of each difference that no number can hold. Totals are read last."""
+    unfit = [[one.key for one in list_increments(write) if not fits_numbers(one)] for _, write in wanted]
+    totals = yield from read_all(key for keys in unfit for key in keys)
+    booked: list[tuple[PartLook, Write]] = []
+    for (look, write), keys in zip(wanted, unfit, strict=True):
+        error = next((total for key in keys if isinstance(total := totals[key], StoreError)), None)
         if error is not None:
             _fail(look, str(error), report)
             continue
-        new = in_whole(write, totals) if isinstance(write, Transaction) else write
+        new = put_totals(write, totals) if isinstance(write, Transaction) else write
         if isinstance(new, Blocked):
             stuck.append((look, replace(new, member=look.part.source)))
         else:
-            said.append((look, new))
-    return said
+            booked.append((look, new))
+    return booked
 
 
-def _with_books(
+def _begin_books(
     wanted: Sequence[tuple[PartLook, Write]], begun: dict[Books, int | StoreError], report: Report
 ) -> Work[list[tuple[PartLook, Write]]]:
     """Begin the books of these parts, once in a round; then give the parts that can be written."""
@@ -202,9 +197,8 @@ def _with_books(
     ready: list[tuple[PartLook, Write]] = []
     for look, write in wanted:
         books = look.part.rule.books
-        known = None if books is None else begun[books]
-        if isinstance(known, StoreError):
-            _fail(look, str(known), report)
+        if books is not None and isinstance(error := begun[books], StoreError):
+            _fail(look, str(error), report)
         else:
             ready.append((look, write))
     return ready
@@ -215,7 +209,7 @@ def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work
     """Write. Returns the parts to decide again, and True if anything was written."""
     again: list[PartLook] = []
     wrote = False
-    for turn in _turns(joints, bounds.limits.apply_max_writes):
+    for turn in _split_turns(joints, bounds.limits.apply_max_writes):
         allowed: list[JointWrite] = []
         late = bounds.out_of_time()  # nothing more is written: every write fails, and none counts as written too often
         for joint in turn:
@@ -238,7 +232,7 @@ def _may_write(look: PartLook, write: Write, bounds: Bounds) -> bool:
     return look.part.seen is not None or bounds.may_write(look.part.target, write)
 
 
-def _turns(joints: Sequence[JointWrite], max_writes: int) -> Iterator[list[JointWrite]]:
+def _split_turns(joints: Sequence[JointWrite], max_writes: int) -> Iterator[list[JointWrite]]:
     """Split into turns of writes on distinct items, which may go out together without conflicts."""
     waiting = list(joints)
     while waiting:
@@ -297,11 +291,11 @@ def _alteration_by(part: Part, write: Write) -> Alteration:
 
 
 def _adds_to_none(write: Write) -> Work[bool]:
-    """True if a write adds to what is no number: something else has written to a total."""
-    adding = increments(write)
+    """True if a write adds to a value that is not a number: another program has written to a total."""
+    adding = list_increments(write)
     totals = yield from read_all(one.key for one in adding)
     found = ((one, totals[one.key]) for one in adding)
-    return any(not isinstance(total, StoreError) and not addable(one, total) for one, total in found)
+    return any(not isinstance(total, StoreError) and not can_add(one, total) for one, total in found)
 
 
 def _fail(look: PartLook, reason: str, report: Report) -> None:

@@ -16,7 +16,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, item_bytes, too_large
+from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, is_too_large, item_bytes
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Status, differences, misfit
 from sync_rules.pipeline.acceptance import block_unaccepted, protect_target
@@ -26,17 +26,17 @@ from sync_rules.pipeline.decide import (
     Intent,
     deleting_rules,
     deletion_of,
+    has_source_changed,
     intent_of,
+    is_relinked,
+    list_undermined,
     lost_source,
     refusal,
-    relinked,
-    source_changed,
-    undermined,
 )
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked
-from sync_rules.pipeline.requests import Park, Work, apply_writes
-from sync_rules.pipeline.sources import Sources, Target, read_all, rounds_of, slices
+from sync_rules.pipeline.requests import Park, Work, apply_writes, read_all
+from sync_rules.pipeline.sources import Sources, Target, split, split_rounds
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
 
@@ -46,7 +46,7 @@ NO_ROOM: Final = Result(Status.REJECTED, reason=TOO_LARGE)  # without a request:
 def reconcile(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     """Reconcile targets with their sources. The images of the targets must be older than this call."""
     report = Report()
-    for some in rounds_of(targets, bounds.limits):
+    for some in split_rounds(targets, bounds.limits):
         report.add((yield from _reconcile_round(some, bounds)))
     yield from retry_parked(report)
     return report
@@ -131,7 +131,7 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     if not bounds.may_write(target.key, [*wanted.values()]):
         decisions.stuck.append((target, wanted, Blocked("Contended")))
         return
-    later = undermined(wanted)
+    later = list_undermined(wanted)
     if later:
         decisions.deferred.append(target.only(later))
         wanted = {rule: wanted[rule] for rule in wanted if rule not in later}
@@ -160,7 +160,7 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
     if isinstance(desired, Blocked):
         decisions.stuck.append((target, [rule], desired))
         return {}
-    left_out = None if isinstance(found, Blocked) else rule.left_out(found, target.image)
+    left_out = None if isinstance(found, Blocked) else rule.find_omission(found, target.image)
     return _differing(rule, target, desired, left_out, decisions)
 
 
@@ -183,8 +183,8 @@ def _differing(
 def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[list[Target]]:
     """Write. Returns the targets to decide again, such as those whose source changed under a transaction."""
     again: list[Target] = []
-    for some in slices(intents, bounds.limits.apply_max_writes):
-        fits = [not too_large(apply_write(intent.write, intent.target.image)) for intent in some]
+    for some in split(intents, bounds.limits.apply_max_writes):
+        fits = [not is_too_large(apply_write(intent.write, intent.target.image)) for intent in some]
         writes = [intent.write for intent, fitting in zip(some, fits, strict=True) if fitting]
         results = iter((yield from apply_writes(writes, bounds)))
         for intent, fitting in zip(some, fits, strict=True):
@@ -209,9 +209,9 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
         if result.reason == TOO_LARGE:
             bounds.note_full(target.key)
         yield from _rejected(intent, result, bounds, report)
-    elif source_changed(intent.write, result):
+    elif has_source_changed(intent.write, result):
         return intent.target if intent.deletes else target
-    elif intent.deletes and result.item is not None and not relinked(intent, result.item):
+    elif intent.deletes and result.item is not None and not is_relinked(intent, result.item):
         # the target's own record is a pull, and a pull never deletes
         return replace(intent.target, image=result.item)
     elif target.members and result.item is not None and refusal(intent, result.item) is not Outcome.RIGHT:

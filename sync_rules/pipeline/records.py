@@ -82,12 +82,6 @@ def _filter(record: Any, table: Table, rules: Rules) -> Names | Literal[False]:
 
 def position_of(record: object) -> str:
     """The sequence number of a record in Lambda's answer, "" when it has none."""
-    try:
-        number = record["dynamodb"]["SequenceNumber"]  # type: ignore[index]  # a wrong shape is looked at below
-        if type(number) is str:
-            return number
-    except (TypeError, KeyError, IndexError):
-        pass
     for part, name in (("dynamodb", "SequenceNumber"), ("kinesis", "sequenceNumber")):
         inner = record.get(part) if isinstance(record, dict) else None
         number = inner.get(name) if isinstance(inner, dict) else None
@@ -137,7 +131,7 @@ def _read_record(
 
 
 def _room_made(data: Mapping[str, Any]) -> int:
-    """The size that a large item had before it shrank. Raises RecordError for what is no item."""
+    """The size that a large item had before it shrank. Raises RecordError for a value that is not an item."""
     try:
         return room_made(data)
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
@@ -201,8 +195,6 @@ def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None
 
 
 def _milliseconds(stamp: object) -> int | None:
-    if type(stamp) is float and 0 <= stamp < SECONDS_MAX:  # as most are: all of these are dates
-        return int(stamp * 1000)
     if not isinstance(stamp, (int, float)) or isinstance(stamp, bool) or not abs(stamp) < STAMP_MAX:
         return None
     if stamp < SECONDS_MAX:
@@ -216,7 +208,7 @@ def read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
     """Check the image of an item, or these attributes of it, and decode its binaries. Binaries may be decoded already.
 
     Raises:
-        RecordError: when it is no item that DynamoDB could hold.
+        RecordError: when DynamoDB could not hold such an item.
     """
     if not isinstance(image, dict):
         raise RecordError("an image of a record is not a map")
@@ -293,7 +285,7 @@ def _read_binary(content: object) -> bytes:
     if isinstance(content, bytes):
         return content
     try:
-        return base64.b64decode(content, validate=True)  # type: ignore[arg-type]  # what is no text is caught below
+        return base64.b64decode(content, validate=True)  # type: ignore[arg-type]  # a value that is not text is caught below
     except (TypeError, binascii.Error, ValueError) as error:
         raise RecordError("a binary attribute of a record is not base64") from error
 

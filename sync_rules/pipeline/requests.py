@@ -7,9 +7,9 @@ answers, so that production, the tests and the simulator run the same code and c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
@@ -18,7 +18,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Result, Status, Write
-from sync_rules.pipeline.messages import CallMessage, Look, Message, PartMessage, PullMessage, PushMessage
+from sync_rules.pipeline.messages import CallMessage, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,8 @@ NOT_SENT: Final = Result(Status.FAILED, reason=OUT_OF_TIME)
 Request = Read | List | Scan | Apply | Later | Park | Keep | Call | KeepCall | FetchCall
 T = TypeVar("T")
 Work = Generator[Request, Any, T]
+Found = Item | StoreError | None  # an error is in place of an item that could not be read
+ALL: Final[Mapping[str, Names]] = {}  # the attributes of whole items
 
 
 class Store(Protocol):
@@ -160,27 +162,11 @@ class Failures(Protocol):
         """Returns once the record is safe. Raises StoreError."""
 
 
-class Looks(Protocol):
-    """Knows which looks at parked work are still to come."""
+class Pending(Protocol):
+    """Knows which looks at parked work, and which large fan-outs, are still to come."""
 
-    def to_come(self, message: Look, rules: tuple[str, ...]) -> bool:
-        """True if a look at the same work was sent for each of these rules, and is not due yet."""
-
-    def sent(self, message: Look, rules: tuple[str, ...], delay_seconds: int) -> None:
-        """Note a look that is safe in the queue."""
-
-
-class FanOuts(Protocol):
-    """Knows which large fan-outs are still to come."""
-
-    def delay_seconds(self, message: PushMessage) -> int | None:
-        """The delay with which to send a fan-out; None while one like it is still to come."""
-
-    def sent(self, message: PushMessage, delay_seconds: int, began: tuple[float, float]) -> None:
-        """Note a fan-out that is safe in the queue. `began`: both clocks, wall and monotonic, before it was sent."""
-
-    def clocks(self) -> tuple[float, float]:
-        """Both clocks, now."""
+    def send(self, request: Later, queue: Queue) -> None:
+        """Send a message, unless one that is still to come serves it. Raises StoreError."""
 
 
 class Archive(Protocol):
@@ -209,23 +195,13 @@ class KeptCalls(Protocol):
         """The call that is kept there. Raises StoreError, CallNotKept when there is none."""
 
 
-class Lock(Protocol):
-    """A lock between threads."""
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> Any: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Host:
     """The process that runs the pipeline, handed in: its clocks, in seconds, and locks between its threads."""
 
     now: Callable[[], float]  # since the epoch
     monotonic: Callable[[], float]
-    lock: Callable[[], Lock]
+    lock: Callable[[], AbstractContextManager[Any]]
 
 
 class NullPorts:
@@ -265,53 +241,47 @@ class World:
     archive: Archive = NULL_PORTS
     caller: Caller = NULL_PORTS
     kept: KeptCalls = NULL_PORTS
-    looks: Looks | None = None
-    fan_outs: FanOuts | None = None
+    pending: Pending | None = None
 
     def answer(self, request: Request) -> Any:
-        match request:
-            case Read():
-                return self.store.read(request)
-            case List():
-                return self.store.list(request)
-            case Scan():
-                return self.store.scan(request)
-            case Apply():
-                return self.store.apply(request)
-            case Later():
-                return self._send(request)
-            case Park():
-                return self.failures.park(request.failure)
-            case Keep():
-                return self.archive.keep(request)
-            case _:
-                return self._of_effect(request)
+        """The answer of the port that a request is for. Raises StoreError."""
+        return _ANSWERS[type(request)](self, request)
 
     def _send(self, request: Later) -> None:
-        message, looks = request.message, self.looks
-        if request.rules and isinstance(message, PushMessage) and self.fan_outs is not None:
-            self._fan_out(message, self.fan_outs)
-        elif looks is None or not request.rules or not isinstance(message, PullMessage | PartMessage):
-            self.queue.send(message, request.delay_seconds)
-        elif not looks.to_come(message, request.rules):
-            self.queue.send(message, request.delay_seconds)
-            looks.sent(message, request.rules, request.delay_seconds)
+        if self.pending is None or not request.rules:
+            self.queue.send(request.message, request.delay_seconds)
+        else:
+            self.pending.send(request, self.queue)
 
-    def _fan_out(self, message: PushMessage, fan_outs: FanOuts) -> None:
-        began = fan_outs.clocks()
-        delay_seconds = fan_outs.delay_seconds(message)
-        if delay_seconds is not None:
-            self.queue.send(message, delay_seconds)
-            fan_outs.sent(message, delay_seconds, began)
 
-    def _of_effect(self, request: Call | KeepCall | FetchCall) -> Any:
-        match request:
-            case Call():
-                return self.caller.call(request)
-            case KeepCall():
-                return self.kept.keep_call(request.message)
-            case FetchCall():
-                return self.kept.fetch_call(request.place)
+_ANSWERS: Final[Mapping[type[Request], Callable[[World, Any], Any]]] = {
+    Read: lambda world, request: world.store.read(request),
+    List: lambda world, request: world.store.list(request),
+    Scan: lambda world, request: world.store.scan(request),
+    Apply: lambda world, request: world.store.apply(request),
+    Later: World._send,  # noqa: SLF001 - the same class
+    Park: lambda world, request: world.failures.park(request.failure),
+    Keep: lambda world, request: world.archive.keep(request),
+    Call: lambda world, request: world.caller.call(request),
+    KeepCall: lambda world, request: world.kept.keep_call(request.message),
+    FetchCall: lambda world, request: world.kept.fetch_call(request.place),
+}
+
+
+def read_all(keys: Iterable[ItemKey], attributes: Mapping[str, Names] = ALL) -> Work[dict[ItemKey, Found]]:
+    """Read items by key, each once, strongly consistent, table by table: a table that fails holds up no other.
+    `attributes` names, by table, the attributes that rules read, as in `Read`.
+    """
+    tables: dict[str, dict[ItemKey, None]] = {}
+    for key in keys:
+        tables.setdefault(key.table, {})[key] = None
+    found: dict[ItemKey, Found] = {}
+    for wanted in map(tuple, tables.values()):
+        try:
+            found.update(zip(wanted, (yield Read(wanted, attributes)), strict=True))
+        except StoreError as error:
+            found.update(dict.fromkeys(wanted, error))
+    return found
 
 
 def apply_writes(writes: Sequence[Write], bounds: Bounds) -> Work[Sequence[Result]]:

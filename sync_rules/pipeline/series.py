@@ -27,7 +27,7 @@ class Series:
     more: bool = False
 
 
-def by_series(parts: Sequence[Part]) -> Mapping[tuple[PartRule, ItemKey | None], list[Part]]:
+def group_by_series(parts: Sequence[Part]) -> Mapping[tuple[PartRule, ItemKey | None], list[Part]]:
     """These parts, by the listing that decides about them."""
     found: dict[tuple[PartRule, ItemKey | None], list[Part]] = {}
     for part in parts:
@@ -35,7 +35,7 @@ def by_series(parts: Sequence[Part]) -> Mapping[tuple[PartRule, ItemKey | None],
     return found
 
 
-def series_of(part: Part, bounds: Bounds) -> Work[Series | Blocked | StoreError]:
+def list_series(part: Part, bounds: Bounds) -> Work[Series | Blocked | StoreError]:
     """List the series of a part: a bounded number of rows, from its beginning."""
     listing = part.rule.listing(part)
     if listing is None or part.source is None:
@@ -50,17 +50,17 @@ def series_of(part: Part, bounds: Bounds) -> Work[Series | Blocked | StoreError]
         keys += (key for item in page.items if (key := table.key_of(item)) is not None)
         if cursor is None or rows >= listing.max_items + bounds.limits.fan_out_round_max_items:
             break
-    found = tuple(part.rule.among(part.source, keys))
+    found = tuple(part.rule.list_wrong_parts(part.source, keys))
     if not found and cursor is not None:
         return TOO_MANY
     return Series(found, tuple(keys), cursor is not None)
 
 
-def taken_again(part: Part, bounds: Bounds) -> Work[bool | StoreError]:
+def is_taken_again(part: Part, bounds: Bounds) -> Work[bool | StoreError]:
     """True for a part that is missing because the listing of another rule would have it taken away again. Most parts
     are at the beginning of that, which one row shows.
     """
-    other = part.rule.taken_by(part)
+    other = part.rule.find_removing_part(part)
     listing = None if other is None else other.rule.listing(other)
     if other is None or other.source is None or listing is None:
         return False
@@ -69,10 +69,10 @@ def taken_again(part: Part, bounds: Bounds) -> Work[bool | StoreError]:
     if isinstance(page, StoreError):
         return page
     first = table.key_of(page.items[0]) if page.items else None
-    if first is None or other.rule.comes_first(other, first):
+    if first is None or other.rule.is_first_part(other, first):
         return False
-    found = yield from series_of(other, bounds)
+    found = yield from list_series(other, bounds)
     if isinstance(found, StoreError):
         return found
     keys = () if isinstance(found, Blocked) else (*found.keys, other.target)
-    return any(one.target == other.target for one in other.rule.among(other.source, keys))
+    return any(one.target == other.target for one in other.rule.list_wrong_parts(other.source, keys))

@@ -1,8 +1,8 @@
 """Read the sources that targets name and the members that they are made of, after the images of the targets.
 
 Invariant: every read is strongly consistent and later than the images of the round. An index row is only a key. An item
-that could not be read fails the rule and the target that need it, and no other. What stands in books counts only if
-their mark says complete, read before it and once more after it.
+that could not be read fails the rule and the target that need it, and no other. Totals and ranks in books count only
+if their mark says complete, before they are read and after.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.books import read_marks
-from sync_rules.pipeline.requests import List, Page, Read, Work
+from sync_rules.pipeline.requests import Found, List, Page, Work, read_all
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Desired, Members, TargetRule
 from sync_rules.rules.rule import Blocked, Rule, Waiting, attributes_read
 
 T = TypeVar("T")
-Found = Item | StoreError | None  # an error stands for an item that could not be read
 Keys = tuple[ItemKey, ...] | StoreError | Blocked
 
-
-ALL: Final[Mapping[str, Names]] = {}
 NO_NAMES: Final[Names] = frozenset()
 TOO_MANY: Final = Blocked("TooManyMembers")
 
@@ -47,8 +44,6 @@ class Target:
     def only(self, rules: Iterable[Rule]) -> Target:
         """The same target for some of its rules."""
         some = tuple(rules)
-        if some == self.rules:
-            return self
         mine = tuple(rule for rule in self.rules if rule in some)
         return replace(self, rules=mine, removed=tuple(rule for rule in self.removed if rule in some))
 
@@ -97,55 +92,50 @@ class Sources:
         if rule.books is not None and (unusable := self.unusable(rule)) is not None:
             return unusable
         keys, items = rule.source_keys(target.image), self.expected.get(rule, self.items)
-        if len(keys) == 1 and not self.members:  # as most have it
-            item = items[keys[0]]
-            return item if isinstance(item, StoreError) else (item,)
         found: list[Item | None] = []
         for key in keys:
             item = items[key]
             if isinstance(item, StoreError):
                 return item
             found.append(item)
-        return self._with_members(found, rule, target) if self.members else tuple(found)
-
-    def _with_members(
-        self, found: list[Item | None], rule: TargetRule, target: Target
-    ) -> tuple[Item | None, ...] | StoreError | Blocked:
         members = self.members.get((target.key, rule.name), ())
-        if isinstance(members, StoreError | Blocked):
-            return members
-        for key in members:
+        belonging = members if isinstance(members, StoreError | Blocked) else self.select(rule, target, members)
+        return belonging if isinstance(belonging, StoreError | Blocked) else (*found, *belonging.values())
+
+    def select(
+        self, rule: TargetRule, target: Target, keys: Iterable[ItemKey]
+    ) -> dict[ItemKey, Item] | StoreError | Blocked:
+        """The items under these keys that are members of a target."""
+        selected: dict[ItemKey, Item] = {}
+        for key in keys:
             item = self.items[key]
             if isinstance(item, StoreError):
                 return item
-            belongs = item is not None and rule.belongs(target.key, item)
+            belongs = item is not None and rule.is_member(target.key, item)
             if isinstance(belongs, Blocked):
                 return belongs
-            if belongs:
-                found.append(item)
-        return tuple(found)
+            if item is not None and belongs:
+                selected[key] = item
+        return selected
 
 
-def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """The items in order, at most `size` at a time."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
-def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Target]]:
+def split_rounds(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Target]]:
     """Split targets into rounds that fit into memory: a target made of several members is held with all of them."""
     some: list[Target] = []
     gathering = 0
-    rules: tuple[TargetRule, ...] = ()
-    gathers = False
     for target in targets:
-        if target.rules is not rules:
-            rules, gathers = target.rules, any(rule.gathers for rule in target.rules)
-        gathering += gathers
-        if len(some) >= limits.fan_out_round_max_items or gathering > limits.gathered_round_max_items:
+        gathers = any(rule.gathers for rule in target.rules)
+        if len(some) >= limits.fan_out_round_max_items or gathering + gathers > limits.gathered_round_max_items:
             yield some
-            some, gathering = [], int(gathers)
+            some, gathering = [], 0
         some.append(target)
+        gathering += gathers
     if some:
         yield some
 
@@ -169,13 +159,11 @@ def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
                 sources.members[target.key, rule.name] = keys
                 wanted |= {} if isinstance(keys, StoreError | Blocked) else dict.fromkeys(keys)
     sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
-    sources.marks |= yield from read_marks(one for one in books if not _useless(one, sources.marks[one]))
+    used = (rule.books for rule in rules if rule.books is not None and sources.unusable(rule) is None)
+    for one, mark in (yield from read_marks(used)).items():
+        same = isinstance(mark, StoreError) or mark == sources.marks[one]
+        sources.marks[one] = mark if same else None
     return sources
-
-
-def _useless(books: Books, mark: Found) -> bool:
-    """True if nothing was read from these books, because of what their mark says."""
-    return isinstance(mark, StoreError) or not books.complete(mark)
 
 
 def _list_members(rule: TargetRule, target: Target, members: Members, sources: Sources, bounds: Bounds) -> Work[Keys]:
@@ -195,10 +183,12 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
         sources.items |= listed if members.index is None else {}
         keys |= dict.fromkeys(listed)
         if members.index is None or cursor is not None or len(keys) > members.max_items:
-            belonging = yield from _belonging(rule, target, keys, sources)
+            unread = (key for key in keys if key not in sources.items)
+            sources.items |= yield from read_all(unread, sources.attributes)
+            belonging = sources.select(rule, target, keys)
             if isinstance(belonging, StoreError | Blocked):
                 return belonging
-            keys = belonging
+            keys = dict.fromkeys(belonging)
         if cursor is None or (members.enough and len(keys) >= members.max_items):
             return tuple(keys) if members.enough or len(keys) <= members.max_items else TOO_MANY
         if len(keys) > members.max_items or rows > bounds.limits.listed_rows_max_items:
@@ -222,38 +212,3 @@ def list_page(
     except StoreError as error:
         return error
     return page
-
-
-def _belonging(
-    rule: TargetRule, target: Target, keys: Iterable[ItemKey], sources: Sources
-) -> Work[dict[ItemKey, None] | StoreError | Blocked]:
-    """The keys whose items are members."""
-    unread = [key for key in keys if key not in sources.items]
-    sources.items |= yield from read_all(unread, sources.attributes)
-    kept: dict[ItemKey, None] = {}
-    for key in keys:
-        item = sources.items[key]
-        if isinstance(item, StoreError):
-            return item
-        belongs = item is not None and rule.belongs(target.key, item)
-        if isinstance(belongs, Blocked):
-            return belongs
-        if belongs:
-            kept[key] = None
-    return kept
-
-
-def read_all(keys: Iterable[ItemKey], attributes: Mapping[str, Names] = ALL) -> Work[dict[ItemKey, Found]]:
-    """Read items by key, each once, strongly consistent, table by table: a table that fails holds up no other.
-    `attributes` names, by table, the attributes that rules read, as in `Read`.
-    """
-    tables: dict[str, dict[ItemKey, None]] = {}
-    for key in keys:
-        tables.setdefault(key.table, {})[key] = None
-    found: dict[ItemKey, Found] = {}
-    for wanted in map(tuple, tables.values()):
-        try:
-            found.update(zip(wanted, (yield Read(wanted, attributes)), strict=True))
-        except StoreError as error:
-            found.update(dict.fromkeys(wanted, error))
-    return found

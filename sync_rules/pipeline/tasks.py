@@ -14,7 +14,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PushMessage, names_in
-from sync_rules.rules.families import EffectRule, ListingRule, Part, PartRule, TargetRule
+from sync_rules.rules.families import ListingRule, Part, PartRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
@@ -161,51 +161,98 @@ class TargetWork:
 
 def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
     """The work of a batch of changes, which are in the order of their stream."""
-    tasks = Tasks()
-    newest: dict[ItemKey, Change] = {}
-    asked: dict[ItemKey, TargetWork] = {}
-    pushed: dict[tuple[ItemKey, Rule], bool] = {}
-    parts: dict[Part, None] = {}
-    effects: list[tuple[ItemKey, Effect]] = []
-    unlisted: dict[tuple[str, ItemKey], None] = {}
+    batch = _Batch()
     for change in changes:
         entity = rules.entity_of(change.key)
-        if entity is None:
-            continue
-        newest[change.key] = change
+        if entity is not None:
+            batch.add(change, entity, rules)
+    return batch.tasks()
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The work that the changes of a batch ask for, by what it is about."""
+
+    found: Tasks = field(default_factory=Tasks)
+    newest: dict[ItemKey, Change] = field(default_factory=dict)
+    asked: dict[ItemKey, TargetWork] = field(default_factory=dict)
+    pushed: dict[tuple[ItemKey, Rule], bool] = field(default_factory=dict)
+    parts: dict[Part, None] = field(default_factory=dict)
+    effects: list[tuple[ItemKey, Effect]] = field(default_factory=list)
+    unlisted: dict[tuple[str, ItemKey], None] = field(default_factory=dict)
+
+    def add(self, change: Change, entity: Entity, rules: Rules) -> None:
+        """Ask for the work of one change."""
+        self.newest[change.key] = change
         concern = rules.concern(entity, change.event_name)
         entering = rules.entering(change, entity) if concern.listed else ()
         if concern.into:
-            _ask_pull(change, concern.into, asked, tasks, entering)
-        if concern.anchored:
-            _ask_pushes(change, concern.anchored, pushed, tasks)
+            self._ask_pull(change, concern.into, entering)
+        for anchored in concern.anchored:
+            if anchored.pushes(change):
+                self.pushed[change.key, anchored] = change.new is None or self.pushed.get((change.key, anchored), False)
+                self.found.concerns((anchored,), change)
         for hinting in concern.hinting:
-            _ask_hinted(change, hinting, asked, tasks, entering)
-        if concern.effects:
-            _ask_effects(change, concern.effects, effects, tasks)
+            self._ask_hinted(change, hinting, entering)
+        for effect_rule in concern.effects:
+            if (effect := effect_rule.effect(change)) is not None:
+                self.effects.append((change.key, effect))
+                self.found.concerns((effect_rule,), change)
         for part_rule in concern.parts:
-            for part in _parts(change, part_rule, entity, entering):
-                parts[part] = None
-                tasks.trace(part.target, change)
-                tasks.concerns((part_rule,), change)
+            self._ask_parts(change, part_rule, entity, entering)
         if concern.listed:
-            unlisted |= dict.fromkeys((rule.name, change.key) for rule in _unlisted(change, entity, rules))
-    _trace_own(tasks, asked, pushed)
-    tasks.unlisted = tuple(unlisted)
-    tasks.pulls = tuple(pull for key, one in asked.items() if (pull := _pull(key, one, newest.get(key))) is not None)
-    tasks.pushes = group_pushes(pushed)
-    tasks.parts = tuple(map(PartLook, parts))
-    tasks.effects = tuple(effects)
-    return tasks
+            self.unlisted |= dict.fromkeys((rule.name, change.key) for rule in _unlisted(change, entity, rules))
 
+    def _ask_pull(self, change: Change, into: tuple[TargetRule, ...], entering: tuple[Rule, ...]) -> None:
+        """Ask for a pull if this is a relevant record of a target: for all of its rules."""
+        for rule in into:
+            if rule.pulls(change) or (rule in entering and rule.pulls(replace(change, old=None))):
+                break
+        else:
+            return
+        one = self.asked.setdefault(change.key, TargetWork({}, {}))
+        one.into = into
+        one.newest = change
+        one.appeared |= change.old is None
+        self.found.concerns(into, change)
 
-def _trace_own(tasks: Tasks, asked: Mapping[ItemKey, TargetWork], pushed: Mapping[tuple[ItemKey, Rule], bool]) -> None:
-    """Note the items whose own records asked for work, where records of others asked for it too."""
-    if not tasks.origins:
-        return
-    own = {key for key, _ in pushed} | {key for key, one in asked.items() if one.newest is not None}
-    for key in own & tasks.origins.keys():
-        tasks.origins[key][key] = None
+    def _ask_hinted(self, change: Change, rule: TargetRule, entering: tuple[Rule, ...]) -> None:
+        """Ask for pulls of the targets that a record of a source names by itself."""
+        for hint in (hint for seen in _as_seen(change, rule, entering) for hint in rule.hints(seen)):
+            one = self.asked.setdefault(hint.target, TargetWork({}, {}))
+            one.hinted[rule] = None
+            if hint.member is not None:
+                one.members[hint.member] = None
+            self.found.trace(hint.target, change)
+            self.found.concerns((rule,), change)
+
+    def _ask_parts(self, change: Change, rule: PartRule, entity: Entity, entering: tuple[Rule, ...]) -> None:
+        """Ask for the parts that a record of either side names."""
+        for part in (part for seen in _as_seen(change, rule, entering) for part in rule.parts(seen, entity)):
+            self.parts[part] = None
+            self.found.trace(part.target, change)
+            self.found.concerns((rule,), change)
+
+    def tasks(self) -> Tasks:
+        """The tasks, each once."""
+        if self.found.origins:
+            self._trace_own()
+        pulls = (_pull(key, one, self.newest.get(key)) for key, one in self.asked.items())
+        return replace(
+            self.found,
+            pulls=tuple(one for one in pulls if one is not None),
+            pushes=group_pushes(self.pushed),
+            parts=tuple(map(PartLook, self.parts)),
+            effects=tuple(self.effects),
+            unlisted=tuple(self.unlisted),
+        )
+
+    def _trace_own(self) -> None:
+        """Note the items whose own records asked for work, where records of others asked for it too."""
+        origins = self.found.origins
+        own = {key for key, _ in self.pushed} | {key for key, one in self.asked.items() if one.newest is not None}
+        for key in own & origins.keys():
+            origins[key][key] = None
 
 
 def _as_seen(change: Change, rule: Rule, entering: tuple[Rule, ...]) -> tuple[Change, ...]:
@@ -215,76 +262,11 @@ def _as_seen(change: Change, rule: Rule, entering: tuple[Rule, ...]) -> tuple[Ch
     return (change, replace(change, old=None)) if rule in entering else (change,)
 
 
-def _parts(change: Change, rule: PartRule, entity: Entity, entering: tuple[Rule, ...]) -> Iterator[Part]:
-    for seen in _as_seen(change, rule, entering):
-        yield from rule.parts(seen, entity)
-
-
 def _unlisted(change: Change, entity: Entity, rules: Rules) -> Iterator[Rule]:
     """The rules whose index does not list an item that came without one of its key attributes, or lost one."""
     now = () if change.new is None else rules.unlisted(entity, change.new)
     before = rules.unlisted(entity, change.old) if now and change.old is not None else ()
     return (rule for rule in now if rule not in before)
-
-
-def _ask_pull(
-    change: Change,
-    into: tuple[TargetRule, ...],
-    asked: dict[ItemKey, TargetWork],
-    tasks: Tasks,
-    entering: tuple[Rule, ...],
-) -> None:
-    """Ask for a pull if this is a relevant record of a target: for all of its rules."""
-    for rule in into:
-        if rule.pulls(change) or (rule in entering and rule.pulls(replace(change, old=None))):
-            break
-    else:
-        return
-    one = asked.get(change.key)
-    if one is None:
-        asked[change.key] = TargetWork({}, {}, into, change, change.old is None)
-    else:
-        one.into = into
-        one.newest = change
-        one.appeared |= change.old is None
-    tasks.concerns(into, change)
-
-
-def _ask_pushes(
-    change: Change, anchored: Iterable[Rule], pushed: dict[tuple[ItemKey, Rule], bool], tasks: Tasks
-) -> None:
-    """Ask for the listings that a record of an item starts."""
-    for rule in anchored:
-        if rule.pushes(change):
-            pushed[change.key, rule] = change.new is None or pushed.get((change.key, rule), False)
-            tasks.concerns((rule,), change)
-
-
-def _ask_effects(
-    change: Change, rules: Iterable[EffectRule], effects: list[tuple[ItemKey, Effect]], tasks: Tasks
-) -> None:
-    """Ask for the effects of a change."""
-    for rule in rules:
-        if (effect := rule.effect(change)) is not None:
-            effects.append((change.key, effect))
-            tasks.concerns((rule,), change)
-
-
-def _ask_hinted(
-    change: Change,
-    rule: TargetRule,
-    asked: dict[ItemKey, TargetWork],
-    tasks: Tasks,
-    entering: tuple[Rule, ...],
-) -> None:
-    """Ask for pulls of the targets that a record of a source names by itself."""
-    for hint in (hint for seen in _as_seen(change, rule, entering) for hint in rule.hints(seen)):
-        one = asked.setdefault(hint.target, TargetWork({}, {}))
-        one.hinted[rule] = None
-        if hint.member is not None:
-            one.members[hint.member] = None
-        tasks.trace(hint.target, change)
-        tasks.concerns((rule,), change)
 
 
 def _pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
@@ -337,7 +319,7 @@ def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
         return None
     made_from = message.source is None or rules.entity_of(message.source) is rule.source
     entity = rules.entity_of(message.target)
-    # the key of a part without a place is that of no entity, or its source's; an element always stands on a node
+    # a part without a place has its source's key, or a key of no entity; an element always has a node
     nowhere = not isinstance(rule, ListingRule) and (
         message.target == message.source or (message.target.table == rule.target.table.name and entity is None)
     )
@@ -365,7 +347,7 @@ def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
 def chunks_of(message: ChunkMessage, rules: Rules) -> tuple[Chunk, ...]:
     """The targets that a message asks for, by push. Rules that no longer exist are skipped."""
     chunks = (
-        Chunk(push, tuple(key for key in message.targets if rules.entity_of(key) is push.rules[0].listed))
+        Chunk(push, tuple(key for key in message.targets if rules.entity_of(key) is push.rules[0].listed_entity))
         for push in _pushes_of(message, rules)
     )
     return tuple(chunk for chunk in chunks if chunk.targets)
@@ -383,7 +365,7 @@ def _pushes_of(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push,
 
 def _fits(cursor: Item | None, rule: Rule) -> bool:
     """True for a cursor of the Query that this rule uses to list."""
-    table = rule.listed.table
+    table = rule.listed_entity.table
     index = rule.find.index if rule.find is not None else None
     keys = table.key + (table.index(index).attributes if index is not None else ())
     return cursor is not None and cursor.keys() == {attribute.name for attribute in keys}

@@ -55,6 +55,21 @@ SETUP_REASONS: Final = frozenset({  # errors that no retry cures: something is m
 })  # fmt: skip
 
 
+def title_of(name: str) -> str:
+    """The rule's name in the rules file, from which several rules may have been compiled."""
+    return name.partition(".")[0]
+
+
+def sum_over_rules(
+    counts: Mapping[tuple[str, Outcome], int] | Mapping[tuple[str, Alteration], int],
+) -> dict[str, int]:
+    """The counts of outcomes or alterations over all rules, by their names."""
+    found: Counter[str] = Counter()
+    for (_, each), count in counts.items():
+        found[each.value] += count
+    return dict(found)
+
+
 @dataclass
 class Telemetry:
     """Totals so far. `lag_ms` is, per rule, the age of its oldest change in its last batch when that batch was done;
@@ -87,13 +102,6 @@ class Telemetry:
         """The number of these outcomes, over all rules."""
         return sum(count for (_, outcome), count in self.outcomes.items() if outcome in outcomes)
 
-    def count_alterations(self) -> dict[str, int]:
-        """The number of values that were altered, over all rules, by the name of the alteration."""
-        found: Counter[str] = Counter()
-        for (_, each), count in self.alterations.items():
-            found[each.value] += count
-        return dict(found)
-
     @property
     def setup_errors(self) -> int:
         """The number of failures that an operator must repair, such as a missing table or permission."""
@@ -101,8 +109,4 @@ class Telemetry:
 
     def clear(self) -> None:
         """Set all counts to zero, after they were written out."""
-        self.records = self.unreadable_records = 0
-        self.outcomes.clear()
-        self.alterations.clear()
-        self.reasons.clear()
-        self.failed, self.lag_ms = {}, {}
+        vars(self).update(vars(Telemetry()))

@@ -20,8 +20,7 @@ from sync_rules.model.values import Item, Path
 from sync_rules.read.key_range import KeyRange
 from sync_rules.read.listing import Listing
 from sync_rules.read.neighbours import NeighbourReader, Neighbours
-from sync_rules.read.reader import Client, Reader, reader_of
-from sync_rules.read.rule_lookup import find_rule
+from sync_rules.read.reader import Client, Reader, find_rule, reader_of
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.ruleset import Rules
 

@@ -1,5 +1,5 @@
-"""Reads a hierarchy: ancestors by their keys, children and levels through the index on the parent, whole subtrees
-through the index on the path. Ids are compared whole, so CM1 is never taken for CM10.
+"""Reads a hierarchy: ancestors by key, children and levels through the index on the parent, subtrees through the index
+on the path. Ids are compared whole, so CM1 is never taken for CM10.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.semantics import identity
-from sync_rules.model.templates import SORT_KEY_MAX_BYTES, possible
+from sync_rules.model.templates import SORT_KEY_MAX_BYTES, is_possible
 from sync_rules.model.values import AttributeValue, Item, get
 from sync_rules.read.listing import Listing
-from sync_rules.read.reader import Client, Reader, reader_of
-from sync_rules.read.rule_lookup import find_rule
+from sync_rules.read.reader import Client, Reader, find_rule, reader_of
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.ruleset import Rules
 
@@ -144,7 +143,7 @@ class Hierarchy:
         graph, under = rule.graph[0], path + rule.separator
         root, _, _ = path.partition(rule.separator)
         shared = self._shared(self._fields(self._key(item)))
-        fits = possible({"S": under}, SORT_KEY_MAX_BYTES)  # else no index can hold a path below
+        fits = is_possible({"S": under}, SORT_KEY_MAX_BYTES)  # else no index can hold a path below
 
         def is_below(row: Item) -> bool:
             return self._is_ours(row) and self._shared(self._fields(self._key_in(row))) == shared

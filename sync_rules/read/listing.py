@@ -36,10 +36,6 @@ class Page:
     cursor: str | None
 
 
-def _everything(_: Item) -> bool:
-    return True
-
-
 @dataclass(frozen=True, eq=False)
 class Listing:
     """The items under one key condition, in the order of the sort key. Each iteration queries again, 1 MB at a time.
@@ -54,7 +50,7 @@ class Listing:
     conditions: KeyConditions | None  # None: no item can have such a key
     index: str | None = None
     backward: bool = False
-    keep: Callable[[Item], bool] = field(default=_everything, repr=False)
+    keep: Callable[[Item], bool] = field(default=lambda _row: True, repr=False)
     within: KeyRange | None = None
     projects: tuple[Path, ...] | None = None
     consistent: bool | None = None

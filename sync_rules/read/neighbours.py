@@ -5,7 +5,7 @@ Invariant: each node has one result, in the order of the nodes; None stands for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,22 +43,7 @@ class Neighbours:
     strange: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Reference:
-    """An element, its fields, and the key at the other end of its edge."""
-
-    element: AttributeValue
-    fields: Fields
-    key: ItemKey
-
-
-@dataclass(frozen=True)
-class _ParsedSet:
-    """The parsed set of one node, before its neighbours are read."""
-
-    references: list[_Reference]
-    strange: list[AttributeValue]
-    omitted: bool
+Element = tuple[AttributeValue, Fields, ItemKey | None]  # with the fields of its edge; None: it names no neighbour
 
 
 @dataclass(frozen=True)
@@ -110,29 +95,27 @@ class NeighbourReader:
 
     def of(self, nodes: Sequence[Item | None]) -> list[Neighbours | None]:
         """The neighbours of each of these raw nodes, None for None: one batch of keys for all of them."""
-        parsed = [None if node is None else self._parsed(node) for node in nodes]
-        keys = [reference.key for one in parsed if one is not None for reference in one.references]
+        elements = [[] if node is None else [*self._parse(node)] for node in nodes]
+        keys = [key for some in elements for _, _, key in some if key is not None]
         items: dict[ItemKey, Item | None] = {}
         for table in {end.entity.table.name: end.entity.table for end in self._ends}.values():
             of_table = [key for key in keys if key.table == table.name]
             items |= zip(of_table, self._reader.get(table, of_table), strict=True)
-        return [None if one is None else self._result(one, items) for one in parsed]
+        return [
+            None if node is None else self._neighbours(node, some, items)
+            for node, some in zip(nodes, elements, strict=True)
+        ]
 
-    def _parsed(self, node: Item) -> _ParsedSet:
+    def _parse(self, node: Item) -> Iterator[Element]:
+        """The elements of a node's set."""
         at = raw_key_of(self._rule.target.table, node)
-        references: list[_Reference] = []
-        strange: list[AttributeValue] = []
         for element in self._elements(node):
             (text,) = element.values()
             edge = self._rule.edge_key(at, text)
             bound = {} if edge is None else self._rule.source.fields(edge) or {}
             fields = {**(self._rule.element.parse(text) or {}), **bound}
-            key = next((key for end in self._ends if (key := end.key(fields)) is not None), None)
-            if edge is None or key is None:
-                strange.append(element)
-            else:
-                references.append(_Reference(element, fields, key))
-        return _ParsedSet(references, strange, omitted="NULL" in node.get(self._rule.into, {}))
+            ends = (key for end in self._ends if (key := end.key(fields)) is not None)
+            yield element, fields, None if edge is None else next(ends, None)
 
     def _elements(self, node: Item) -> list[AttributeValue]:
         """The elements of a node's set, in order."""
@@ -146,11 +129,12 @@ class NeighbourReader:
             return sorted(({"N": text} for text in content), key=plain_of)
         raise UserError(f"{into!r} of table {self._rule.target.table.physical_name} holds no set, nor NULL, but {kind}")
 
-    def _result(self, parsed: _ParsedSet, items: Mapping[ItemKey, Item | None]) -> Neighbours:
+    def _neighbours(self, node: Item, elements: Sequence[Element], items: Mapping[ItemKey, Item | None]) -> Neighbours:
         reader = self._reader
-        others = reader.outputs(items[one.key] for one in parsed.references)
         found = (
-            Neighbour(reader.value(one.element), reader.output(one.fields), other)
-            for one, other in zip(parsed.references, others, strict=True)
+            Neighbour(reader.value(element), reader.output(fields), *reader.outputs([items[key]]))
+            for element, fields, key in elements
+            if key is not None
         )
-        return Neighbours(tuple(found), parsed.omitted, tuple(map(reader.value, parsed.strange)))
+        strange = (reader.value(element) for element, _, key in elements if key is None)
+        return Neighbours(tuple(found), "NULL" in node.get(self._rule.into, {}), tuple(strange))

@@ -6,13 +6,14 @@ There is one retry mechanism: a client that retries by itself is not retried her
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.adapters import aws_errors, retries
-from sync_rules.adapters.batch_reader import BATCH_GET_MAX_KEYS, BatchGet
+from sync_rules.adapters.batch_reader import split_keys
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.plain_client import plain
 from sync_rules.model.entities import Table
@@ -23,7 +24,10 @@ from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encoda
 from sync_rules.model.semantics import identity
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.read.key_range import KeyRange
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
 
+Kind = TypeVar("Kind", bound=Rule)
 CURES: Final = {
     "TableNotFound": "correct its name, the region or the endpoint",
     "ValidationException": "the table has other keys or indexes than were named, or of other types",
@@ -78,7 +82,7 @@ class Reader:
         *,
         raw: bool = False,
         consistent: bool = False,
-        remaining_seconds: retries.RemainingSeconds = retries.no_deadline,
+        remaining_seconds: retries.RemainingSeconds = lambda: math.inf,
         attempts_max: int = retries.ATTEMPTS_MAX,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -187,13 +191,13 @@ class Reader:
             found[identity(key)] = item
 
         asked = {**self._consistency(consistent=consistent), **_projection(Expressions(), projects)}
-        for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
-            some = distinct[start : start + BATCH_GET_MAX_KEYS]
-            batch = BatchGet(self._client, {table.name: table}, some, lambda _table: asked, note)
+        left = len(distinct)
+        for batch in split_keys(self._client, {table.name: table}, distinct, lambda _table: asked, note):
+            left -= batch.left
             try:
                 self._ask(batch, batch.where)
             except aws_errors.UnprocessedError as error:
-                left = batch.left + len(distinct) - start - len(some)
+                left += batch.left
                 raise UnprocessedKeysError(table.physical_name, left, len(distinct)) from error
         return tuple(None if key is None else found.get(identity(key)) for key in keys)
 
@@ -247,6 +251,20 @@ class Reader:
 def reader_of(client: Client | Reader) -> Reader:
     """Make a reader of a client; a reader stays as it is."""
     return client if isinstance(client, Reader) else Reader(client)
+
+
+def find_rule(rules: Rules, name: str, kind: type[Kind]) -> Kind:
+    """The rule of this name and kind.
+
+    Raises:
+        UserError: when there is none; the message lists the rules of that kind.
+    """
+    rule = rules.rules.get(name)
+    if not isinstance(rule, kind):
+        known = ", ".join(other.name for other in rules.rules.values() if isinstance(other, kind)) or "none"
+        found = "no rule" if rule is None else f"a rule of kind {rule.kind}"
+        raise UserError(f"{name!r} is {found}: expected one of kind {kind.kind}. Known: {known}")
+    return rule
 
 
 def raw_key_of(table: Table, item: Item) -> ItemKey:

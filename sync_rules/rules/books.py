@@ -4,10 +4,9 @@ Invariant: a rule shows a number only from complete books: books of this very ru
 child. The books of a new or changed rule lack children until a backfill has read all of them. Until then the rule
 leaves the number in the item alone.
 
-The pipeline sets the mark for a rule before the rule writes its first entry, so that another version of the rule, which
-may come back, does not take the mixed books for its own. `begun` counts these beginnings: a worker completes the books
-only if they did not begin again since it saw them begin. A rule that was gone finds its mark as it left it. So a
-deployment restarts the books of a rule, unless the deployment before kept the same books: those of the same identity.
+The pipeline sets the mark before a rule writes its first entry, so that another version of the rule, after a rollback,
+does not take mixed books for its own. `begun` counts the beginnings: a worker completes only books that did not begin
+again meanwhile. A deployment restarts the books of a rule unless the deployment before had books of the same identity.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ class Books:
     fingerprint: str
 
     def identity(self, ledger: Table, counted: Table) -> str:
-        """Name the ledger in DynamoDB, the key of the mark, the rule, and the table whose items are counted: all that
-        tells these books from others.
-        """
+        """A text that identifies these books: ledger, key of the mark, rule, and the table of the counted items."""
         return f"{ledger.physical_name} {self.mark.values[0][2]!s} {self.fingerprint} {counted.physical_name}"
 
     def begun(self, mark: Item | None) -> int | None:
@@ -52,7 +49,7 @@ class Books:
         return mark is not None and self.begun(mark) is not None and mark.get(COMPLETE) == {"BOOL": True}
 
     def begin(self, mark: Item | None) -> Put:
-        """Begin these books, whatever the mark that was read says. None: there is none."""
+        """Begin these books, whatever the mark (None: no mark) says."""
         return self._put(mark, _begun(mark or {}) + 1, complete=False)
 
     def finish(self, mark: Item | None, begun: int) -> Put:

@@ -1,15 +1,12 @@
-"""Compiled rules: the rules of a file as the build leaves them to the functions, which do not deploy the slow
-reader.
+"""Compiled rules: the form of a rules file that the build gives the functions, which lack the slow YAML reader.
 
-Invariant: a compiled file is written by our own build and read, unchanged, by the code it was built with; any other is
-refused. The pickle makes frozen dataclasses of `model` and `rules` and calls the functions in `NAMED`: any other name
-is refused before its module is imported. A mark in it stands for an environment variable, whose value is put in when
-the file is read.
+Invariant: only the code that built a file reads it, and only unchanged. The pickle may name frozen dataclasses of
+`model` and `rules` and the functions in `NAMED`; other names are refused before their module is imported. A mark in the
+pickle is replaced by the value of an environment variable when the file is read.
 
-The first line is JSON and says what the file is of, the second is a digest of all the rest: a pickle of `Rules`,
-without cached properties, and one of their sections. The second pickle is read when it is first used: a function reads
-no section, but an application runs access patterns. In a fresh process, 100 rules of 200 tables load in 5 ms, 1,000 in
-130 ms; the digest takes 0.2 and 0.9 ms of it. As rows of JSON, made into objects by Python, they took 17 and 380 ms.
+Line 1 is JSON with versions and marks, line 2 a digest of the rest: a pickle of `Rules`, and one of their sections,
+which is loaded when it is first used. In a fresh process 100 rules of 200 tables load in 5 ms, 1,000 in 130 ms. As JSON
+they took 17 and 380 ms.
 """
 
 from __future__ import annotations
@@ -22,17 +19,19 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from sync_rules import __version__
 from sync_rules.model import json_bytes
-from sync_rules.model.entities import alike, misnamed, told_twice
+from sync_rules.model.entities import check_table_name, describe_clash, find_clashes
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
 SUFFIX: Final = ".compiled"
+READER: Final = "sync_rules.language.load"  # of rules files: slow to load, and not in a bundle
 PROTOCOL: Final = 5  # whatever Python builds, and whichever reads
 OF_THIS_PYTHON: Final = "{}.{}".format(*sys.version_info)
 PACKAGES: Final = ("sync_rules.model.", "sync_rules.rules.")  # those of frozen dataclasses that rules consist of
@@ -45,29 +44,27 @@ NAMED: Final = frozenset(  # besides those
 )
 
 T = TypeVar("T")
-Marks = Mapping[str, tuple[str, str]]  # what stands in the rules for a variable: its name, and its default or ""
+Marks = Mapping[str, tuple[str, str]]  # by mark in the rules: the name of a variable, and its default or ""
 
 
-def beside(rules_file: Path) -> Path:
-    """The path of the compiled form of a rules file."""
+def compiled_path(rules_file: Path) -> Path:
     return rules_file.with_suffix(SUFFIX)
 
 
-# ---------------------------------------------------------------- by the build
-def written(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON, *, source: bytes = b"") -> bytes:
+def dump(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON, *, source: bytes = b"") -> bytes:
     """The compiled form of rules, for functions that run on this version of Python. `source`: their rules file.
 
     Raises:
         pickle.UnpicklingError: for rules of a class that no function would read.
     """
     file = BytesIO()
-    writer = _Writer(file, marks)
+    writer = _RulesPickler(file, marks)
     writer.dump(replace(rules, sections={}))
     writer.clear_memo()  # each pickle is read alone
     writer.dump({name: one for name, one in rules.sections.items() if type(one).__module__.startswith(SECTIONS)})
     again = BytesIO(file.getvalue())
     for packages in (PACKAGES, WITH_SECTIONS):
-        _Reader(again, writer.classes, {}, {}, packages).load()  # what it refuses is refused by the build
+        _RulesUnpickler(again, writer.classes, {}, {}, packages).load()  # what it refuses is refused by the build
     stamp = {"sync-rules": __version__, "python": python, "marks": marks, "classes": writer.classes}
     stamp["source"] = hashlib.sha256(source).hexdigest() if source else ""
     line, body = json.dumps(stamp, separators=(",", ":")).encode(), file.getvalue()
@@ -78,7 +75,7 @@ def _digest(line: bytes, body: bytes) -> bytes:
     return hashlib.sha256(line + b"\n" + body).hexdigest().encode()
 
 
-class _Writer(pickle.Pickler):
+class _RulesPickler(pickle.Pickler):
     """A pickler that notes the fields of each class, and sets texts with a mark in them apart."""
 
     def __init__(self, file: BytesIO, marks: Marks) -> None:
@@ -101,32 +98,30 @@ class _Writer(pickle.Pickler):
         return make, arguments, state
 
 
-# ---------------------------------------------------------------- by functions and applications
-def load(file: Path, reader: Callable[[], Callable[[Path], Rules]]) -> Rules:
-    """The rules of a rules file, or of a compiled one: compiled rules beside it come first. `reader` imports what reads
-    a rules file, which is slow to load, and which a bundle lacks.
+def load(file: Path) -> Rules:
+    """The rules of a compiled file or, if there is none, of the rules file.
 
     Raises:
-        UserError: when neither can be read, or the compiled file is of another rules file than the one beside it.
+        UserError: when neither can be read, or the compiled file was built from another rules file.
     """
-    built = file if file.suffix == SUFFIX else beside(file)
+    built = file if file.suffix == SUFFIX else compiled_path(file)
     if built.exists():
         source = file.read_bytes() if file != built and file.exists() else None
         return read(built.read_bytes(), str(built), source=source)
     try:
-        read_text = reader()
+        reader = import_module(READER)
     except ImportError as error:
         raise UserError(f"{built}: no such file, and nothing here reads a rules file. {AGAIN}") from error
-    return read_text(file)
+    rules: Rules = reader.load_rules(file)
+    return rules
 
 
 def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, source: bytes | None = None) -> Rules:
-    """The rules in their compiled form, ready to run; `name` stands in messages. `source`: the rules file beside it, if
-    there is one.
+    """The rules in a compiled file. `name` is for messages; `source`: the rules file beside it, if there is one.
 
     Raises:
-        UserError: when they were compiled by another version or for another Python, or changed since, or from another
-            rules file than that; when a variable is not set, or its value does not fit.
+        UserError: when the file is of another version, Python or rules file, or was changed; when a variable is not
+            set, or its value does not fit.
     """
     line, _, rest = data.partition(b"\n")
     digest, _, body = rest.partition(b"\n")
@@ -148,11 +143,11 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
             f" remove {name}: then the rules file is read"
         )
     file = BytesIO(body)
-    rules = _load(_Reader(file, stamp["classes"], stamp["marks"], environ, PACKAGES), Rules, name)
+    rules = _load(_RulesUnpickler(file, stamp["classes"], stamp["marks"], environ, PACKAGES), Rules, name)
     rest = file.read()
 
     def load_sections() -> Mapping[str, object]:
-        reader = _Reader(BytesIO(rest), stamp["classes"], stamp["marks"], environ, WITH_SECTIONS)
+        reader = _RulesUnpickler(BytesIO(rest), stamp["classes"], stamp["marks"], environ, WITH_SECTIONS)
         return _load(reader, dict, name)
 
     rules = replace(rules, sections=_Sections(load_sections))
@@ -162,7 +157,7 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
 AGAIN: Final = "Build again (`sam build`), and deploy all that it made."
 
 
-def _load(reader: _Reader, kind: type[T], name: str) -> T:
+def _load(reader: _RulesUnpickler, kind: type[T], name: str) -> T:
     """Load one pickle. Raises UserError when it holds something else, or a variable is not set."""
     try:
         found = reader.load()
@@ -175,10 +170,8 @@ def _load(reader: _Reader, kind: type[T], name: str) -> T:
     return found
 
 
-class _Reader(pickle.Unpickler):
-    """An unpickler that fills the marks, and refuses each name that rules do not consist of, and classes of other
-    fields.
-    """
+class _RulesUnpickler(pickle.Unpickler):
+    """An unpickler that fills the marks, and refuses names that rules cannot have, and classes with other fields."""
 
     def __init__(
         self,
@@ -243,17 +236,13 @@ def _name(kind: Any) -> str:
 
 
 def _settled(rules: Rules, name: str) -> Rules:
-    """The rules with values in place of marks, checked as if the rules file had them.
-
-    Raises:
-        UserError: when a value does not fit.
-    """
+    """The rules with the values of variables. Raises UserError if one does not fit."""
     from sync_rules.rules import fingerprints  # noqa: PLC0415 - only a place that a variable is in changes what rules say
 
     for table in rules.tables.values():
-        if wrong := misnamed(table.physical_name):
+        if wrong := check_table_name(table.physical_name):
             raise UserError(f"{name}: table {table.name}: {wrong}")
-    for first, table in told_twice(rules.tables.values()):
-        raise UserError(f"{name}: {alike(first, table)}")
-    settled = {title: rule.resolved(name) for title, rule in rules.rules.items()}
+    for first, table in find_clashes(rules.tables.values()):
+        raise UserError(f"{name}: {describe_clash(first, table)}")
+    settled = {title: rule.resolve_variables(name) for title, rule in rules.rules.items()}
     return replace(rules, rules=settled, fingerprint=fingerprints.of_all(rules.tables, rules.entities, settled))

@@ -1,7 +1,7 @@
 """Expiries: how `ttl(created_at, 60d)` makes the attribute of Time to Live from a date of the same item.
 
-Invariant: the number follows from the date alone, whenever it is made. A date that cannot be read makes none, so that
-its item stays, and is reported: no record would show an item that never expires.
+Invariant: the number follows from the date alone. A date that cannot be read gives no number, and is reported, because
+its item never expires.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class Expiry:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The field it reads."""
         return (self.field,)
 
     def text(self, read: Read) -> str | None:
@@ -54,7 +53,7 @@ class Expiry:
         if value is None or "NULL" in value or self.text(read) is not None:
             return None
         found = TYPES[next(iter(value))]
-        return f"{self.field} is a {found}{' that is no time' if text_of(value) is not None else ''}: {TIME}"
+        return f"{self.field} is a {found}{' that is not a time' if text_of(value) is not None else ''}: {TIME}"
 
     def body(self) -> Mapping[str, object]:
         """The expiry as plain values: two of equal bodies make the same numbers."""

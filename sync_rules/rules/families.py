@@ -1,5 +1,5 @@
-"""The three families of rules: a `TargetRule` keeps attributes of targets, a `PartRule` keeps things that stand each
-for itself, an `EffectRule` acts outside the tables. A `ListingRule` is one whose target lists its sources.
+"""The three families of rules: a `TargetRule` keeps attributes of targets, a `PartRule` keeps parts with a write of
+their own, an `EffectRule` acts outside the tables. The target of a `ListingRule` lists its sources.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Self
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Call, Change, Effect, ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer
-from sync_rules.model.values import AttributeValue, Item, Path, changed, standing
+from sync_rules.model.values import AttributeValue, Item, Path, has_changed, standing
 from sync_rules.model.writes import Condition, Write, as_seen
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Connection, Drawing, Moment, Operation, Use, name_of
@@ -25,15 +25,12 @@ Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; 
 
 @dataclass(frozen=True, eq=False)
 class ListingRule(Rule):
-    """A rule whose target lists its sources. `link` pairs each identity field of the target with the place on a source
-    where it is read.
-    """
+    """A rule whose target lists its sources. `link`: how a source holds each identity field of its target."""
 
     link: Link = field(kw_only=True)
 
     @cached_property
     def pointer(self) -> Pointer:
-        """From a source to the target that the source names."""
         return Pointer(self.link, self.target)
 
     def points(self, item: Item) -> bool:
@@ -57,17 +54,17 @@ class ListingRule(Rule):
         return self.target
 
     @property
-    def listed(self) -> Entity:
+    def listed_entity(self) -> Entity:
         return self.source
 
     @property
     def lists_by(self) -> tuple[object, ...]:
-        return (self.listed.name, self.find, self.link)
+        return (self.listed_entity.name, self.find, self.link)
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Look at this target. `member` is, where a target is made of several items, the one that hints at it."""
+    """Look at this target. `member`: the item that hints at a target made of several items."""
 
     target: ItemKey
     member: ItemKey | None = None
@@ -75,11 +72,10 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The items that a target is made of: a Query of the base table or of an index, from either end, bounded.
+    """The bounded Query for the items that a target is made of, from either end of a table or an index.
 
-    `named` are keys of members that are known already. From an index rows are but keys, and it may lag: then the items
-    listed, those named and those that hinted at the target are all read, and `belongs` decides. More members than
-    `max_items` block the rule, unless that number is `enough` to decide.
+    An index shows only keys, and may lag. So the pipeline reads the items that it lists, those in `named`, and those
+    that hinted at the target; `is_member` decides. More than `max_items` block the rule, unless they are `enough`.
     """
 
     table: str
@@ -92,11 +88,11 @@ class Members:
 
 
 class TargetRule(Rule):
-    """A rule that keeps paths of a target equal to what its sources say: one guarded update per target."""
+    """A rule that keeps paths of a target equal to a function of its sources, by one guarded update."""
 
     strict: bool = False
-    gathers: bool = False  # targets are made of members, which are all in memory at once
-    books: Books | None = None  # those that targets are made from: nothing is written before these are complete
+    gathers: bool = False  # a target is made of members, and all of them are in memory at once
+    books: Books | None = None  # the books that targets show; the rule writes only if these are complete
 
     def hints(self, change: Change) -> Iterable[Hint]:
         """The targets that a record of a source names, both as the source was and as it is."""
@@ -104,13 +100,13 @@ class TargetRule(Rule):
 
     @property
     @abstractmethod
-    def decided_by(self) -> tuple[Path, ...]:
-        """The target paths that decide the source, or whether the rule applies. A rule that writes one goes first."""
+    def deciding_paths(self) -> tuple[Path, ...]:
+        """The target paths that choose the source, or decide if the rule applies. Rules that write them run first."""
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
-        """The target paths that guards compare or that a listing depends on: a change of one is a reason to look."""
-        return (*self.decided_by, *self.copies)
+        """The target paths of guards and of the listing: a change of one requires a look."""
+        return (*self.deciding_paths, *self.copies)
 
     @property
     def watches_in_source(self) -> tuple[Path, ...] | None:
@@ -123,14 +119,14 @@ class TargetRule(Rule):
         return None if of_source is None else (*of_target, *of_source)
 
     def pulls(self, change: Change) -> bool:
-        """True if this record of a target, ours or not, is a reason to look at the target: it came, or changed in
-        something relevant, or in the maps that its copies stand in, or became smaller: a copy may have room now.
+        """True if this record of a target requires a look at it: the target was created, changed at a relevant path or
+        in a map around a copy, or became smaller, so that a copy may have room now.
         """
         if change.new is None or change.old is None:
             return change.new is not None
         if change.shrank_from:
             return True
-        if changed(change.old, change.new, self.relevant_paths):
+        if has_changed(change.old, change.new, self.relevant_paths):
             return True
         for path in self._maps:  # noqa: SIM110 -- called for every record, and a generator doubles the time
             if standing(change.old, path) != standing(change.new, path):
@@ -139,7 +135,6 @@ class TargetRule(Rule):
 
     @cached_property
     def _maps(self) -> tuple[Path, ...]:
-        """The maps that its copies stand in."""
         return tuple(dict.fromkeys(copy[:length] for copy in self.copies for length in range(1, len(copy))))
 
     @cached_property
@@ -152,33 +147,29 @@ class TargetRule(Rule):
         return ()
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
-        """The listing of the items that this target is made of; None for a rule whose targets are not made of several,
-        and for a target that can have none.
-        """
+        """The listing of the items that this target is made of; None if it is not made of several, or can have none."""
         return None
 
-    def belongs(self, key: ItemKey, member: Item) -> bool | Blocked:
+    def is_member(self, key: ItemKey, member: Item) -> bool | Blocked:
         """True if an item is one of those that the target of this key is made of."""
         return True
 
     @abstractmethod
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
-        """The value that the target must hold at each path (None: nothing there); None in all when the rule says
-        nothing.
-
-        `sources` are the items of `source_keys`, in order, or the members that belong to the target.
+        """The value for each path (None: no value), or None if the rule does not apply to the target. `sources`: the
+        items of `source_keys`, in order, or the members of the target.
         """
 
     def apply_to(self, item: Item, sources: Sequence[Item | None]) -> Item:
         """The item as a hierarchical rule will leave it; as it is where the rule cannot write it."""
         return item
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
-        """Something that the value leaves out though it should be in it, which is reported beside what is written."""
+    def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
+        """A part that is missing from the value although it belongs there; it is reported, and the rest is written."""
         return None
 
-    def shown(self, desired: Desired) -> tuple[Path, ...]:
-        """These paths, for people and reports: no name in them is a value."""
+    def mask_paths(self, desired: Desired) -> tuple[Path, ...]:
+        """These paths for reports, without names that are values of items."""
         return tuple(dict.fromkeys(self._copy_at(path) for path in desired))
 
     def _copy_at(self, path: Path) -> Path:
@@ -194,7 +185,7 @@ class TargetRule(Rule):
         return False
 
     def restricts(self, target: Item) -> bool:
-        """True if it is to be reported that this target's source was deleted."""
+        """True if the deletion of this target's source is reported."""
         return False
 
     def orphans(self, target: Item) -> bool:
@@ -202,33 +193,33 @@ class TargetRule(Rule):
         return self.deletes(target) or self.restricts(target)
 
     def outlives(self, image: Item) -> bool:
-        """True if a target holds copies of a source that is gone which the rule has it keep. Snapshots do not count."""
+        """True if a target keeps copies of a deleted source by `on_delete: keep`. Snapshots do not count."""
         return False
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
-        """The sources of the values at these paths of a target; None if no such source could be gone alone."""
+    def find_value_sources(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
+        """The sources of the values at these paths of a target; None if they cannot be told apart."""
         return None
 
     def nodes(self) -> tuple[Node, ...]:
-        """Each copy, made of all that the rule watches of a source; of a whole source where that cannot be said."""
+        """A node for each copy, which reads all watched paths of a source, or the whole source."""
         watched = ((),) if self.watches_in_source is None else self.watches_in_source
         reads = tuple((self.source, path) for path in watched)
-        decided_by = tuple((self.target, path) for path in self.decided_by)
-        return tuple(Node(self, (self.target, copy), reads, decided_by) for copy in self.copies)
+        deciding = tuple((self.target, path) for path in self.deciding_paths)
+        return tuple(Node(self, (self.target, copy), reads, deciding) for copy in self.copies)
 
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
-        """Guard: the target still names the same source, and the rule still speaks of the target."""
-        return as_seen(image, self.decided_by)
+        """Guard: the target still names the same source, and the rule still applies to it."""
+        return as_seen(image, self.deciding_paths)
 
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
         """Guard: the source is as it was read. For the transactions of strict rules and of deletes."""
         return ()
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return (self.target,)
 
-    def drawn(self) -> Drawing | None:
+    def draw(self) -> Drawing | None:
         return arrow_of(self)
 
     # ---------------------------------------------------------------- what it needs of tables
@@ -244,18 +235,17 @@ class TargetRule(Rule):
         yield from sweeping_uses(self)
 
     def reading_uses(self) -> Iterator[Use]:
-        """Reads whenever a target is checked, besides that of its own image."""
+        """The reads for each check of a target, besides that of its own image."""
         why = f"{name_of(self.source)}, whose values {name_of(self.target)} has"
         yield Use(Moment.CHECKED, Operation.READ, self.source.table, why)
 
     def finding_uses(self) -> Iterator[Use]:
-        """Reads of targets that records of a source name, and listings."""
+        """The reads and listings that find targets from a record of a source."""
         why = f"{name_of(self.target)}, which a record of {name_of(self.source)} names"
         yield Use(Moment.HINTED, Operation.READ, self.target.table, why)
         yield from listing_uses(self, Moment.LISTED)
 
     def writing_uses(self) -> Iterator[Use]:
-        """Writes where something is not as the rule says."""
         update = Operation.UPDATE if self.strict else Operation.UPDATES
         yield Use(Moment.WRITTEN, update, self.target.table, f"copies on {name_of(self.target)}")
         if self.strict:
@@ -264,7 +254,7 @@ class TargetRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A state of an item that a record or a scan showed, for a rule whose truth is what was. `text` says all of it."""
+    """A state of an item that a record or scan showed, for rules that record past states. `text` identifies it."""
 
     text: str
     item: Item = field(compare=False)
@@ -272,10 +262,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A thing that a `PartRule` keeps true for itself: an element of a set, an entry of a ledger, a mirrored item.
+    """One derived thing with a write of its own: an element of a set, an entry of a ledger, a mirrored item.
 
-    `target` is the item it is written on, `source` the one it is made from, None when there cannot be one. `seen` is
-    the state that it is made from, where that is not the source as it is; no message, record or report has it.
+    `target` is the item that holds it, `source` the item that it is derived from (None: no item can be). `seen`: the
+    past state that it is derived from; no message, record or report contains it.
     """
 
     rule: PartRule
@@ -286,9 +276,9 @@ class Part:
 
 
 class PartRule(Rule):
-    """A rule that keeps parts: each is checked by two items, which are read in this order: its target, its source.
+    """A rule that keeps parts. The check of a part reads its target first, then its source.
 
-    `by_listing`: the two do not say which of its parts are right, but a listing of all that its source has.
+    `by_listing`: a listing of all parts of the source decides which of them are right.
     """
 
     by_listing = False
@@ -302,37 +292,35 @@ class PartRule(Rule):
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """The parts that a record of a source or of a target names, as the item was and as it is."""
 
-    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
-        """The parts that this one stands for: itself, or several where it comes from a message or a report, which name
-        items alone.
-        """
+    def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
+        """The parts that a part means: itself, or several for one from a message or report, which name only items."""
         return (part,)
 
     def listing(self, part: Part) -> Members | None:
-        """The listing that decides about a part of a rule that is `by_listing`; None where there can be nothing."""
+        """The listing that decides about a part of a `by_listing` rule; None if nothing can be there."""
         return None
 
-    def among(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
-        """The parts that are not right, given the keys that were listed for one source."""
+    def list_wrong_parts(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
+        """The parts that must go, given the keys that were listed for one source."""
         return ()
 
-    def comes_first(self, part: Part, key: ItemKey) -> bool:
+    def is_first_part(self, part: Part, key: ItemKey) -> bool:
         """True if a part is at the beginning of its listing, given the key of the first item that is listed."""
         return False
 
-    def taken_by(self, part: Part) -> Part | None:
-        """The part of another rule, by listing, that takes this one away again where it is missing."""
+    def find_removing_part(self, part: Part) -> Part | None:
+        """The part of a `by_listing` rule that would delete this part again."""
         return None
 
     def label(self, part: Part) -> str:
-        """The element as messages, records and reports have it: "" where it could show more than keys."""
+        """The element for messages, records and reports; "" if it could show values besides keys."""
         return ""
 
-    def read_of(self, source: Item) -> tuple[Path, ...] | None:
-        """The paths of a source that decide about its parts and what they hold; None: all of it."""
+    def list_read_paths(self, source: Item) -> tuple[Path, ...] | None:
+        """The paths of a source that its parts depend on; None: all."""
         return None
 
-    def compared(self, target: Item) -> tuple[Path, ...]:
+    def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
         """The paths of a target that decide if its parts are right."""
         return self.copies
 
@@ -340,25 +328,23 @@ class PartRule(Rule):
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """The write that makes a part right; None for a part that is right."""
 
-    def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Write | None:
-        """The write that restores a part that no other write makes right. What else it should move is left as it is:
-        only for a repair that adds up again what the parts of the rule add to.
-        """
+    def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Write | None:
+        """The write that restores a damaged part without moving its total. The repair then adds up the total again."""
         return None
 
     def nodes(self) -> tuple[Node, ...]:
-        """The target as a whole, made of the source as a whole: the empty path is all of an item."""
+        """One node for the whole target, which reads the whole source: the empty path is the whole item."""
         return (Node(self, (self.target, ()), ((self.source, ()),)),)
 
-    def drawn(self) -> Drawing | None:
+    def draw(self) -> Drawing | None:
         return arrow_of(self)
 
     def unconditional(self) -> Self:
-        """The rule without what reads attributes to decide whether there is a part, not which."""
+        """The rule without its conditions and its sparse index."""
         return self
 
-    def adds_to(self, item: Item) -> ItemKey | None:
-        """The total that counts the part that this item holds; None if no total counts it."""
+    def find_total(self, item: Item) -> ItemKey | None:
+        """The total that counts the part in this item; None for no total."""
         return None
 
     # ---------------------------------------------------------------- what it needs of tables
@@ -372,7 +358,6 @@ class PartRule(Rule):
         yield from sweeping_uses(self)
 
     def writing_uses(self) -> Iterator[Use]:
-        """Writes where something is not as the rule says."""
         table, name = self.target.table, name_of(self.target)
         yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, where one is missing")
         yield Use(Moment.WRITTEN, Operation.DELETE, table, f"{name}, where there should be none")
@@ -385,18 +370,18 @@ class EffectRule(Rule):
 
     @abstractmethod
     def effect(self, change: Change) -> Effect | None:
-        """The effect of this record of the source, if it has one. An effect says if the condition failed."""
+        """The effect of this record of the source, if any. It says if the condition failed."""
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return ()
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # it keeps nothing
 
     def uses(self) -> Iterator[Use]:
         return iter(())
 
     def retry(self, asked: Call) -> Call | None:
-        """The call that a message asks to retry; None when this kind sends no such messages."""
+        """The call to retry, from a message; None if the kind sends no such messages."""
         return None

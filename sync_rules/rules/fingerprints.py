@@ -19,7 +19,7 @@ from sync_rules.rules.ruleset import Rules
 def of_all(tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: Mapping[str, Rule]) -> str:
     """A SHA-256 over tables, entities and rules. The marks of books follow from the rules."""
     sides = {side.name for rule in rules.values() for side in (rule.source, rule.target)}
-    marks = {entity.name for rule in rules.values() for entity in rule.owned} - sides
+    marks = {entity.name for rule in rules.values() for entity in rule.owned_entities} - sides
     return _digest(
         {
             "tables": {name: _table_body(table) for name, table in tables.items()},

@@ -1,7 +1,7 @@
 """Formulas: how `{state}#{city:upper}` makes one text out of fields of an item.
 
-Invariant: a text is made of all its fields or not at all, and equal fields make equal texts everywhere and for ever: no
-locale, no time zone but UTC, no clock, no hash that depends on the machine.
+Invariant: a text has all its fields or there is none. Equal fields make equal texts on every machine: no locale, no
+clock, UTC only, one hash.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ def stable_hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
-# ---------------------------------------------------------------- formulas
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A field, and the formats its value goes through from left to right."""
@@ -71,7 +70,6 @@ class Formula:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields it reads, each once."""
         return tuple(dict.fromkeys(piece.field for piece in self.pieces if isinstance(piece, Slot)))
 
     def text(self, read: Read) -> str | None:
@@ -89,7 +87,7 @@ class Formula:
         return all(sure) if self.separator is None else any(sure)
 
     def unread(self, read: Read) -> str | None:
-        """The reason to report that there is no text: a formula whose fields lack something has none in silence."""
+        """The reason to report a missing text; None, because missing fields are normal."""
         return None
 
     @property
@@ -168,7 +166,6 @@ def _format(name: str, argument: str | None, tables: Tables) -> Format:
     raise UserError(f"no format {name!r}. Known: {', '.join(known)}.{meant}")
 
 
-# ---------------------------------------------------------------- formats
 # Each is a function of the module, with its argument bound: rules that are compiled once are kept in a file.
 def _upper(value: AttributeValue) -> str:
     return (text_of(value) or "").upper()
@@ -211,8 +208,8 @@ def _pad(argument: str | None) -> Format:
 
 
 def _padded(width: int, value: AttributeValue) -> str | None:
-    """Zeros before a number, so that text sorts as numbers do: what counts is the width before the point. A number that
-    is wider stays whole; a negative one keeps its sign in front, and does not sort.
+    """Zeros before a number, up to `width` digits before the point, so that text sorts as numbers do. A wider number
+    stays whole; a negative number does not sort.
     """
     text = text_of(value) or None
     if text is None or ("N" not in value and not DIGITS.fullmatch(text)):

@@ -14,7 +14,7 @@ from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.ruleset import Rules
@@ -53,7 +53,7 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
 
 
 def _possible(key: ItemKey) -> ItemKey:
-    if not possible_key(key):
+    if not is_possible_key(key):
         raise UserError(f"no item of table {key.table} can have this key: a value is empty, too long or out of range")
     return key
 

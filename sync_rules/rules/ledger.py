@@ -1,8 +1,7 @@
-"""The ledger: the pipeline's own table. Here count, sum, min, max and collect keep what each child contributes.
+"""The ledger: the pipeline's own table, where count, sum, min, max and collect keep the contribution of each child.
 
-Invariant: a child's contribution stands in one entry, and the totals move in the transaction that writes the entry, so
-each total is the sum of the entries that name it at every instant. An entry names its total by the whole key, so that a
-changed rule still finds it. Numbers are exact: what DynamoDB could not hold is no number here.
+Invariant: a child has one entry, and the transaction that writes it moves the totals. So each total is the sum of its
+entries. An entry holds the whole key of its total, so that a changed rule still finds it. Numbers are exact.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final, Literal
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.numbers import EXPONENT_MIN, digits_of, holdable, number_of, spelt, text_of
+from sync_rules.model.numbers import EXPONENT_MIN, digits_of, is_holdable, number_of, spell, text_of
 from sync_rules.model.templates import Fields, Template, parse_template
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.rules.books import MARK
@@ -41,7 +40,7 @@ def rank_text(number: Decimal) -> str:
 
     Below zero exponent and digits are counted backwards, and the end sorts behind every digit: -1.23 is less than -1.2.
     """
-    assert holdable(number), "only what DynamoDB can hold is ranked"
+    assert is_holdable(number), "only what DynamoDB can hold is ranked"
     if not number:
         return "0"
     exponent, digits = number.adjusted() - EXPONENT_MIN, digits_of(number)
@@ -56,7 +55,6 @@ def rank_of_text(text: str) -> str:
     return "".join(max(one, " ") for one in text[:RANKED_MAX_CHARACTERS])
 
 
-# ---------------------------------------------------------------- entries
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """A child's amount, never zero, for an attribute of a total."""
@@ -67,9 +65,8 @@ class Contribution:
 
 
 def entry_item(key: ItemKey, contribution: Contribution) -> Item:
-    """The ledger item that records a contribution."""
     into: AttributeValue = {"L": [{"S": value} for _, _, value in contribution.total.values]}
-    amount = spelt(contribution.amount)
+    amount = spell(contribution.amount)
     return {**key.attributes(), INTO: into, AT: {"S": contribution.at}, AMOUNT: {"N": amount}}
 
 
@@ -94,13 +91,10 @@ def is_total(rule: str, key: ItemKey) -> bool:
     return partition.startswith(f"{rule}/{TOTAL}")
 
 
-# ---------------------------------------------------------------- keys
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """The entities of one rule in its ledger's table.
-
-    Least and greatest are found by `find`: the rank items of a parent in the order of their amounts. Each
-    points to its parent by `link`.
+    """The entities of one rule in its ledger's table. `find` lists the rank items of a parent in the order of their
+    amounts; each points to its parent by `link`.
     """
 
     entries: Entity
@@ -112,7 +106,7 @@ class Ledger:
 
 
 def ledger_of(name: str, child: Entity, parent: Entity, table: Table, shards: int = 1) -> Ledger:
-    """The entities of a rule of this name, in a table that is `suitable`, for entities that are `supported`."""
+    """The entities of a rule of this name, in a table that is `is_suitable`, for entities that are `is_supported`."""
     parents, children = _texts(parent, "parent"), _texts(child, "child")
     total = f"{name}/{TOTAL}{{{SHARD}}}/" if shards > 1 else f"{name}/{TOTAL}/"
     ranks = _entity(
@@ -128,12 +122,12 @@ def ledger_of(name: str, child: Entity, parent: Entity, table: Table, shards: in
     )
 
 
-def supported(entity: Entity) -> bool:
+def is_supported(entity: Entity) -> bool:
     """True if the ledger's keys can name items of this entity: binary has no place in a text."""
     return all(attribute.type != "B" for attribute in entity.table.key)
 
 
-def suitable(table: Table) -> bool:
+def is_suitable(table: Table) -> bool:
     """True if a table can be a ledger: a key of two strings, under names that no item of a ledger uses."""
     return len(table.key) == 2 and all(  # noqa: PLR2004 - partition and sort
         attribute.type == "S" and attribute.name not in RESERVED and not attribute.name.startswith(GROUP)
@@ -141,13 +135,13 @@ def suitable(table: Table) -> bool:
     )
 
 
-def naming(role: Role, entity: Entity, key: ItemKey) -> dict[str, AttributeValue]:
+def write_fields(role: Role, entity: Entity, key: ItemKey) -> dict[str, AttributeValue]:
     """The fields that name an item in the ledger's keys. Numbers that are equal have one text."""
     fields = (entity.fields(key) or {}).items()
     return {f"{role}.{f}": {"N": text_of(value)} if "N" in value else value for f, value in fields}
 
 
-def named(role: Role, entity: Entity, fields: Fields | None) -> ItemKey | None:
+def read_key(role: Role, entity: Entity, fields: Fields | None) -> ItemKey | None:
     """The item that a key of the ledger with these fields names; None when it can name none."""
     if fields is None:
         return None
@@ -155,7 +149,7 @@ def named(role: Role, entity: Entity, fields: Fields | None) -> ItemKey | None:
     return entity.key_of({f.removeprefix(prefix): value for f, value in fields.items() if f.startswith(prefix)})
 
 
-def nowhere(rule: str, table: Table, key: ItemKey) -> ItemKey:
+def make_empty_place(rule: str, table: Table, key: ItemKey) -> ItemKey:
     """A key under which nothing ever stands: a look there reports why a child is blocked."""
     return key_in(table, f"{rule}/?", key.digest())
 
@@ -187,7 +181,6 @@ def _entity(name: str, table: Table, partition: str, sort: str = ALONE) -> Entit
 
 
 def _texts(entity: Entity, role: Role) -> tuple[str, ...]:
-    """An entity's key templates, under field names that no other entity's have."""
     return tuple(_text(entity.templates[attribute.name], role) for attribute in entity.table.key)
 
 

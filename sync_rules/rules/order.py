@@ -26,9 +26,8 @@ class Step:
 def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
     """Order these rules, each after those that feed it.
 
-    No copy of sound rules feeds itself, but a rule, or two, may feed each other through different copies. Such rules,
-    with all that come after them, are one step: each round makes the next copies of every chain right, so as many
-    rounds as there are copies are enough. A hierarchy takes a round per level.
+    Rules that feed each other through different copies, and all rules after them, are one step. Each round makes the
+    next copies of every chain right, so one round per copy suffices. A hierarchy takes a round per level.
     """
     waiting = [rule for rule in rules.rules.values() if rule.name in names]
     place = {rule: number for number, rule in enumerate(waiting)}
@@ -53,7 +52,7 @@ def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
 def _feeders(rules: Iterable[Rule]) -> dict[Rule, set[Rule]]:
     """The other rules that feed each of these rules: by what they write, or by making the items that it is about."""
     found: dict[Rule, set[Rule]] = {rule: set() for rule in rules}
-    makers = {entity: rule for rule in found for entity in rule.owned}
+    makers = {entity: rule for rule in found for entity in rule.owned_entities}
     for rule, feeders in found.items():
         feeders.update({makers.get(side, rule) for side in (rule.source, rule.target)} - {rule})
     for node, writers in causes_of(node for rule in found for node in rule.nodes()).items():
@@ -66,5 +65,5 @@ def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
     tables: dict[str, Table] = {}
     for rule in rules.rules.values():
         if rule.name in only:
-            tables |= {side.table.name: side.table for side in rule.swept}
+            tables |= {side.table.name: side.table for side in rule.swept_entities}
     return tuple(tables.values())

@@ -20,9 +20,7 @@ Watched = Names  # None: any change may concern a rule
 
 
 def room_made(data: Mapping[str, Any]) -> int:
-    """The size that an item had, if this record (its `dynamodb` part) made a large item smaller; else 0. Nothing is
-    computed of a small item, if the record says its size.
-    """
+    """The former size of a large item that this record (its `dynamodb` part) made smaller; else 0."""
     size = data.get("SizeBytes")
     if type(size) is int and size < ROOM_LEAST_BYTES:
         return 0
@@ -89,7 +87,6 @@ def _both(one: Watched, other: Watched) -> Watched:
 
 
 def _watched(entity: Entity, rules: Iterable[Rule]) -> Watched:
-    """All that any of the rules watches; nothing where no rule speaks of the entity."""
     return attributes_read((rule, entity) for rule in rules).get(entity.table.name, frozenset())
 
 

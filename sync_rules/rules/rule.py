@@ -1,11 +1,10 @@
-"""The rule: everything that decides what is written. The consumer, a backfill, verify and redrive ask here.
+"""The rule: everything that decides what the pipeline writes. Consumer, backfill, verify and redrive ask here.
 
-Invariant: a rule is pure. It says which records are a reason to look and where, what is true of what it keeps, and
-under which guard that may be written; it reads no store and no clock, and remembers nothing.
+Invariant: a rule is pure. It names the records that matter, the items to look at, the values they must hold, and the
+guard of each write. It reads no store and no clock, and keeps no state.
 
-Tools ask more: `description` has those answers. The three families of rules are in `families`, the kinds in `kinds`,
-one file each. No other room asks which kind a rule is. Each answer below but `kind` and `body` has a default that is
-safe, though not always cheap; a kind overrides what it knows better. docs/contributing.md lists all answers.
+`description` has the answers that only tools need. `families` has the three families of rules, `kinds` one file for
+each kind. No other room asks for a rule's kind. docs/contributing.md lists all answers with their safe defaults.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from sync_rules.model.where import Where
 from sync_rules.rules.description import Description
 
 AttributeRef = tuple[Entity, Path]
-# in the body of a rule, where one that is not sparse has the body that it had before there were sparse rules
+# part of a rule's body: rules that are not sparse keep the body of versions without the option, so their fingerprint
 SPARSE: Final[Mapping[bool, Mapping[str, object]]] = MappingProxyType({False: {}, True: {"sparse": True}})
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Why a rule cannot do what it should, for the failure record. `patient`: it may pass by itself within a moment,
-    and is recorded only if the next look finds the same. `member` is the item that does not fit, if there is one.
-    `of_target`: it is one thing on the target, and in the way of all of its parts.
+    """The reason why a rule cannot write, for the failure record. `patient`: the reason may pass within a moment, so it
+    is recorded only if the next look finds it again. `member`: the item that does not fit, if any. `of_target`: the
+    reason is on the target and blocks all parts of it.
     """
 
     reason: str
@@ -45,9 +44,7 @@ class Blocked:
 
 
 def let_in(where: Where | None, item: Item, entity: Entity) -> bool | Blocked:
-    """True if a condition over one item, of this entity, lets the item in; none lets all in. Blocked where the
-    condition cannot be evaluated, which is reported.
-    """
+    """True if the condition holds for an item of this entity, or there is no condition; Blocked if it fails."""
     try:
         return where is None or where.holds_for(item, entity)
     except ConditionError as error:
@@ -55,33 +52,34 @@ def let_in(where: Where | None, item: Item, entity: Entity) -> bool | Blocked:
 
 
 class Waiting(Enum):
-    """Why a rule writes nothing, though it may have to: another step comes first."""
+    """The step that must come before a rule may write."""
 
-    BACKFILL = "backfill"  # the books that it reads are not known to have every child
+    BACKFILL = "backfill"  # the rule's books may lack children
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An attribute that a rule writes, and what decides it: cycles and the order of rules follow from nodes.
+    """An attribute that a rule writes, and what it depends on. Cycles and the order of rules follow from nodes.
 
-    `reads` is what the value is made of; `decided_by` is what, on the target, decides from which source, and whether.
+    `reads`: the attributes that the value is made of. `deciding_paths`: the attributes of the target that choose its
+    source, or decide whether the rule applies.
     """
 
     rule: Rule
     writes: AttributeRef
     reads: tuple[AttributeRef, ...]
-    decided_by: tuple[AttributeRef, ...] = ()
+    deciding_paths: tuple[AttributeRef, ...] = ()
 
 
 def causes(writer: Node, node: Node) -> bool:
-    """True if what one node writes decides what another node, of any rule, must be."""
-    reads = node.reads if writer.rule is node.rule else (*node.reads, *node.decided_by)
+    """True if the attribute that `writer` writes decides the value of `node`."""
+    reads = node.reads if writer.rule is node.rule else (*node.reads, *node.deciding_paths)
     entity, path = writer.writes
     return any(entity is read_of and overlaps(path, read) for read_of, read in reads)
 
 
 def causes_of(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
-    """The nodes among these that write what decides each of them, as `causes` says, in order."""
+    """For each node, the others of these nodes that cause it, in order."""
     nodes = tuple(nodes)
     writers: dict[Entity, Prefixes[Node]] = {}
     for node in nodes:
@@ -89,7 +87,7 @@ def causes_of(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
         writers.setdefault(entity, Prefixes()).add(path, node)
     found: dict[Node, tuple[Node, ...]] = {}
     for node in nodes:
-        read = ((path, writers[entity]) for entity, path in (*node.reads, *node.decided_by) if entity in writers)
+        read = ((path, writers[entity]) for entity, path in (*node.reads, *node.deciding_paths) if entity in writers)
         near = dict.fromkeys(writer for path, of_entity in read for writer in of_entity.touching(path))
         found[node] = tuple(writer for writer in near if causes(writer, node))
     return found
@@ -97,15 +95,15 @@ def causes_of(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class Rule(Description):
-    """One declared derivation: `source` holds the truth, `target` holds what is derived from it.
+    """One declared derivation from items of `source` to items of `target`.
 
-    A rule of the rules file may be compiled into several; those beside the one of its name are called NAME.part.
+    An entry of the rules file may be compiled into several rules. The others are called NAME.part.
     """
 
     name: str
     source: Entity
     target: Entity
-    # how the items on one side are listed, given one of the other (None: never), and how long an index may lag
+    # the Query for the items of one side, given one of the other (None: no listing), and how long an index may lag
     find: Find | None = field(default=None, kw_only=True)
     settle_seconds: int = field(default=60, kw_only=True)
     renamed_from: str | None = field(default=None, kw_only=True)  # its name in the rules file before it was renamed
@@ -123,13 +121,13 @@ class Rule(Description):
     @property
     @final
     def former_name(self) -> str | None:
-        """The name of this rule before its rule of the rules file was renamed; None when it was not."""
+        """The name that this rule had before `renamed_from`; None without it."""
         return None if self.renamed_from is None else self.renamed_from + self.name.removeprefix(self.title)
 
     @property
     @final
     def message_name(self) -> str:
-        """The name of this rule in messages: the former one if it was renamed, which older and newer versions know."""
+        """The name of this rule in messages: the former one, if any, because older versions know only that."""
         return self.former_name or self.name
 
     @property
@@ -141,19 +139,14 @@ class Rule(Description):
     def body(self) -> Mapping[str, object]:
         """The rule as plain JSON-ready values: two rules of equal bodies do the same."""
 
-    def resolved(self, name: str) -> Self:
-        """The rule after variables got their values, checked as the rules file `name` would have been.
-
-        Raises:
-            UserError: when a value does not fit.
-        """
+    def resolve_variables(self, name: str) -> Self:
+        """The rule with the values of environment variables. Raises UserError, naming the file, if one does not fit."""
         return self
 
-    def beside(self, others: Iterable[Rule]) -> Self:
-        """The rule, with what it must know of the other rules of its file."""
+    def adapt_to(self, others: Iterable[Rule]) -> Self:
+        """The rule with what it needs to know about the other rules of its file."""
         return self
 
-    # ---------------------------------------------------------------- what it reads and writes
     @property
     def copies(self) -> tuple[Path, ...]:
         """The target paths that this rule writes; no other rule writes them."""
@@ -161,17 +154,15 @@ class Rule(Description):
 
     @property
     def puts(self) -> tuple[Path, ...]:
-        """The target paths that this rule gives a value: those that it keeps true, or once and for good."""
+        """The target paths that get a value from this rule, also those that it writes once and never checks."""
         return self.copies
 
     def fills(self, path: Path, item: Item) -> bool | None:
-        """True if the rule gives this target a value at one of its `copies`, now or by a write to come; None where
-        that depends on other items.
-        """
+        """True if the rule gives this target a value at one of `copies`, now or later; None if other items decide."""
         return None
 
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
-        """The copies on this target that the rule wrote, and not the application."""
+    def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+        """The copies on this target that belong to the rule and not to the application."""
         return self.copies
 
     def nodes(self) -> tuple[Node, ...]:
@@ -180,12 +171,12 @@ class Rule(Description):
 
     @final
     def feeds(self, other: Rule) -> bool:
-        """True if something this rule writes decides what something of another, or of its own, must be."""
+        """True if an attribute that this rule writes decides an attribute that `other` writes."""
         return any(causes(written, node) for written in self.nodes() for node in other.nodes())
 
     @property
     def rounds_max(self) -> int:
-        """The number of rounds over the tables that make right whatever the rule feeds to itself."""
+        """The number of rounds over the tables until everything that the rule feeds to itself is right."""
         return len(self.nodes()) if self.feeds(self) else 1
 
     def levels(self, image: Item) -> int:
@@ -193,33 +184,31 @@ class Rule(Description):
         return 0
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
-        """The paths that trigger the rule: a record of this entity matters if one of them changed, where the item was
-        there before and after; None: any change matters.
-        """
+        """The paths whose change makes a MODIFY record of this entity matter to the rule; None: any change does."""
         return None
 
     @property
-    def streamed(self) -> tuple[Table, ...]:
-        """The tables whose records the rule must see, with both images."""
+    def streamed_tables(self) -> tuple[Table, ...]:
+        """The tables whose stream, with both images, the rule needs."""
         return (self.source.table, self.target.table)
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
-        """The entities whose items are scanned to check all that the rule keeps; none for a rule that keeps nothing."""
+    def swept_entities(self) -> tuple[Entity, ...]:
+        """The entities to scan to check everything that the rule keeps; none for a rule with effects only."""
         return (self.source, self.target)
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
-        """The entities whose items belong to the pipeline as a whole, because this rule makes them."""
+    def owned_entities(self) -> tuple[Entity, ...]:
+        """The entities whose items this rule creates and deletes."""
         return ()
 
     def owns(self, item: Item) -> bool:
         """True if an item of an owned entity is one that the rule makes."""
         return True
 
-    def known_by_key(self, entity: Entity) -> bool:
-        """True if the key of an item of this entity, and the item as it is, say all that the item ever meant to the
-        rule. Else an old image of the item may have named something that cannot be found any more.
+    def is_known_by_key(self, entity: Entity) -> bool:
+        """True if the key and the present image of an item show everything that the item ever named for the rule.
+        Else an old image may have named an item that redrive cannot find any more.
         """
         return entity is not self.source and entity is not self.target
 
@@ -228,7 +217,6 @@ class Rule(Description):
         """The user's function that the rule calls, as module.function; "" for none."""
         return ""
 
-    # ---------------------------------------------------------------- what it lists
     @property
     @final
     def sparse(self) -> bool:
@@ -247,7 +235,7 @@ class Rule(Description):
         return self.source
 
     @property
-    def listed(self) -> Entity:
+    def listed_entity(self) -> Entity:
         """The entity whose items are listed."""
         return self.target
 
@@ -258,14 +246,14 @@ class Rule(Description):
     @property
     def lists_by(self) -> tuple[object, ...]:
         """Rules of one anchor share a listing if this is equal."""
-        return (self.listed.name, self.find)
+        return (self.listed_entity.name, self.find)
 
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
         """The Query for the items listed; None when there can be none."""
         raise NotImplementedError
 
     def pushes(self, change: Change) -> bool:
-        """True if this record of the anchor is a reason to look at everything that the anchor lists."""
+        """True if this record of the anchor requires a look at all items that the anchor lists."""
         return False
 
 

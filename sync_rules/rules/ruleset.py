@@ -27,9 +27,8 @@ STREAMS_KEPT_MAX: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """The rules that an event on items of an entity concerns: those that read it, that keep attributes of it, that it
-    may start a listing for, that it names targets of, that act outside the tables, that have parts. `listed` has those
-    that list its items by an index from now on, and one of them could be missing there.
+    """The rules that an event on items of an entity concerns, by their task. `listed`: rules whose index must list the
+    items, each with that listing.
     """
 
     reading: tuple[Rule, ...]
@@ -42,7 +41,6 @@ class Concern:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All of these rules, each once."""
         return tuple(dict.fromkeys((*self.reading, *self.into, *self.parts, *self.anchored)))
 
     @property
@@ -53,8 +51,8 @@ class Concern:
 
 @dataclass(frozen=True)
 class Rules:
-    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does. `sections`: what
-    the file has beside tables, entities and rules, by the names of its sections. No function reads them.
+    """One compiled rules file. `fingerprint` changes with everything that matters to the pipeline. `sections`: the
+    compiled sections for tools, by name; no function reads them.
     """
 
     tables: Mapping[str, Table]
@@ -173,8 +171,8 @@ class Rules:
         return self.concern(entity).anchored
 
     def unlisted(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
-        """The rules that do not find this item, because it lacks a key attribute of the index that they list. An
-        attribute that another rule is about to write does not count; `at_rest`: those that read other items are done.
+        """The rules that cannot find this item, because it lacks a key attribute of their index that no rule will
+        write. `at_rest`: rules that read other items have already written.
         """
         return tuple(
             rule
@@ -184,15 +182,13 @@ class Rules:
         )
 
     def concern(self, entity: Entity, event_name: EventName = "MODIFY") -> Concern:
-        """The rules that an event on items of an entity concerns, found once for each entity and event. The pipeline
-        asks it of records, and `write` of the actions of an application.
-        """
+        """The rules that an event on items of an entity concerns."""
         name = entity.name
         if (name, event_name) not in self._concerns:
             around = self._around[name]
             reading = tuple(rule for rule in around if rule.source.name == name)
             listing = ((rule, rule.find) for rule in around if rule.find and rule.find.needs and not rule.sparse)
-            listed = tuple((rule, find) for rule, find in listing if rule.listed.name == name)
+            listed = tuple((rule, find) for rule, find in listing if rule.listed_entity.name == name)
             self._concerns[name, event_name] = Concern(
                 reading,
                 tuple(rule for rule in around if isinstance(rule, TargetRule) and rule.target.name == name),
@@ -223,16 +219,14 @@ class Rules:
     @cached_property
     def kept(self) -> frozenset[str]:
         """The rules that keep something in tables, by their names."""
-        return frozenset(name for name, rule in self.rules.items() if rule.swept)
+        return frozenset(name for name, rule in self.rules.items() if rule.swept_entities)
 
     @cached_property
     def functions(self) -> Mapping[str, str]:
-        """The user's functions that rules call, by the names of the rules."""
         return {name: rule.calls for name, rule in self.rules.items() if rule.calls}
 
     @cached_property
     def archives(self) -> Mapping[str, ArchivePlace]:
-        """The places where rules keep objects, by the names of the rules."""
         return {name: rule.archive for name, rule in self.rules.items() if rule.archive is not None}
 
     @cached_property
@@ -248,19 +242,15 @@ class Rules:
 
     @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:
-        """The filters of stream records, by their tables."""
         return {name: RecordFilter(table, self._concerned(table)) for name, table in self.tables.items()}
 
     def _concerned(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
-        return {
-            one: (*self.from_source(one), *self.into_target(one), *self.parts_of(one), *self.anchored(one))
-            for one in self._by_table[table.name]
-        }
+        return {one: self.concern(one).rules for one in self._by_table[table.name]}
 
     @cached_property
     def streamed_tables(self) -> tuple[Table, ...]:
         """The tables whose records the rules must see: each needs a stream with both images."""
-        names = {table.name for rule in self.rules.values() for table in rule.streamed}
+        names = {table.name for rule in self.rules.values() for table in rule.streamed_tables}
         return tuple(table for name, table in self.tables.items() if name in names)
 
 

@@ -32,10 +32,10 @@ WHOLE: Final = Share()
 
 
 def select_rules(rules: Rules, names: list[str]) -> frozenset[str]:
-    """The rules that keep something in a table: all, or those named, each with its parts. The name of a part, as shown
-    with a drift, stands for its rule. Raises UserError for a name that is no rule's, and for a rule with effects only.
+    """The rules that keep something in a table: all, or those named, by their own name or that of a part. Raises
+    UserError for an unknown name, and for a rule with effects only.
     """
-    kept = {name: rule.title for name, rule in rules.rules.items() if rule.swept}
+    kept = {name: rule.title for name, rule in rules.rules.items() if rule.swept_entities}
     asked: set[str] = set()
     for name in names:
         title = rules.rules[name].title if name in rules.rules else name

@@ -17,15 +17,15 @@ def arrow_of(rule: Rule) -> Drawing:
 def listing_uses(rule: Rule, moment: Moment) -> Iterator[Use]:
     """The reads of a listing, for a rule that lists."""
     if rule.find is not None:
-        why = f"every {name_of(rule.listed)} of one {name_of(rule.anchor)}"
-        yield Use(moment, Operation.QUERY, rule.listed.table, why, rule.find.index)
+        why = f"every {name_of(rule.listed_entity)} of one {name_of(rule.anchor)}"
+        yield Use(moment, Operation.QUERY, rule.listed_entity.table, why, rule.find.index)
         if rule.find.index is not None:
-            yield Use(moment, Operation.READ, rule.listed.table, "what the index lists, as it is now")
+            yield Use(moment, Operation.READ, rule.listed_entity.table, "what the index lists, as it is now")
 
 
 def sweeping_uses(rule: Rule) -> Iterator[Use]:
     """The scans that check all that a rule keeps, and the look at its tables before anything is done."""
-    for table in dict.fromkeys(entity.table for entity in rule.swept):
+    for table in dict.fromkeys(entity.table for entity in rule.swept_entities):
         yield Use(Moment.SCANNED, Operation.SCAN, table, "all that it keeps")
     for table in dict.fromkeys((rule.source.table, rule.target.table)):
         yield Use(Moment.DESCRIBED, Operation.DESCRIBE, table, "that tables and indexes are as it needs them")

@@ -15,9 +15,16 @@ from sync_rules.adapters import aws
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import EventName, ItemKey
-from sync_rules.model.numbers import number_of, respelt_in
-from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, has_encodable_texts, is_encodable, raw_of
-from sync_rules.model.semantics import SETS, InvalidUpdateError, apply_update, identity, is_storable
+from sync_rules.model.numbers import number_of, respell_in
+from sync_rules.model.python_values import (
+    HALF_PAIR,
+    HALF_PAIR_CURE,
+    has_encodable_texts,
+    is_encodable,
+    plain_of,
+    raw_of,
+)
+from sync_rules.model.semantics import SETS, InvalidUpdateError, apply_update, is_storable
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
 from sync_rules.model.writes import Update
@@ -26,15 +33,9 @@ from sync_rules.write.conditions import OwnCondition, check_condition
 from sync_rules.write.errors import WriteError
 
 Verb = Literal["put", "update", "delete", "check"]
-Place = tuple[str, tuple[Any, ...]]
 Given = Mapping[str, Any]
 BINARY: Final = (bytes, bytearray)
 SCALARS: Final[Mapping[str, type | tuple[type, ...]]] = {"S": str, "N": str, "B": BINARY, "BOOL": bool, "NULL": bool}
-
-
-def place_of(key: ItemKey) -> Place:
-    """The identity of an item, however numbers in its key are spelt."""
-    return key.table, identity(key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Own:
     verb: Verb
     entity: Entity
     key: ItemKey
-    number: int
+    number: int = 0
     item: Item = field(default_factory=dict)
     update: Update | None = None
     condition: OwnCondition | None = None
@@ -91,28 +92,14 @@ class Actions:
     def __init__(self, rules: Rules, *, raw: bool) -> None:
         self._rules = rules
         self._raw = raw
-        self._number = 0
 
-    def put(
-        self, entity: str, item: Given, condition: OwnCondition | None, *, new: bool, override: bool, returns: bool
-    ) -> Own:
+    def put(self, entity: str, item: Given) -> Own:
         """The put of a whole item."""
         values = self.values(item)
         found, key = self.key_of(entity, values)
-        whole = {**values, **key.attributes()}
-        own = Own("put", found, key, self._next(), whole, condition=condition)
-        return replace(own, new=new, override=override, returns=returns)
+        return Own("put", found, key, item={**values, **key.attributes()})
 
-    def update(
-        self,
-        entity: str,
-        key: Given,
-        changes: tuple[Given, Iterable[str], Given, Given],
-        condition: OwnCondition | None,
-        *,
-        override: bool,
-        returns: bool,
-    ) -> Own:
+    def update(self, entity: str, key: Given, changes: tuple[Given, Iterable[str], Given, Given]) -> Own:
         """The update of an item: what is set, removed, added, and taken out of sets."""
         sets, removes, adds, discards = changes
         found, place = self.key_alone(entity, key)
@@ -125,13 +112,11 @@ class Actions:
             tuple(self._pairs(discards)),
         )
         _well_formed(update, entity)
-        own = Own("update", found, place, self._next(), update=update, condition=condition)
-        return replace(own, override=override, returns=returns)
+        return Own("update", found, place, update=update)
 
-    def other(self, verb: Verb, entity: str, key: Given, condition: OwnCondition | None, *, returns: bool) -> Own:
+    def other(self, verb: Verb, entity: str, key: Given) -> Own:
         """The delete, or the check, of an item."""
-        found, place = self.key_alone(entity, key)
-        return Own(verb, found, place, self._next(), condition=condition, returns=returns)
+        return Own(verb, *self.key_alone(entity, key))
 
     def condition(self, given: Any, names: Mapping[str, str] | None, values: Given | None) -> OwnCondition | None:
         """The application's condition: a text, or what boto3's `Attr` made."""
@@ -195,7 +180,7 @@ class Actions:
         if self._raw:
             if not all(map(_is_attribute_value, given.values())):
                 raise WriteError("not all are attribute values", 'with raw=True give values such as {"S": "x"}')
-            values: Item = {name: respelt_in(value) for name, value in given.items()}
+            values: Item = {name: respell_in(value) for name, value in given.items()}
         else:
             try:
                 values = {name: raw_of(value) for name, value in given.items()}
@@ -208,6 +193,10 @@ class Actions:
             raise WriteError(f"no item can hold the value of {bad[0]}", "empty sets and numbers out of range are none")
         return values
 
+    def output(self, item: Item) -> dict[str, Any]:
+        """An item as the application gives its own: plain values, or attribute values with `raw`."""
+        return dict(item) if self._raw else {name: plain_of(value) for name, value in item.items()}
+
     def _pairs(self, given: Given) -> Iterable[tuple[Path, AttributeValue]]:
         return [(self._path(path), value) for path, value in self.values(given).items()]
 
@@ -218,10 +207,6 @@ class Actions:
             return parse_path(text)
         except UserError as error:
             raise WriteError(str(error), "quote a name that has a dot or a bracket") from error
-
-    def _next(self) -> int:
-        self._number += 1
-        return self._number - 1
 
 
 def _same_field(given: AttributeValue, value: AttributeValue) -> bool:
@@ -297,9 +282,9 @@ def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
     after = own.after(before) or {}
     _refuse_owned(own, after, rules)
     for rule in (*rules.into_target(own.entity), *rules.parts_of(own.entity)):
-        if rule.snapshot or rule.target is not own.entity or own.entity in rule.owned:
+        if rule.snapshot or rule.target is not own.entity or own.entity in rule.owned_entities:
             continue
-        for path in rule.wrote(own.key, after):
+        for path in rule.list_own_copies(own.key, after):
             if any(overlaps(path, given) for given in own.paths) and not same(get(after, path), get(before, path)):
                 raise WriteError(
                     f"{show_path(path)} of {own.entity.name} is kept by rule {rule.title}",
@@ -309,14 +294,14 @@ def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
 
 def _refuse_owned(own: Own, item: Item | None, rules: Rules) -> None:
     for rule in rules.rules.values():
-        if own.entity in rule.owned and (item is None or rule.owns(item)):
+        if own.entity in rule.owned_entities and (item is None or rule.owns(item)):
             raise WriteError(
                 f"items of {own.entity.name} are made by rule {rule.title}", "write what they are made from instead"
             )
 
 
 # ---------------------------------------------------------------- two actions on one item
-def merged(first: Own, second: Own) -> Own:
+def merge_actions(first: Own, second: Own) -> Own:
     """Two actions on one item as one. Raises WriteError where they cannot be one."""
     returns = first.returns or second.returns
     if second.verb == "check" or first.verb == "check":

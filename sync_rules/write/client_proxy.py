@@ -1,24 +1,72 @@
-"""Stands for a client, a resource or a table of boto3, and notes what is written through it on declared entities.
+"""Stands for a client, a resource or a table of boto3, and notes each write through it on a declared entity.
 
-Invariant: a write goes to the client as it was made, and its answer comes back as the application asked for it. Beside
-it the former item is learnt: from the answer where that can be, else it is read before.
+Invariant: a write goes to the client unchanged, and its answer comes back as the application asked for it. The former
+item is taken from the answer if possible, or else read before the write.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from copy import copy
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from sync_rules.adapters.plain_client import client_of, converts, table_name
+from sync_rules.adapters.plain_client import client_of, is_converting, table_name
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.python_values import raw_of
+from sync_rules.model.semantics import Place, place_of
 from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Given
+
+
+@dataclass(eq=False)
+class FollowBlock:
+    """The items that were written in one block, and what each was before."""
+
+    noted: dict[Place, tuple[ItemKey, Item | None]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class FollowBlocks:
+    """The blocks of one `follow`, which may be at work in several threads and tasks at once. `outside` has what was
+    written in none of them, such as in a thread that a block started: whichever block ends next takes it along.
+    """
+
+    outside: FollowBlock = field(default_factory=FollowBlock)
+    open: list[FollowBlock] = field(default_factory=list)
+    result: Any = None
+
+    def here(self) -> FollowBlock:
+        """The innermost block of this thread or task."""
+        return next((block for owner, block in reversed(_HERE.get()) if owner is self), self.outside)
+
+    def begin(self) -> FollowBlock:
+        """Begin a block in this thread or task."""
+        block = FollowBlock()
+        self.open.append(block)
+        _HERE.set((*_HERE.get(), (self, block)))
+        return block
+
+    def end(self) -> list[tuple[ItemKey, Item | None]]:
+        """End the innermost block. Where a framework ends it in another context than it began it, that is the last that
+        is open.
+        """
+        block = self.here()
+        if block is self.outside and self.open:
+            block = self.open[-1]
+        _HERE.set(tuple(one for one in _HERE.get() if one[1] is not block))
+        if block in self.open:
+            self.open.remove(block)
+        outside, self.outside = self.outside, FollowBlock()
+        return [*outside.noted.values(), *(() if block is outside else block.noted.values())]
+
+
+_HERE: Final[ContextVar[tuple[tuple[FollowBlocks, FollowBlock], ...]]] = ContextVar("sync_rules_follow", default=())
 
 
 class Original:
@@ -30,7 +78,7 @@ class Original:
         name = table_name(given)
         self.given = given
         self.client = client_of(given)
-        self.python = converts(self.client)
+        self.python = is_converting(self.client)
         self.usual: Mapping[str, Any] = {} if name is None else {"TableName": name}
 
 
@@ -41,6 +89,7 @@ class ClientProxy(ABC):
         self._rules = rules
         self._tables: Mapping[str, Table] = {table.physical_name: table for table in rules.tables.values()}
         self._original = Original(given)
+        self._blocks = FollowBlocks()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -54,13 +103,12 @@ class ClientProxy(ABC):
         vars(twin)["_original"] = Original(self._original.given.Table(*named, **given))
         return twin
 
-    @abstractmethod
     def _note(self, key: ItemKey, before: Item | None) -> None:
         """Note that an item was written, or is about to be, and what it was before."""
+        self._blocks.here().noted.setdefault(place_of(key), (key, before))
 
-    @abstractmethod
     def _is_noted(self, key: ItemKey) -> bool:
-        """Tell whether it is known what this item was before."""
+        return place_of(key) in self._blocks.here().noted
 
     @abstractmethod
     def _read(self, keys: tuple[ItemKey, ...]) -> Iterable[Item | None]:

@@ -1,8 +1,7 @@
 """Composes one transaction: an action for each item that changed, and a check of each item that only decided.
 
-Invariant: the transaction that writes compares every item that decided with what was read of it. An item that is
-written has its own action compare; another one gets a check. So a source that changes meanwhile cancels the
-transaction, and nothing is ever written from an old value.
+Invariant: the transaction compares every item that decided with the image that was read. If a source changes meanwhile,
+the transaction is cancelled, so no action writes a value of an old image.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, total_of
-from sync_rules.model.semantics import SETS, same_item
+from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
+from sync_rules.model.semantics import SETS, Place, same_item
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps
 from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Own, Place, elements_without, paths_of
+from sync_rules.write.actions import Own, elements_without, paths_of
 from sync_rules.write.needs import Needs
 from sync_rules.write.read_through import Applied, ReadThrough
 
@@ -42,7 +41,7 @@ def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: C
     """The actions that do what was done in memory, under the guards of all that decided it; the application's come
     first. `left` names the rules that left something: what they found right is unknown.
     """
-    return _Composer(owns, store, rules, left).planned()
+    return _TransactionComposer(owns, store, rules, left).planned()
 
 
 def fits(planned: Iterable[Planned]) -> bool:
@@ -64,7 +63,7 @@ def _bytes(one: Planned) -> int:
     return values
 
 
-class _Composer:
+class _TransactionComposer:
     def __init__(self, owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str] = ()) -> None:
         self._owns = owns
         self._store = store
@@ -76,66 +75,66 @@ class _Composer:
         derived = [place for place in known if not same_item(store.before[place], store.now(place))]
         written = {**dict.fromkeys(self._owns), **dict.fromkeys(derived)}
         self._needs.note(written)
-        found = [Planned(self._own(place, own), own) for place, own in self._owns.items()]
-        found += (Planned(self._derived(place)) for place in derived)
+        found = [Planned(self._write_own(place, own), own) for place, own in self._owns.items()]
+        found += (Planned(self._write_derived(place)) for place in derived)
         checked = dict.fromkeys((*self._needs.places, *store.applied))
         for place in checked:
-            if place not in written and (guard := self._guard(place)):
+            if place not in written and (guard := self._make_guard(place)):
                 found.append(Planned(Check(store.keys[place], guard)))
         return found
 
     # ------------------------------------------------------------ actions
-    def _guard(self, place: Place) -> tuple[Condition, ...]:
+    def _make_guard(self, place: Place) -> tuple[Condition, ...]:
         """The item is as it was read, in what was read of it, and in what its change is made from."""
         return distinct((*self._store.applied.get(place, NOTHING).guard, *self._needs.guard(place)))
 
-    def _own(self, place: Place, own: Own) -> Action:
+    def _write_own(self, place: Place, own: Own) -> Action:
         """The application's action, with what rules add to it."""
         before, now = self._store.before[place], self._store.now(place)
         applied = self._store.applied.get(place, NOTHING)
         if own.override and now is not None:
-            now = _overridden(own, before, now)
+            now = _apply_override(own, before, now)
         if own.verb == "put":
             needs = self._needs.guard(place)
-            return self._gone(own.key, before, needs) if now is None else Put(own.key, now, needs)
-        guard = self._guard(place)
+            return self._remove_item(own.key, before, needs) if now is None else Put(own.key, now, needs)
+        guard = self._make_guard(place)
         if now is None:
             if own.verb == "delete":
                 return Delete(own.key, self._needs.guard(place))
-            return self._gone(own.key, before, guard)
+            return self._remove_item(own.key, before, guard)
         if own.verb == "delete":
             return Put(own.key, now, guard)
         if own.update is None:
-            return Check(own.key, guard) if same_item(before, now) else self._derived(place)
+            return Check(own.key, guard) if same_item(before, now) else self._write_derived(place)
         if before is None and applied.paths:
             guard = distinct((*guard, Condition(Test.ABSENT, (own.key.values[0][0],))))
-        derived = [path for path in applied.paths if not (own.override and _touched(path, paths_of(own.update)))]
-        return _completed(replace(own.update, guard=guard), derived, applied.elements, before, now)
+        derived = [path for path in applied.paths if not (own.override and _is_touched(path, paths_of(own.update)))]
+        return _complete_update(replace(own.update, guard=guard), derived, applied.elements, before, now)
 
-    def _gone(self, key: ItemKey, before: Item | None, guard: tuple[Condition, ...]) -> Action:
+    def _remove_item(self, key: ItemKey, before: Item | None, guard: tuple[Condition, ...]) -> Action:
         """The action for an item that rules have taken away."""
         if before is not None:
             return Delete(key, guard)
         return Check(key, guard or (Condition(Test.ABSENT, (key.values[0][0],)),))
 
-    def _derived(self, place: Place) -> Action:
+    def _write_derived(self, place: Place) -> Action:
         """The action for an item that rules changed."""
         key, before, now = self._store.keys[place], self._store.before[place], self._store.now(place)
         applied = self._store.applied.get(place, NOTHING)
-        guard = self._guard(place)
+        guard = self._make_guard(place)
         if now is None:
             return Delete(key, guard)
         only_numbers = applied.numbers and not (applied.whole or applied.paths or applied.elements)
-        if only_numbers and (amounts := _amounts(applied, before or {}, now)) is not None:
+        if only_numbers and (amounts := _find_amounts(applied, before or {}, now)) is not None:
             return Update(key, (), (), guard, amounts)
         if before is None or applied.whole:
             absent = () if before is not None else (Condition(Test.ABSENT, (key.values[0][0],)),)
             return Put(key, now, distinct((*guard, *absent)))
         paths = (*applied.paths, *((name,) for name in applied.numbers))
-        return _completed(Update(key, (), (), guard), paths, applied.elements, before, now)
+        return _complete_update(Update(key, (), (), guard), paths, applied.elements, before, now)
 
 
-def _overridden(own: Own, before: Item | None, now: Item) -> Item:
+def _apply_override(own: Own, before: Item | None, now: Item) -> Item:
     """The item with what the application insists on."""
     meant = own.after(before) or {}
     new = dict(now)
@@ -147,23 +146,23 @@ def _overridden(own: Own, before: Item | None, now: Item) -> Item:
     return new
 
 
-def _touched(path: Path, others: Iterable[Path]) -> bool:
+def _is_touched(path: Path, others: Iterable[Path]) -> bool:
     return any(overlaps(path, other) for other in others)
 
 
-def _amounts(applied: Applied, before: Item, now: Item) -> tuple[tuple[Path, AttributeValue], ...] | None:
+def _find_amounts(applied: Applied, before: Item, now: Item) -> tuple[tuple[Path, AttributeValue], ...] | None:
     """The amount that is added to each number; None where that cannot be said in one number."""
     found: list[tuple[Path, AttributeValue]] = []
     for name in applied.numbers:
         old, new = number_of(before.get(name, {"N": "0"})), number_of(now.get(name))
-        if old is None or new is None or not holdable(amount := total_of((new, old.copy_negate()))):
+        if old is None or new is None or not is_holdable(amount := total_of((new, old.copy_negate()))):
             return None
         if amount:
-            found.append(((name,), {"N": spelt(amount)}))
+            found.append(((name,), {"N": spell(amount)}))
     return tuple(found)
 
 
-def _completed(
+def _complete_update(
     update: Update, derived: Iterable[Path], elements: Iterable[str], before: Item | None, now: Item
 ) -> Update:
     """An update with what rules changed beside it. Where both touch one attribute, it is set to what it became."""
@@ -174,7 +173,7 @@ def _completed(
         if name in own_adds or any(path[0] == name for path in paths):
             paths.append((name,))
             continue
-        more, less = _moved(get(before, (name,)), get(now, (name,)))
+        more, less = _diff_sets(get(before, (name,)), get(now, (name,)))
         if more and less:  # one expression may not name a set twice
             paths.append((name,))
             guard = distinct((*guard, *unchanged(update.key.values[0][0], before, [(name,)])))
@@ -182,9 +181,9 @@ def _completed(
             adds.append(((name,), more))
         elif less:
             discards.append(((name,), less))
-    adds = [(path, value) for path, value in adds if not _touched(path, paths)]
-    discards = [(path, value) for path, value in discards if not _touched(path, paths)]
-    shortest = [path for path in dict.fromkeys(paths) if not _inside(path, paths)]
+    adds = [(path, value) for path, value in adds if not _is_touched(path, paths)]
+    discards = [(path, value) for path, value in discards if not _is_touched(path, paths)]
+    shortest = [path for path in dict.fromkeys(paths) if not _is_inside(path, paths)]
     sets = [(path, value) for path in shortest if (value := get(now, path)) is not None]
     removes = [path for path in shortest if get(now, path) is None]
     return replace(
@@ -192,11 +191,11 @@ def _completed(
     )
 
 
-def _inside(path: Path, paths: Iterable[Path]) -> bool:
+def _is_inside(path: Path, paths: Iterable[Path]) -> bool:
     return any(len(other) < len(path) and path[: len(other)] == other for other in paths)
 
 
-def _moved(
+def _diff_sets(
     before: AttributeValue | None, now: AttributeValue | None
 ) -> tuple[AttributeValue | None, AttributeValue | None]:
     """The elements that a set got, and those that it lost."""

@@ -1,8 +1,7 @@
 """The consequences of the application's actions: the pipeline's own work on a store, until nothing changes any more.
 
-Invariant: the stages of the pipeline apply the rules, in rounds, as stream records would bring them. Some work is left
-to the stream as a whole, and `left` lists it: effects, second looks through an index, messages, parked work, books that
-are not complete, listings that are too long.
+Invariant: `left` lists all work that is left to the stream: effects, second looks through an index, messages, parked
+work, books that are not complete, and listings that are too long.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from typing import Final, Protocol
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.values import Item, changed, get
+from sync_rules.model.values import Item, get, has_changed
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Store, Work, World, run_work
-from sync_rules.pipeline.sources import read_all
+from sync_rules.pipeline.requests import Store, Work, World, read_all, run_work
 from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
 from sync_rules.pipeline.work import STAGES, do_tasks
 from sync_rules.rules.families import TargetRule
@@ -49,7 +47,7 @@ class ChangeLog(Store, Protocol):
     def changes(self) -> Sequence[Change]:
         """The records of what was done since this was asked last."""
 
-    def image(self, key: ItemKey) -> Item | None:
+    def item(self, key: ItemKey) -> Item | None:
         """An item as it was seen last."""
 
 
@@ -212,23 +210,19 @@ class Consequences:
         match message:
             case PartMessage() | CallMessage():
                 self._leave(message.rule, why, 1)
-            case PullMessage():
-                self._leave_look(message.target, why)
+            case PullMessage(target=key):
+                for rule in self._listing_by_index(key, self.store.item(key) or {}):
+                    self._leave(rule.name, why)
             case _:
-                for rule in message.rules:
-                    self._leave(rule, why)
-
-    def _leave_look(self, key: ItemKey, why: str) -> None:
-        """Leave the look at a target: of the rules that list its members through an index."""
-        for rule in self._listing_by_index(key, self.store.image(key) or {}):
-            self._leave(rule.name, why)
+                for name in message.rules:
+                    self._leave(name, why)
 
     def _leave_what_was_replaced(self, change: Change) -> None:
         """Leave a second look at copies that were replaced: they may have named what an index does not show yet."""
         old, new = change.old, change.new
         if old is not None and new is not None:
             for rule in self._listing_by_index(change.key, new):
-                if changed(old, new, rule.copies):
+                if has_changed(old, new, rule.copies):
                     self._leave(rule.name, SECOND_LOOK)
 
     def _listing_by_index(self, key: ItemKey, image: Item) -> Iterator[TargetRule]:

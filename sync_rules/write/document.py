@@ -65,7 +65,7 @@ PLAIN_CURE: Final = 'give plain JSON, or attribute values with "raw": true'
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class WriteDocument:
     """A write that was read: each action as its verb and arguments, each given item as its entity and the item."""
 
     actions: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -89,23 +89,23 @@ class Document:
                 raise WriteError(f"{part}[{number}]: {error.found}", error.cure) from error
 
 
-def read_document(body: object, *, items: bool = False) -> Document:
+def read_document(body: object, *, items: bool = False) -> WriteDocument:
     """The write that this JSON says. Numbers may be floats, which are taken as they are spelt. `items`: the document
     may also say what is in the tables.
 
     Raises:
         WriteError: when it says no write, with the place of what is wrong.
     """
-    options = _typed(body, {**OPTIONS, **({"items": LIST} if items else {})}, "")
+    options = _check_map(body, {**OPTIONS, **({"items": LIST} if items else {})}, "")
     raw = options.get("raw", False)
-    actions = tuple(_action(one, f"actions[{number}]", raw=raw) for number, one in enumerate(options["actions"]))
+    actions = tuple(_read_action(one, f"actions[{number}]", raw=raw) for number, one in enumerate(options["actions"]))
     if not actions:
         raise WriteError("actions: expected at least one action, found none", f"such as {EXAMPLE}")
     counted = Counter(f"{verb} {arguments['entity']}" for verb, arguments in actions)
-    return Document(
+    return WriteDocument(
         actions,
-        _given(options, "sources", raw=raw),
-        _given(options, "items", raw=raw),
+        _read_given(options, "sources", raw=raw),
+        _read_given(options, "items", raw=raw),
         raw,
         options.get("require", False),
         options.get("token"),
@@ -114,7 +114,7 @@ def read_document(body: object, *, items: bool = False) -> Document:
     )
 
 
-def _action(body: object, place: str, *, raw: bool) -> tuple[str, Mapping[str, Any]]:
+def _read_action(body: object, place: str, *, raw: bool) -> tuple[str, Mapping[str, Any]]:
     given = body if isinstance(body, dict) else {}
     verbs = [*given]
     if len(verbs) != 1 or verbs[0] not in ACTIONS:
@@ -122,24 +122,24 @@ def _action(body: object, place: str, *, raw: bool) -> tuple[str, Mapping[str, A
         raise WriteError(f"{place}: {found}", f"expected {', '.join(ACTIONS)}, such as {EXAMPLE}")
     (verb,) = verbs
     inside = f"{place}.{verb}"
-    arguments = _values(_typed(given[verb], ACTIONS[verb], inside), ACTIONS[verb], inside, raw=raw)
+    arguments = _read_values(_check_map(given[verb], ACTIONS[verb], inside), ACTIONS[verb], inside, raw=raw)
     if verb == "check" and "condition" not in arguments:
         raise WriteError(f"{inside}: condition is missing", "say what must hold")
     return verb, arguments
 
 
-def _given(options: Mapping[str, Any], name: str, *, raw: bool) -> tuple[tuple[str, Given], ...]:
+def _read_given(options: Mapping[str, Any], name: str, *, raw: bool) -> tuple[tuple[str, Given], ...]:
     """The items that are given with a document."""
     found = []
     for number, one in enumerate(options.get(name, ())):
         place = f"{name}[{number}]"
-        arguments = _values(_typed(one, GIVEN, place), GIVEN, place, raw=raw)
+        arguments = _read_values(_check_map(one, GIVEN, place), GIVEN, place, raw=raw)
         found.append((arguments["entity"], arguments["item"]))
     return tuple(found)
 
 
 # ---------------------------------------------------------------- types
-def _typed(body: object, options: Mapping[str, str], place: str) -> dict[str, Any]:
+def _check_map(body: object, options: Mapping[str, str], place: str) -> dict[str, Any]:
     """A map of these options, each of its type. An option that is null is as one that is not there."""
     begin = f"{place}: " if place else ""
     if not isinstance(body, dict):
@@ -163,12 +163,12 @@ def _type_of(value: object) -> str:
 
 
 # ---------------------------------------------------------------- values
-def _values(given: Mapping[str, Any], kinds: Mapping[str, str], place: str, *, raw: bool) -> dict[str, Any]:
+def _read_values(given: Mapping[str, Any], kinds: Mapping[str, str], place: str, *, raw: bool) -> dict[str, Any]:
     """The arguments, with their values as `transact` takes them."""
     found = dict(given)
     for name in given:
         if kinds[name] == VALUES:
-            found[name] = _attribute_values(given[name], f"{place}.{name}") if raw else _exact(given[name], place)
+            found[name] = _attribute_values(given[name], f"{place}.{name}") if raw else _read_exact(given[name], place)
     return found
 
 
@@ -182,7 +182,7 @@ def _attribute_values(given: Mapping[str, Any], place: str) -> Given:
     return read_image(dict(given))
 
 
-def _exact(value: Any, place: str, levels: int = JSON_MAX_LEVELS) -> Any:
+def _read_exact(value: Any, place: str, levels: int = JSON_MAX_LEVELS) -> Any:
     """Plain JSON, with each number as it is spelt."""
     if levels == 0:
         raise WriteError(f"{place}: nests more than {JSON_MAX_LEVELS} levels", PLAIN_CURE)
@@ -190,9 +190,9 @@ def _exact(value: Any, place: str, levels: int = JSON_MAX_LEVELS) -> Any:
         case float():
             return Decimal(repr(value))
         case dict():
-            return {name: _exact(inner, place, levels - 1) for name, inner in value.items()}
+            return {name: _read_exact(inner, place, levels - 1) for name, inner in value.items()}
         case list():
-            return [_exact(inner, place, levels - 1) for inner in value]
+            return [_read_exact(inner, place, levels - 1) for inner in value]
     return value
 
 
@@ -210,12 +210,12 @@ def refusal_of(error: SyncRulesError, *, raw: bool) -> dict[str, Any]:
     if isinstance(error, WriteError):
         said = {"type": "WriteError", "message": error.found, "cure": error.cure, "again": error.again}
     if isinstance(error, TransactionCanceled):
-        said |= {"type": "TransactionCanceled", "reasons": [_reason(one, raw=raw) for one in error.reasons]}
+        said |= {"type": "TransactionCanceled", "reasons": [_show_reason(one, raw=raw) for one in error.reasons]}
     reason = getattr(error, "reason", None)
-    return _small({"error": said if reason is None else {**said, "reason": reason}})
+    return _fit_size({"error": said if reason is None else {**said, "reason": reason}})
 
 
-def _small(answer: dict[str, Any]) -> dict[str, Any]:
+def _fit_size(answer: dict[str, Any]) -> dict[str, Any]:
     """Shorten an answer to the greatest size: leave out the items if necessary, and note it in `items_left_out`."""
     reasons = answer["error"].get("reasons", ())
     if any("item" in one for one in reasons) and len(compact(answer)) > ITEMS_MAX_CHARACTERS:
@@ -231,7 +231,7 @@ def status_of(answer: Mapping[str, Any]) -> int:
     return 503 if error.get("again") else STATUS.get(error.get("type", ""), 200)
 
 
-def _reason(one: Cancelled, *, raw: bool) -> dict[str, Any]:
+def _show_reason(one: Cancelled, *, raw: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"action": one.action, "code": one.code}
     if one.item is not None:
         found["item"] = {name: as_json(value) if raw else plain_json(value) for name, value in one.item.items()}

@@ -1,18 +1,17 @@
-"""The requests that a write would make, and why: for applications that build them by hand, in any language.
+"""The requests that a write would make, and their reasons: for applications that build them by hand, in any language.
 
 Invariant: nothing is written. The attempt is that of `transact`, on the items of the tables, or on given ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.plain_client import plain
-from sync_rules.model.entities import Entity
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Path, overlaps, same, show_path
 from sync_rules.model.writes import Delete, Put, Result, Test, Update
@@ -23,8 +22,8 @@ from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, paths_of
 from sync_rules.write.composer import Planned
 from sync_rules.write.consequences import Left
-from sync_rules.write.document import Document
-from sync_rules.write.request import actions_of
+from sync_rules.write.document import WriteDocument
+from sync_rules.write.request import transact_items
 from sync_rules.write.transaction import Transact
 
 DEADLINE_SECONDS: Final = 60.0  # of the reads
@@ -34,7 +33,7 @@ Reasons = Mapping[tuple[str, ...], list[str]]  # the titles of rules, and the pa
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplainedAction:
     """One action of a transaction: what it does to which item, as which action of the application, if it is one; what
     rules write with it, and what it compares for rules with what was read. `stands`: what it compares is that the item
     is there, or absent, and nothing else.
@@ -54,11 +53,11 @@ class Explanation:
 
     reads: tuple[tuple[str, Mapping[str, Any]], ...]
     actions: tuple[Mapping[str, Any], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainedAction, ...]
     left: tuple[Left, ...]
 
 
-def explain_write(document: Document, rules: Rules, client: Any = None) -> Explanation:
+def explain_write(document: WriteDocument, rules: Rules, client: Any = None) -> Explanation:
     """The requests of a write. They read through this client; without one, the tables hold the items of the document
     and nothing else, and books are complete.
 
@@ -68,23 +67,23 @@ def explain_write(document: Document, rules: Rules, client: Any = None) -> Expla
     """
     unanswered: Any = _Unanswered()  # of a client, what an attempt needs
     listing = DynamoStore(unanswered, rules.tables, write_mode="update")
-    tables: Store = _given(document, rules)
+    tables: Store = _fill_tables(document, rules)
     if client is not None:
         tables = DynamoStore(plain(client), rules.tables, write_mode="update")
     tx = Transact(rules, unanswered, raw=document.raw, require=document.require, deadline_seconds=DEADLINE_SECONDS,
                   store=_ListedStore(listing, tables))  # fmt: skip
     document.add_to(tx)
     attempt = tx.first_attempt()
-    items = actions_of(attempt.planned, rules.tables)
+    items = transact_items(attempt.planned, rules.tables)
     entities = {entity.name for one in attempt.planned if (entity := rules.entity_of(one.action.key)) is not None}
     steps = (
-        _Reader(rules, entities, planned).step(next(iter(item)))
+        _RuleReasons(rules, entities, planned).step(next(iter(item)))
         for planned, item in zip(attempt.planned, items, strict=True)
     )
     return Explanation(tuple(unanswered.asked), tuple(items), tuple(steps), attempt.left)
 
 
-def _given(document: Document, rules: Rules) -> MemoryStore:
+def _fill_tables(document: WriteDocument, rules: Rules) -> MemoryStore:
     """Tables with the items of a document, and complete books."""
     store = MemoryStore(rules.tables)
     run_work(finish_empty(rules), World(store, NULL_PORTS, NULL_PORTS))
@@ -138,7 +137,7 @@ class _ListedStore:
 
 
 # ---------------------------------------------------------------- reasons
-class _Reader:
+class _RuleReasons:
     """Tells which rules an action is for: those between its entity and another one of the same transaction, or any of
     its entity where none of these has to do with it.
     """
@@ -146,24 +145,23 @@ class _Reader:
     def __init__(self, rules: Rules, entities: Iterable[str], planned: Planned) -> None:
         self._planned = planned
         self._entity = rules.entity_of(planned.action.key)
-        every = () if self._entity is None else tuple(_rules_of(rules, self._entity))
+        concern = () if self._entity is None else rules.concern(self._entity, "MODIFY").rules
+        every = tuple(rule for rule in concern if rule.swept_entities)
         names = {*entities}
         near = tuple(rule for rule in every if rule.source.name in names and rule.target.name in names)
         self._choices = (near, every)
 
-    def step(self, verb: str) -> Step:
+    def step(self, verb: str) -> ExplainedAction:
         own, action = self._planned.own, self._planned.action
-        paths = [one.path for one in action.guard if not self._is_key(one.path)]
+        key = action.key.attributes()
+        paths = [one.path for one in action.guard if one.path[0] not in key]
         tested = {one.test for one in action.guard} & STANDS.keys() if not paths else set()
-        compares = self._by(lambda path: self._readers(path) or self._keepers(path), paths)
+        compares = self._group_paths(lambda path: self._readers(path) or self._keepers(path), paths)
         if tested:
             near, every = self._choices
             compares = {tuple(dict.fromkeys(rule.title for rule in near or every)): []}
         stands = STANDS[min(tested, key=lambda one: one.value)] if tested else ""
-        return Step(verb, action.key, "" if own is None else own.verb, self._writes(), compares, stands)
-
-    def _is_key(self, path: Path) -> bool:
-        return path[0] in {name for name, _, _ in self._planned.action.key.values}
+        return ExplainedAction(verb, action.key, "" if own is None else own.verb, self._writes(), compares, stands)
 
     def _writes(self) -> Reasons:
         """The paths that rules write, by the rules that keep them."""
@@ -171,17 +169,17 @@ class _Reader:
         if isinstance(action, Update):
             mine = () if own is None else own.paths
             paths = [path for path in paths_of(action) if not any(overlaps(path, one) for one in mine)]
-            return self._by(self._keepers, paths)
+            return self._group_paths(self._keepers, paths)
         if isinstance(action, Put) and own is not None and own.verb == "put":
             names = [
                 name for name in {**own.item, **action.item} if not same(own.item.get(name), action.item.get(name))
             ]
-            return self._by(self._keepers, [(name,) for name in names])
+            return self._group_paths(self._keepers, [(name,) for name in names])
         if isinstance(action, Put) or (isinstance(action, Delete) and own is None):
             return {tuple(dict.fromkeys(self._keepers(None))): [WHOLE]}
         return {}
 
-    def _by(self, find: Callable[[Path], Iterable[str]], paths: Iterable[Path]) -> Reasons:
+    def _group_paths(self, find: Callable[[Path], Iterable[str]], paths: Iterable[Path]) -> Reasons:
         found: dict[tuple[str, ...], list[str]] = {}
         for path in dict.fromkeys(paths):
             found.setdefault(tuple(dict.fromkeys(find(path))), []).append(show_path(path))
@@ -210,10 +208,3 @@ class _Reader:
             return False
         watched = rule.watches(self._entity)
         return watched is None or any(overlaps(path, one) for one in watched)
-
-
-def _rules_of(rules: Rules, entity: Entity) -> Iterator[Rule]:
-    """The rules that read or keep items of an entity."""
-    for rule in rules.concern(entity, "MODIFY").rules:
-        if rule.swept:
-            yield rule

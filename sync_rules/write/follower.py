@@ -1,7 +1,7 @@
-"""`follow`: after a write made in any way, the process that made it brings the copies in line at once.
+"""`follow`: after a write made in any way, the process that made it repairs the copies at once.
 
-Invariant: this is the pipeline on the real store, with its guards, started by the changes that the process itself knows
-of. It is bounded by time and count; what it does not finish, the stream does.
+Invariant: this is the pipeline on the real store, with its guards, for the changes that the process knows of. It is
+limited by time and count, and the stream does the rest.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
-from sync_rules.model.semantics import actions_of
+from sync_rules.model.semantics import Place, actions_of, place_of
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Check, Result, Status
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Actions, Given, Place, place_of
+from sync_rules.write.actions import Actions, Given
 from sync_rules.write.client_proxy import ClientProxy
 from sync_rules.write.consequences import Consequences, Left
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
@@ -57,7 +56,7 @@ class _Live:
         found, self._changes = self._changes, []
         return found
 
-    def image(self, key: ItemKey) -> Item | None:
+    def item(self, key: ItemKey) -> Item | None:
         """The item as it was seen last."""
         return self._seen.get(place_of(key))
 
@@ -104,51 +103,6 @@ class _Live:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@dataclass(eq=False)
-class Block:
-    """The items that were written in one block, and what each was before."""
-
-    noted: dict[Place, tuple[ItemKey, Item | None]] = field(default_factory=dict)
-
-
-@dataclass(eq=False)
-class Blocks:
-    """The blocks of one `follow`, which may be at work in several threads and tasks at once. `outside` has what was
-    written in none of them, such as in a thread that a block started: whichever block ends next takes it along.
-    """
-
-    outside: Block = field(default_factory=Block)
-    open: list[Block] = field(default_factory=list)
-    result: Followed | None = None
-
-    def here(self) -> Block:
-        """The innermost block of this thread or task."""
-        return next((block for owner, block in reversed(_HERE.get()) if owner is self), self.outside)
-
-    def begin(self) -> Block:
-        """Begin a block in this thread or task."""
-        block = Block()
-        self.open.append(block)
-        _HERE.set((*_HERE.get(), (self, block)))
-        return block
-
-    def end(self) -> list[tuple[ItemKey, Item | None]]:
-        """End the innermost block. Where a framework ends it in another context than it began it, that is the last that
-        is open.
-        """
-        block = self.here()
-        if block is self.outside and self.open:
-            block = self.open[-1]
-        _HERE.set(tuple(one for one in _HERE.get() if one[1] is not block))
-        if block in self.open:
-            self.open.remove(block)
-        outside, self.outside = self.outside, Block()
-        return [*outside.noted.values(), *(() if block is outside else block.noted.values())]
-
-
-_HERE: Final[ContextVar[tuple[tuple[Blocks, Block], ...]]] = ContextVar("sync_rules_follow", default=())
-
-
 class Follow(ClientProxy):
     """Notes writes, and brings copies in line when its block ends. `result` says what the block that ended last did.
 
@@ -175,7 +129,6 @@ class Follow(ClientProxy):
         page = max(1, min(items_max, LIMITS.fan_out_page_max_items))
         self._limits = replace(LIMITS, fan_out_page_max_items=page, fan_out_inline_max_items=items_max)
         self._store = store
-        self._blocks = Blocks()
 
     @property
     def result(self) -> Followed:
@@ -184,9 +137,10 @@ class Follow(ClientProxy):
         Raises:
             WriteError: when none has ended.
         """
-        if self._blocks.result is None:
+        result: Followed | None = self._blocks.result
+        if result is None:
             raise WriteError("no block has ended", "read `result` after the block")
-        return self._blocks.result
+        return result
 
     # ------------------------------------------------------------ blocks
     def __enter__(self) -> Self:
@@ -196,12 +150,7 @@ class Follow(ClientProxy):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        noted = self._blocks.end()
-        if kind is None:
-            self._bring(noted)
-        else:
-            with suppress(Exception):  # what was written before the error is followed too; the error is the answer
-                self._bring(noted)
+        self._finish(self._blocks.end(), kind)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -211,12 +160,12 @@ class Follow(ClientProxy):
     ) -> None:
         from asyncio import to_thread  # noqa: PLC0415 - slow to load, and in an async block it is loaded
 
-        noted = self._blocks.end()
-        if kind is None:
-            await to_thread(self._bring, noted)
-        else:
-            with suppress(Exception):
-                await to_thread(self._bring, noted)
+        await to_thread(self._finish, self._blocks.end(), kind)
+
+    def _finish(self, noted: Sequence[tuple[ItemKey, Item | None]], error: type[BaseException] | None) -> None:
+        """Follow what a block wrote, also before an error in it, which is then the answer."""
+        with suppress(*(() if error is None else (Exception,))):
+            self._bring(noted)
 
     def __call__(self, function: Function) -> Function:
         """Decorate a function: each call of it is a block.
@@ -254,12 +203,6 @@ class Follow(ClientProxy):
         (key,) = keys.values()
         self._note(key, None if before is None else {**images[0], **key.attributes()})
 
-    def _note(self, key: ItemKey, before: Item | None) -> None:
-        self._blocks.here().noted.setdefault(place_of(key), (key, before))
-
-    def _is_noted(self, key: ItemKey) -> bool:
-        return place_of(key) in self._blocks.here().noted
-
     def _read(self, keys: tuple[ItemKey, ...]) -> Iterable[Item | None]:
         return self._store_until(Deadline(self._deadline_seconds)).read(Read(keys))
 
@@ -280,8 +223,9 @@ class Follow(ClientProxy):
         live = _Live(store, self._rules, changes)
         consequences = Consequences(self._rules, live, deadline.passed, self._limits, own=[key for key, _ in noted])
         consequences.run()
-        self._blocks.result = Followed(live.writes, consequences.left)
-        return self._blocks.result
+        followed = Followed(live.writes, consequences.left)
+        self._blocks.result = followed
+        return followed
 
     def _store_until(self, deadline: Deadline) -> Store:
         return self._store or deadline.store(self._original.given, self._rules)

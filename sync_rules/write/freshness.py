@@ -9,25 +9,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.plain_client import client_of, converts, table_name
+from sync_rules.adapters.plain_client import client_of, is_converting, table_name
 from sync_rules.model.durations import seconds_of
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
-from sync_rules.model.python_values import plain_of, raw_of
-from sync_rules.model.semantics import same_item
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.python_values import raw_of
+from sync_rules.model.semantics import place_of, same_item
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Store
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import judgement
-from sync_rules.write.actions import Actions, Given, place_of
+from sync_rules.write.actions import Actions, Given
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import WriteError
 from sync_rules.write.lag import Behind
 from sync_rules.write.read_through import ReadThrough
-from sync_rules.write.transaction import Client
 
 IN_PART: Final = ("ProjectionExpression", "AttributesToGet", "Select")  # an item that is shown in part is not judged
 LAST: Final = "LastEvaluatedKey"
@@ -45,7 +44,7 @@ class FreshPage:
 
 def fresh(
     rules: Rules,
-    client: Client,
+    client: Any,
     entity: str,
     item: Given,
     *,
@@ -69,19 +68,18 @@ def fresh(
     actions = Actions(rules, raw=raw)
     values = actions.values(item)
     _, key = actions.key_of(entity, values)
-    site = _Site(rules, client, deadline_seconds, store)
-    if _young(max_age, lag):
-        (found,) = site.store.read(Read((key,)))
-        return None if found is None else _output(found, raw=raw)
-    image = {**values, **key.attributes()}
-    site.seen.load(one for one in (key, *judgement.sources_of(key, image, rules)) if possible_key(one))
-    (now,) = site.judged([key], repair=repair)
-    return None if now is None else _output(now, raw=raw)
+    view = _View(rules, client, actions, Deadline(deadline_seconds), store)
+    if _is_young(max_age, lag):
+        found = view.read([key])
+    else:
+        view.guesses = {key: {**values, **key.attributes()}}
+        found = view.judge([key], repair=repair)
+    return next(iter(found), None)
 
 
 def fresh_page(
     rules: Rules,
-    client: Client,
+    client: Any,
     page: Mapping[str, Any] | Iterable[Given],
     *,
     table: str | None = None,
@@ -103,46 +101,49 @@ def fresh_page(
         WriteError: when the items cannot be judged as they are asked for.
         StoreError: when a request for items or sources failed; the error of the client when its Query did.
     """
-    site = _Site(rules, client, deadline_seconds, store)
-    young = _young(max_age, lag)
+    actions = Actions(rules, raw=raw)
+    view = _View(rules, client, actions, Deadline(deadline_seconds), store)
+    is_young = _is_young(max_age, lag)
     if not isinstance(page, Mapping):
-        of = site.table(table or table_name(client) or "")
-        given = Actions(rules, raw=raw)
-        values = [given.values(item) for item in page]
-        site.guessed = dict(zip(_keys(of, values), values, strict=True))
-        keys = list(site.guessed)
-        return FreshPage(site.standing(keys, raw=raw) if young else site.shown(keys, repair=repair, raw=raw))
+        of = view.table(table or table_name(client) or "")
+        values = [actions.values(item) for item in page]
+        view.guesses = dict(zip(_keys(of, values), values, strict=True))
+        keys = list(view.guesses)
+        return FreshPage(view.read(keys) if is_young else view.judge(keys, repair=repair))
     query = {**({} if (name := table_name(client)) is None else {"TableName": name}), **page}
-    of = site.table(str(query.get("TableName", "")))
+    of = view.table(str(query.get("TableName", "")))
     for part in IN_PART:
         if part in query:
             raise WriteError(f"a page with {part} has items in part", f"leave {part} out: rules judge whole items")
     at_base = "IndexName" not in query
-    if at_base and not young:
+    if at_base and not is_young:
         query["ConsistentRead"] = True
-    found, last = _asked(client, query)
-    if young and at_base:
-        return FreshPage([_output(item, raw=raw) for item in found], last)
+    found, last = _query_page(client, query)
+    if is_young and at_base:
+        return FreshPage([actions.output(item) for item in found], last)
     keys = _keys(of, found)
-    if young:  # an index may show a part of each
-        return FreshPage(site.standing(keys, raw=raw), last)
+    if is_young:  # an index may show a part of each
+        return FreshPage(view.read(keys), last)
     if at_base:
         for key, item in zip(keys, found, strict=True):
-            site.seen.know(key, item)
+            view.seen.know(key, item)
     else:
-        site.guessed = dict(zip(keys, found, strict=True))
-    return FreshPage(site.shown(keys, repair=repair, raw=raw), last)
+        view.guesses = dict(zip(keys, found, strict=True))
+    return FreshPage(view.judge(keys, repair=repair), last)
 
 
-class _Site:
-    """The store that one call reads, before its deadline, and what was read of it."""
+class _View:
+    """The store that one call reads, before its deadline, and what was read of it. `guesses` are images that name the
+    sources which will most likely be read; they decide nothing.
+    """
 
-    def __init__(self, rules: Rules, client: Client, deadline_seconds: float, store: Store | None) -> None:
+    def __init__(self, rules: Rules, client: Any, actions: Actions, deadline: Deadline, store: Store | None) -> None:
         self._rules = rules
-        self._deadline = Deadline(deadline_seconds)
-        self.store = store or self._deadline.store(client, rules)
-        self.seen = ReadThrough(self.store, rules.tables)
-        self.guessed: Mapping[ItemKey, Item] = {}
+        self._actions = actions
+        self._deadline = deadline
+        self._store = store or deadline.store(client, rules)
+        self.seen = ReadThrough(self._store, rules.tables)
+        self.guesses: Mapping[ItemKey, Item] = {}
 
     def table(self, physical_name: str) -> Table:
         """The table of this name in DynamoDB."""
@@ -152,10 +153,10 @@ class _Site:
         known = ", ".join(sorted(table.physical_name for table in self._rules.tables.values()))
         raise WriteError(f"no table of the rules is named {physical_name!r}", f"name one of {known}")
 
-    def judged(self, keys: Sequence[ItemKey], *, repair: bool) -> list[Item | None]:
-        """The items of these keys as they must be now."""
-        likely = (one for key, item in self.guessed.items() for one in judgement.sources_of(key, item, self._rules))
-        self.seen.load(one for one in (*keys, *likely) if possible_key(one))
+    def judge(self, keys: Sequence[ItemKey], *, repair: bool) -> list[dict[str, Any]]:
+        """The items of these keys as they must be now, for the application, without those that are gone."""
+        likely = (one for key, item in self.guesses.items() for one in judgement.sources_of(key, item, self._rules))
+        self.seen.load(one for one in (*keys, *likely) if is_possible_key(one))
         try:
             found = judgement.judge(keys, self._rules, self.seen, self._deadline.passed)
         except StoreError as error:
@@ -168,25 +169,24 @@ class _Site:
             before = self.seen.before[place_of(key)]
             if not same_item(before, item):
                 bounds = Bounds(judgement.REPAIRING, self._deadline.passed)
-                judgement.repair(key, before, self._rules, self.store, left=found.left, bounds=bounds)
-        return [found.items[key] for key in keys]
+                judgement.repair(key, before, self._rules, self._store, left=found.left, bounds=bounds)
+        return self._output(found.items[key] for key in keys)
 
-    def standing(self, keys: Sequence[ItemKey], *, raw: bool) -> list[dict[str, Any]]:
-        """These items for the application as they stand: sources are not read."""
-        return [_output(item, raw=raw) for item in self.store.read(Read(tuple(keys))) if item is not None]
+    def read(self, keys: Sequence[ItemKey]) -> list[dict[str, Any]]:
+        """These items for the application as the tables hold them: sources are not read."""
+        return self._output(self._store.read(Read(tuple(keys))))
 
-    def shown(self, keys: Sequence[ItemKey], *, repair: bool, raw: bool) -> list[dict[str, Any]]:
-        """These items for the application."""
-        return [_output(item, raw=raw) for item in self.judged(keys, repair=repair) if item is not None]
+    def _output(self, items: Iterable[Item | None]) -> list[dict[str, Any]]:
+        return [self._actions.output(item) for item in items if item is not None]
 
 
-def _asked(client: Any, query: Mapping[str, Any]) -> tuple[list[Item], Mapping[str, Any] | None]:
+def _query_page(client: Any, query: Mapping[str, Any]) -> tuple[list[Item], Mapping[str, Any] | None]:
     """A page of the application's own Query or Scan, in attribute values."""
     own = client_of(client)
     asks = own.query if {"KeyConditionExpression", "KeyConditions"} & query.keys() else own.scan
     answer = asks(**query)
     found = answer["Items"]
-    if converts(own):
+    if is_converting(own):
         found = [{name: raw_of(value) for name, value in item.items()} for item in found]
     return found, answer.get(LAST) or None
 
@@ -199,7 +199,7 @@ def _keys(table: Table, items: Iterable[Item]) -> list[ItemKey]:
     return [key for key in keys if key is not None]
 
 
-def _young(max_age: str | float | None, lag: Behind | None) -> bool:
+def _is_young(max_age: str | float | None, lag: Behind | None) -> bool:
     """True if the pipeline is known to be no further behind than that."""
     if max_age is None:
         return False
@@ -211,7 +211,3 @@ def _young(max_age: str | float | None, lag: Behind | None) -> bool:
         raise WriteError("max_age without lag", "say who knows how far the pipeline is behind: lag=Lag(...)")
     behind = lag()
     return behind is not None and behind <= most
-
-
-def _output(item: Item, *, raw: bool) -> dict[str, Any]:
-    return dict(item) if raw else {name: plain_of(value) for name, value in item.items()}

@@ -1,7 +1,7 @@
-"""Judges items in memory: what the rules would make of each by its sources as they stand, and the same as a repair.
+"""Computes in memory what the rules would make of items now, and can repair the stored items accordingly.
 
 Invariant: every item and every source is read once, strongly consistent, images first. Only the items themselves are
-judged: their own attributes, the elements in their sets, and mirrors by the item that each was made from.
+computed: their own attributes, the elements in their sets, and mirrors by the item that each was made from.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import NULL_PORTS, Store, Work, World, run_work
@@ -21,7 +21,7 @@ from sync_rules.pipeline.tasks import PartLook, Tasks, group_pushes, pull_of
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Rule
-from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.ruleset import Concern, Rules
 from sync_rules.write.read_through import IN_MEMORY, LISTED_MAX_ITEMS, TOO_MANY, ReadThrough
 
 ROUNDS_MAX: Final = 20  # one for each rule that waits for another rule's value on the same item
@@ -47,23 +47,23 @@ def judge(keys: Iterable[ItemKey], rules: Rules, seen: ReadThrough, out_of_time:
         StoreError: when something of it could not be read.
     """
     wanted = tuple(keys)
-    seen.load(key for one in wanted for key in sources_of(one, seen.image(one), rules) if possible_key(key))
+    seen.load(key for one in wanted for key in sources_of(one, seen.item(one), rules) if is_possible_key(key))
     bounds, done = Bounds(IN_MEMORY, out_of_time), Judgement()
     for key in wanted:
-        before = seen.image(key)
+        before = seen.item(key)
         if before is not None:
             done.left |= _judge_one(key, before, rules, seen, bounds)
-        done.items[key] = seen.image(key)
+        done.items[key] = seen.item(key)
         seen.know(key, before)
     return done
 
 
 def _judge_one(key: ItemKey, before: Item, rules: Rules, seen: ReadThrough, bounds: Bounds) -> frozenset[Pushed]:
     """Make one item in memory what the rules say. Returns what is left as it was."""
-    left = frozenset(one for one in _listed(key, rules) if _has_too_many(one, before, rules))
+    left = frozenset(one for one in _listing_rules(key, rules) if _has_too_many(one, before, rules))
     for _ in range(ROUNDS_MAX):
-        report = run_work(_work(key, seen.image(key), rules, left, bounds), World(seen, NULL_PORTS, NULL_PORTS))
-        if _is_too_long(report) and left != (everything := frozenset(_listed(key, rules))):
+        report = run_work(_work_on(key, seen.item(key), rules, left, bounds), World(seen, NULL_PORTS, NULL_PORTS))
+        if _is_too_long(report) and left != (everything := frozenset(_listing_rules(key, rules))):
             seen.know(key, before)
             left = everything
         elif not seen.changes():
@@ -75,7 +75,7 @@ def repair(
     key: ItemKey, before: Item | None, rules: Rules, store: Store, *, left: frozenset[Pushed], bounds: Bounds
 ) -> None:
     """Write what differs on an item as it was read, under guard."""
-    run_work(_work(key, before, rules, left, bounds), World(store, NULL_PORTS, NULL_PORTS))
+    run_work(_work_on(key, before, rules, left, bounds), World(store, NULL_PORTS, NULL_PORTS))
 
 
 def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemKey]:
@@ -87,39 +87,72 @@ def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemK
         yield from rule.source_keys(image)
         if rule.books is not None:
             yield rule.books.mark
-    for part in _parts(key, image, rules):
+    for part in _parts_of(key, image, rules):
         if part.source is not None and part.rule.find is None:  # else most of them are listed
             yield part.source
 
 
-def _work(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pushed], bounds: Bounds) -> Work[Report]:
+def likely_keys(key: ItemKey, image: Item, concern: Concern, rules: Rules) -> Iterator[ItemKey]:
+    """The keys that the rules of a concern name by an item as it is about to be: sources, targets of its parts, marks
+    and totals of books. This is a guess, so that one request reads them all. A missing key is read when it is needed.
+    """
+    entity = rules.entity_of(key)
+    if entity is None:
+        return
+    change = Change(key, None, image)
+    around: list[ItemKey] = []
+    for into in concern.into:
+        around += into.source_keys(image)
+        yield from () if into.books is None else (into.books.mark,)
+    for hinting in concern.hinting:
+        around += (hint.target for hint in hinting.hints(change))
+    for rule in concern.parts:
+        for part in rule.parts(change, entity):
+            around += (part.target, *(() if part.source is None else (part.source,)))
+            if rule.books is not None:
+                yield rule.books.mark
+    yield from around
+    yield from _shown(dict.fromkeys(around), rules)
+
+
+def _shown(keys: Iterable[ItemKey], rules: Rules) -> Iterator[ItemKey]:
+    """The totals that are shown on these items, and the marks of their books."""
+    for key in keys:
+        entity = rules.entity_of(key)
+        for rule in () if entity is None else rules.into_target(entity):
+            if rule.books is not None:
+                yield from rule.source_keys(key.attributes())
+                yield rule.books.mark
+
+
+def _work_on(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pushed], bounds: Bounds) -> Work[Report]:
     """The pipeline's own work on an item: as a target, as a node whose edges are listed, as a part."""
     one = pull_of(key, rules)
-    listed = dict.fromkeys((one for one in _listed(key, rules) if one not in left), False)
-    looks = (PartLook(part) for part in _parts(key, image, rules) if (key, part.rule) not in left)
+    listed = dict.fromkeys((one for one in _listing_rules(key, rules) if one not in left), False)
+    looks = (PartLook(part) for part in _parts_of(key, image, rules) if (key, part.rule) not in left)
     tasks = Tasks(() if one is None else (one,), group_pushes(listed), tuple(looks))
     return (yield from do_tasks(tasks, rules, bounds))
 
 
-def _listed(key: ItemKey, rules: Rules) -> Iterator[Pushed]:
+def _listing_rules(key: ItemKey, rules: Rules) -> Iterator[Pushed]:
     """The rules that keep elements on an item, and list what they are made of in the base table, consistently."""
     entity = rules.entity_of(key)
     for rule in () if entity is None else rules.anchored(entity):
-        if isinstance(rule, PartRule) and rule.target is entity and _plain(rule):
+        if isinstance(rule, PartRule) and rule.target is entity and _is_plain(rule):
             yield key, rule
 
 
-def _parts(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[Part]:
+def _parts_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[Part]:
     """The parts that stand on an item, or that it is."""
     entity = rules.entity_of(key)
     if entity is None or image is None:
         return
     for rule in rules.parts_of(entity):
-        if rule.target is entity and _plain(rule):
+        if rule.target is entity and _is_plain(rule):
             yield from (part for part in rule.parts(Change(key, None, image), entity) if part.target == key)
 
 
-def _plain(rule: PartRule) -> bool:
+def _is_plain(rule: PartRule) -> bool:
     """True if two items decide about a part, which no index must list: no books, and no listing of all of them."""
     return rule.books is None and not rule.by_listing and (rule.find is None or rule.find.index is None)
 
@@ -127,7 +160,7 @@ def _plain(rule: PartRule) -> bool:
 def _has_too_many(pushed: Pushed, image: Item, rules: Rules) -> bool:
     """True if an item has more elements of a rule than are looked at."""
     key, rule = pushed
-    return sum(part.rule is rule for part in _parts(key, image, rules)) > LISTED_MAX_ITEMS
+    return sum(part.rule is rule for part in _parts_of(key, image, rules)) > LISTED_MAX_ITEMS
 
 
 def _is_too_long(report: Report) -> bool:

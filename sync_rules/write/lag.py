@@ -1,7 +1,7 @@
-"""How far the pipeline is behind, as CloudWatch knows it, for readers that may show items of some age.
+"""The lag of the pipeline, as CloudWatch knows it, for readers that may show items of some age.
 
-Invariant: an unknown lag is None, and no reader takes it for zero. It is unknown without a figure of the last minutes,
-without an answer, or without the permission. One request serves all readers for a while.
+Invariant: an unknown lag is None, never zero: without a figure of the last minutes, an answer or the permission. All
+readers share one request for a while.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The needs of a transaction: the paths of items that rules read to do, or to leave out, each write.
+"""The paths of items that rules read to do, or to leave out, each write of a transaction.
 
-Invariant: every item that decided something is compared with what was read of it. An item that was found right, or that
-was not there, decides as much as one whose value is copied.
+Invariant: every item that decided something is compared with its image. An item that was right already, or that was
+not there, decides as much as one whose value is copied.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.semantics import SETS, same_item
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, same
+from sync_rules.model.semantics import SETS, Place, place_of, same_item
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, overlaps, same
 from sync_rules.model.writes import Condition, unchanged
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.families import Part, PartRule, TargetRule
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Own, Place, elements_without, place_of
+from sync_rules.write.actions import Own, elements_without
 from sync_rules.write.read_through import LISTED_MAX_ITEMS, ReadThrough
 
 Paths = tuple[Path, ...] | None  # None: all of an item
@@ -45,7 +45,7 @@ class Needs:
         for place in written:
             self._note_needs(place)
         for place in self._store.before:
-            self._note_what_stands(place, written)
+            self._note_unchanged(place, written)
 
     def guard(self, place: Place) -> tuple[Condition, ...]:
         """The item is as it was read, in what decided."""
@@ -80,7 +80,7 @@ class Needs:
         for of_source in self._rules.from_source(entity):
             if isinstance(of_source, TargetRule):
                 for hint in of_source.hints(change):
-                    self._need_looked_at(of_source, hint.target, (before, now))
+                    self._need_found(of_source, hint.target, (before, now))
         for part_rule in self._rules.parts_of(entity):
             for part in self._parts(part_rule, change, own):
                 self._need_of_part(part)
@@ -100,25 +100,27 @@ class Needs:
         source = None if part.source is None else place_of(part.source)
         if source in self._store.before and self._changed(part.target):
             item = self._store.before[source]
-            self._need(self._store.keys[source], () if item is None else part.rule.read_of(item))
+            self._need(self._store.keys[source], () if item is None else part.rule.list_read_paths(item))
         self._need_absence(part.target)
-        if (standing := self._standing_of(part)) is not None:  # as it should be: that must be so when it is written
+        if (
+            standing := self._unchanged_paths_of(part)
+        ) is not None:  # as it should be: that must be so when it is written
             self._need(part.target, standing)
 
-    def _note_what_stands(self, place: Place, written: Collection[Place]) -> None:
+    def _note_unchanged(self, place: Place, written: Collection[Place]) -> None:
         """Note an item, written or not, with copies that were found right though a source of theirs is written."""
         item, entity = self._store.now(place), self._entity(place)
         for rule in () if item is None or entity is None else self._rules.into_target(entity):
             for source in map(place_of, rule.source_keys(item or {})):
-                if source in written and self._read_of(source, rule.watches_in_source):
-                    self._need_looked_at(rule, self._store.keys[place])
+                if source in written and self._is_read_of_changed(source, rule.watches_in_source):
+                    self._need_found(rule, self._store.keys[place])
 
-    def _read_of(self, place: Place, paths: Paths) -> bool:
+    def _is_read_of_changed(self, place: Place, paths: Paths) -> bool:
         """True if any of these paths of an item changes."""
         before, now = self._store.before[place] or {}, self._store.now(place) or {}
-        return paths is None or changed(before, now, paths) or (not before) != (not now)
+        return paths is None or has_changed(before, now, paths) or (not before) != (not now)
 
-    def _need_looked_at(self, rule: TargetRule, key: ItemKey, of: Collection[Item | None] = ()) -> None:
+    def _need_found(self, rule: TargetRule, key: ItemKey, of: Collection[Item | None] = ()) -> None:
         """Note that a rule found copies of an item right, or no item at all: that must be so when their source is
         written. `of` has that source, before and after, where it is one of several. If it counts, these decided, too.
         """
@@ -128,10 +130,10 @@ class Needs:
             self._need_absence(key)
         elif rule.title not in self._left and now is not None:
             copies = dict.fromkeys(path for one in of if one is not None for path in rule.copies_of(one, before))
-            standing = _standing(copies or rule.copies, before, now)
+            standing = _unchanged_paths(copies or rule.copies, before, now)
             if standing:
-                self._need(key, (*rule.decided_by, *standing))
-                if not of or any(one is not None and rule.belongs(key, one) is not False for one in of):
+                self._need(key, (*rule.deciding_paths, *standing))
+                if not of or any(one is not None and rule.is_member(key, one) is not False for one in of):
                     self._need_sources(rule, key, now)
 
     def _need_absence(self, key: ItemKey) -> None:
@@ -147,16 +149,16 @@ class Needs:
         key, before, now = change.key, change.old, change.new
         if now is None:
             return
-        kept, looked = self._kept_by(rule, own, before, now), rule.pulls(change)
+        kept, looked = self._keeps_values(rule, own, before, now), rule.pulls(change)
         if kept or looked:
             self._need_sources(rule, key, now)
         if looked and before is not None and not (kept and own is not None and own.verb == "put"):
-            self._need(key, _standing(rule.copies, before, now))  # they were found right, or there were none
+            self._need(key, _unchanged_paths(rule.copies, before, now))  # they were found right, or there were none
         if own is None:
             return
-        if _says(own, rule.relevant_paths) and not rule.pulls(Change(key, before, own.after(before))):
+        if _mentions(own, rule.relevant_paths) and not rule.pulls(Change(key, before, own.after(before))):
             self._need(key, rule.relevant_paths)  # the rule had no reason to look: all is as it was
-        if _says(own, rule.copies) and not kept:
+        if _mentions(own, rule.copies) and not kept:
             self._need(key, rule.copies)
 
     def _need_own(self, own: Own, before: Item | None) -> None:
@@ -165,8 +167,8 @@ class Needs:
         reading = [rule.watches_in_source for rule in self._rules.from_source(entity) if isinstance(rule, TargetRule)]
         for rule in self._rules.parts_of(entity):
             if rule.source is entity:
-                reading.append(() if before is None else rule.read_of(before))
-            if rule.target is entity and _says(own, rule.copies):
+                reading.append(() if before is None else rule.list_read_paths(before))
+            if rule.target is entity and _mentions(own, rule.copies):
                 reading.append(rule.copies)
         if own.verb != "check":
             for paths in reading:
@@ -174,7 +176,7 @@ class Needs:
         if own.new or (before is None and self._rules.into_target(entity)):
             self._need(own.key, ())
 
-    def _kept_by(self, rule: TargetRule, own: Own | None, before: Item | None, now: Item) -> bool:
+    def _keeps_values(self, rule: TargetRule, own: Own | None, before: Item | None, now: Item) -> bool:
         """True if a rule has given this item a value, or the application has put one that the rule found right."""
         if own is not None and own.verb == "put":
             return any(get(now, path) is not None or get(before, path) is not None for path in rule.copies)
@@ -189,24 +191,25 @@ class Needs:
         if members is not None:
             limit = min(members.max_items, LISTED_MAX_ITEMS) if members.enough else LISTED_MAX_ITEMS
             asked = List(members.table, members.index, members.conditions, limit, None, members.backward)
-            for row in self._store.memory.list(asked).items:
+            for row in self._store.list_known(asked).items:
                 member = rule.source.table.key_of(row)
-                if member is not None and rule.belongs(key, self._store.memory.item(member) or {}) is True:
+                if member is not None and rule.is_member(key, self._store.item(member) or {}) is True:
                     self._need(member, rule.watches_in_source)
 
-    def _standing_of(self, part: Part) -> Paths:
+    def _unchanged_paths_of(self, part: Part) -> Paths:
         """The paths to compare for a part that stays as it was, though its item may change. None for a part that
         comes, changes or goes. Other elements of its set may come and go.
         """
-        before, now = self._store.before.get(place_of(part.target)), self._store.image(part.target)
+        before, now = self._store.before.get(place_of(part.target)), self._store.item(part.target)
         if before is None or now is None:
             return None
         if not self._changed(part.target):
-            return part.rule.compared(before)
+            return part.rule.list_compared_paths(before)
         if not part.element:
-            return _standing(part.rule.compared(before), before, now) or None
+            return _unchanged_paths(part.rule.list_compared_paths(before), before, now) or None
         stands = all(
-            _in_set(part.element, get(before, to)) == _in_set(part.element, get(now, to)) for to in part.rule.copies
+            _has_element(part.element, get(before, to)) == _has_element(part.element, get(now, to))
+            for to in part.rule.copies
         )
         return part.rule.copies if stands else None
 
@@ -218,18 +221,18 @@ class Needs:
         return self._rules.entity_of(self._store.keys[place])
 
 
-def _standing(paths: Iterable[Path], before: Item, now: Item) -> tuple[Path, ...]:
+def _unchanged_paths(paths: Iterable[Path], before: Item, now: Item) -> tuple[Path, ...]:
     """Keep the paths that are as they were."""
     return tuple(path for path in paths if same(get(before, path), get(now, path)))
 
 
-def _says(own: Own, paths: Iterable[Path]) -> bool:
+def _mentions(own: Own, paths: Iterable[Path]) -> bool:
     """True if an action of the application says something of these paths: a put does of all of them."""
     if own.verb == "update":
         return any(overlaps(path, other) for path in own.paths for other in paths)
     return own.verb != "check"
 
 
-def _in_set(element: str, value: AttributeValue | None) -> bool:
+def _has_element(element: str, value: AttributeValue | None) -> bool:
     kind = next(iter(SETS & (value or {}).keys()), None)
     return kind is not None and elements_without(kind, [element], (value or {})[kind]) is None

@@ -1,7 +1,7 @@
-"""A store in memory that reads from a real one what it does not know, and keeps every write to itself.
+"""A store in memory over a real one: it keeps every write to itself, and reads what it does not know.
 
-Invariant: each item is read once, strongly consistent, and remembered as it was read beside what it became. What is
-listed is complete: a page that another one follows answers only for the rows before its end.
+Invariant: each item is read once, strongly consistent, and its image is kept beside the item as it is now. A listing is
+complete, or answers only for the rows before the end of its first page.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
-from sync_rules.model.semantics import actions_of, identity, same_item
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.semantics import Place, actions_of, place_of, same_item
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item, Path, get, same
 from sync_rules.model.writes import Action, Condition, Increment, Put, Result, Status, Update
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
-from sync_rules.write.actions import Place, place_of
 
 LISTED_MAX_ITEMS: Final = 100  # of one Query: a transaction has room for no more
 IN_MEMORY: Final = Limits(  # nothing is put off: there is no queue
@@ -40,71 +39,70 @@ class Applied:
     whole: bool = False  # it was put as a whole
 
 
-class ReadThrough:
-    """A store before a real one. `before` has the items as they were read, None for those that were not there.
-    `outdated`: a listing has shown that one is not so any more.
+class ReadThrough(MemoryStore):
+    """A store in memory over a real one. `before` has the items as they were read, None for those that were not there.
+    `outdated`: a listing has shown that one is not so any more. `new`: where the application says that nothing is.
     """
 
     def __init__(self, store: Store, tables: Mapping[str, Table]) -> None:
-        self._store = store
-        self._tables = tables
+        self._below = store
+        self._of_rules = tables
         self.before: dict[Place, Item | None] = {}
         self.keys: dict[Place, ItemKey] = {}
         self.outdated = False
-        self.new: set[Place] = set()  # where the application says that nothing is
+        self.new: set[Place] = set()
         self._pages: dict[str, Page] = {}
         self.start_over()
 
     def start_over(self) -> None:
         """Forget what was done, and keep what was read."""
-        self.memory = MemoryStore(self._tables)
+        super().__init__(self._of_rules, self._note)
         self.applied: dict[Place, Applied] = {}
         self.writes = 0
         self._changes: list[Change] = []
         for place, item in self.before.items():
             if item is not None:
-                self.memory.hold(self.keys[place], item)
-        self.memory.on_change = self._note
+                self.hold(self.keys[place], item)
 
     def changes(self) -> list[Change]:
-        """The records of what was done since this was asked last."""
+        """The records of what was done since the last call."""
         found, self._changes = self._changes, []
         return found
 
-    def image(self, key: ItemKey) -> Item | None:
-        """The item of a key as it is in memory."""
-        return self.memory.item(key)
-
     def now(self, place: Place) -> Item | None:
         """The item as it is in memory."""
-        return self.memory.item(self.keys[place])
+        return self.item(self.keys[place])
 
     def know(self, key: ItemKey, item: Item | None) -> None:
         """Take an item as it was read."""
         place = place_of(key)
         self.before[place], self.keys[place] = item, key
         if item is not None:
-            self.memory.hold(key, item)
+            self.hold(key, item)
+
+    def list_known(self, request: List) -> Page:
+        """A page of what is in memory."""
+        return super().list(request)
 
     def load(self, keys: Iterable[ItemKey]) -> None:
         """Read the items of these keys that are not known yet."""
         unknown = {place: key for key in keys if (place := place_of(key)) not in self.before}
         if unknown:
             wanted = tuple(unknown.values())
-            if not all(map(possible_key, wanted)):
+            if not all(map(is_possible_key, wanted)):
                 raise StoreError("ValidationException", "a key that no item can have")
-            for key, item in zip(wanted, self._store.read(Read(wanted)), strict=True):
+            for key, item in zip(wanted, self._below.read(Read(wanted)), strict=True):
                 self.know(key, item)
 
     # ------------------------------------------------------------ requests of the pipeline
     def read(self, request: Read) -> tuple[Item | None, ...]:
         self.load(request.keys)
-        return self.memory.read(request)
+        return super().read(request)
 
     def list(self, request: List) -> Page:
         """A page of what is in memory, after a Query of the real store."""
-        table = self._tables[request.table]
-        page = self._page(request)
+        table = self._of_rules[request.table]
+        page = self._query_below(request)
         rows = tuple(key for item in page.items if (key := table.key_of(item)) is not None)
         if request.index is None:
             for key, item in zip(rows, page.items, strict=True):
@@ -114,27 +112,27 @@ class ReadThrough:
                     self.outdated = True
         self.load(rows)
         if page.cursor is None:
-            return self.memory.list(request)
-        return self._beginning(request, {identity(key) for key in rows}, table)
+            return self.list_known(request)
+        return self._beginning(request, {place_of(key) for key in rows}, table)
 
-    def _page(self, request: List) -> Page:
+    def _query_below(self, request: List) -> Page:
         """One page of the real store, from the beginning, however much was asked for."""
         asked = replace(request, limit=LISTED_MAX_ITEMS, cursor=None, attributes=None)
         known = repr(asked)
         if known not in self._pages:
-            self._pages[known] = self._store.list(asked)
+            self._pages[known] = self._below.list(asked)
         return self._pages[known]
 
     def _beginning(self, request: List, rows: set[object], table: Table) -> Page:
         """The first rows of a listing, if only its beginning was read."""
-        everything = self.memory.list(replace(request, limit=10 * LISTED_MAX_ITEMS, cursor=None))
+        everything = self.list_known(replace(request, limit=10 * LISTED_MAX_ITEMS, cursor=None))
         last = 0
         for number, item in enumerate(everything.items, 1):
             key = table.key_of(item)
-            last = number if key is not None and identity(key) in rows else last
+            last = number if key is not None and place_of(key) in rows else last
         if request.cursor is not None or last < request.limit:
             raise StoreError(TOO_MANY, f"more than {LISTED_MAX_ITEMS} items are listed in table {request.table}")
-        return self.memory.list(request)
+        return self.list_known(request)
 
     def scan(self, request: Scan) -> Page:
         raise StoreError("NoScan", f"table {request.table} is not scanned in a transaction")
@@ -145,7 +143,7 @@ class ReadThrough:
             actions = actions_of(write)
             self.load(action.key for action in actions)
             guards = [(action, self._of_before(action)) for action in actions]
-            (result,) = self.memory.apply(Apply((write,)))
+            (result,) = super().apply(Apply((write,)))
             if result.status is Status.WRITTEN:
                 self.writes += 1
                 for action, guard in guards:
@@ -156,7 +154,7 @@ class ReadThrough:
     def _of_before(self, action: Action) -> tuple[Condition, ...]:
         """The conditions that say something of the item as it was read, and not of what was done to it since."""
         place = place_of(action.key)
-        before, now = self.before[place], self.memory.item(action.key)
+        before, now = self.before[place], self.item(action.key)
         return tuple(one for one in action.guard if same(get(before, one.path), get(now, one.path)))
 
     def _remember(self, action: Action, guard: tuple[Condition, ...]) -> None:

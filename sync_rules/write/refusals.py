@@ -1,6 +1,6 @@
 """Finds what refused a transaction: a condition of the application, a guard of the rules, or another writer.
 
-Invariant: the application gets an error for its own conditions alone. In doubt the transaction is built once more.
+Invariant: only its own conditions are an error for the application. In doubt the transaction is built once more.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.semantics import holds, same_item
+from sync_rules.model.semantics import Place, holds, place_of, same_item
 from sync_rules.model.values import Item
-from sync_rules.write.actions import Place, place_of
 from sync_rules.write.composer import Planned
 from sync_rules.write.errors import Cancelled
 

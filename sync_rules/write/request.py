@@ -33,12 +33,12 @@ class _Marks(Expressions):
         return placeholder
 
 
-def actions_of(planned: Iterable[Planned], tables: Mapping[str, Table]) -> list[dict[str, Any]]:
+def transact_items(planned: Iterable[Planned], tables: Mapping[str, Table]) -> list[dict[str, Any]]:
     """The parameter TransactItems."""
-    return [_action(one, tables) for one in planned]
+    return [_make_action(one, tables) for one in planned]
 
 
-def _action(one: Planned, tables: Mapping[str, Table]) -> dict[str, Any]:
+def _make_action(one: Planned, tables: Mapping[str, Table]) -> dict[str, Any]:
     action, marks = one.action, _Marks()
     parameters: dict[str, Any] = {"TableName": tables[action.key.table].physical_name}
     if isinstance(action, Put):
@@ -57,10 +57,10 @@ def _action(one: Planned, tables: Mapping[str, Table]) -> dict[str, Any]:
         parameters["ConditionExpression"] = " AND ".join(texts)
     if own is not None or (one.own is not None and one.own.returns):
         parameters |= RETURN_ITEM
-    return {VERBS[type(action)]: {**parameters, **_together(marks, own)}}
+    return {VERBS[type(action)]: {**parameters, **_merge_parameters(marks, own)}}
 
 
-def _together(marks: _Marks, own: OwnCondition | None) -> dict[str, Any]:
+def _merge_parameters(marks: _Marks, own: OwnCondition | None) -> dict[str, Any]:
     parameters = marks.parameters()
     for name, given in (
         ("ExpressionAttributeNames", {} if own is None else own.names),

@@ -1,7 +1,7 @@
-"""`transact`: the application's own actions and all that the rules say of them, in one TransactWriteItems.
+"""`transact`: the application's own actions and all writes of the rules that follow, in one TransactWriteItems.
 
-Invariant: a transaction that a guard of the rules cancelled is built again from fresh reads, with a token of its own.
-One whose answer was lost is sent again as it is, with the same token. So it is never wrong, and never done twice.
+Invariant: a transaction that a guard of the rules cancelled is built again from fresh reads, with another token. If an
+answer was lost, the same request is sent again with the same token. So no transaction is applied twice.
 """
 
 from __future__ import annotations
@@ -11,47 +11,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 from uuid import uuid4
 
 from sync_rules.adapters import aws_errors
 from sync_rules.adapters.plain_client import plain
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.python_values import plain_of
-from sync_rules.model.sizes import possible_key
+from sync_rules.model.semantics import Place, place_of
+from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Actions, Given, Own, Place, merged, place_of, refuse_kept
+from sync_rules.write.actions import Actions, Given, Own, merge_actions, refuse_kept
 from sync_rules.write.composer import ACTIONS_MAX, Planned, compose, fits
 from sync_rules.write.consequences import NO_ROOM, Consequences, Left, Pushed
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import TransactionCanceled, WriteError
-from sync_rules.write.prefetch import keys_of
+from sync_rules.write.judgement import likely_keys
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.refusals import Refusals
-from sync_rules.write.request import actions_of
+from sync_rules.write.request import transact_items
 
 TOKEN_MAX_CHARACTERS: Final = 36  # of ClientRequestToken
 OVERRIDDEN: Final = "the application insisted on another value"
 INVALID: Final = ("ValidationException", "ParamValidationError")
-
-
-class Client(Protocol):
-    """A boto3 client for DynamoDB. A boto3 resource, one of its tables, or its client is good too."""
-
-    @property
-    def get_item(self) -> Callable[..., Any]: ...
-
-    @property
-    def batch_get_item(self) -> Callable[..., Any]: ...
-
-    @property
-    def query(self) -> Callable[..., Any]: ...
-
-    @property
-    def transact_write_items(self) -> Callable[..., Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +48,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PlannedTransaction:
     """One attempt to make the transaction. `outdated`: an item changed while it was read, after it was read before."""
 
     planned: Sequence[Planned]
@@ -76,9 +60,10 @@ class Attempt:
 class Transact:
     """A transaction that is made when its `with` block ends. `result` says what was done.
 
-    `raw`: values are given as the client has them ({"S": "x"}). `require`: nothing may be left to the stream.
-    `deadline_seconds` limits the time for all attempts together. `token` is the ClientRequestToken of the first
-    attempt, which is idempotent for ten minutes; a transaction that is built again is another one.
+    `client`: a boto3 client for DynamoDB, a resource, one of its tables, or its client. `raw`: values are given as the
+    client has them ({"S": "x"}). `require`: nothing may be left to the stream. `deadline_seconds` limits the time for
+    all attempts together. `token` is the ClientRequestToken of the first attempt, which is idempotent for ten minutes;
+    a transaction that is built again is another one.
     """
 
     result: Result
@@ -86,7 +71,7 @@ class Transact:
     def __init__(
         self,
         rules: Rules,
-        client: Client,
+        client: Any,
         *,
         raw: bool = False,
         require: bool = False,
@@ -99,8 +84,7 @@ class Transact:
         if token is not None and not (isinstance(token, str) and 0 < len(token) <= TOKEN_MAX_CHARACTERS - 4):
             raise WriteError("a token that cannot be one", f"give a text of 1 to {TOKEN_MAX_CHARACTERS - 4} characters")
         self._rules = rules
-        self._client: Client = plain(client)
-        self._raw = raw
+        self._client = plain(client)
         self._require = require
         self._token = token
         self._begun = partial(Deadline, deadline_seconds, now=now, sleep=sleep)
@@ -110,6 +94,7 @@ class Transact:
         self._actions = Actions(rules, raw=raw)
         self._owns: dict[Place, Own] = {}
         self._given: dict[Place, tuple[ItemKey, Item]] = {}
+        self._number = 0  # of the next action
         self._made = False
 
     # ------------------------------------------------------------ the application's actions
@@ -126,8 +111,8 @@ class Transact:
         returns: bool = False,
     ) -> None:
         """Put an item. `new`: there is none yet, so none is read, and the transaction is refused if there is one."""
-        given = self._actions.condition(condition, names, values)
-        self._add(self._actions.put(entity, item, given, new=new, override=override, returns=returns))
+        own = self._actions.put(entity, item)
+        self._add(replace(own, new=new, override=override, returns=returns), condition, names, values)
 
     def update(
         self,
@@ -145,10 +130,9 @@ class Transact:
         returns: bool = False,
     ) -> None:
         """Update an item: paths to set and to remove, numbers and elements to add, elements to delete from sets."""
-        given = self._actions.condition(condition, names, values)
         removes = (remove,) if isinstance(remove, str) else tuple(remove)
-        changes = set or {}, removes, add or {}, delete or {}
-        self._add(self._actions.update(entity, key, changes, given, override=override, returns=returns))
+        own = self._actions.update(entity, key, (set or {}, removes, add or {}, delete or {}))
+        self._add(replace(own, override=override, returns=returns), condition, names, values)
 
     def delete(
         self,
@@ -161,8 +145,7 @@ class Transact:
         returns: bool = False,
     ) -> None:
         """Delete an item."""
-        given = self._actions.condition(condition, names, values)
-        self._add(self._actions.other("delete", entity, key, given, returns=returns))
+        self._add(replace(self._actions.other("delete", entity, key), returns=returns), condition, names, values)
 
     def check(
         self,
@@ -175,8 +158,7 @@ class Transact:
         returns: bool = False,
     ) -> None:
         """Check a condition on an item, in the same transaction."""
-        given = self._actions.condition(condition, names, values)
-        self._add(self._actions.other("check", entity, key, given, returns=returns))
+        self._add(replace(self._actions.other("check", entity, key), returns=returns), condition, names, values)
 
     def source(self, entity: str, item: Given) -> None:
         """Give an item as it was read, whole, so that it is not read again. It is checked all the same."""
@@ -184,11 +166,13 @@ class Transact:
         _, key = self._actions.key_of(entity, values)
         self._given[place_of(key)] = key, {**values, **key.attributes()}
 
-    def _add(self, own: Own) -> None:
+    def _add(self, own: Own, condition: Any, names: Mapping[str, str] | None, values: Given | None) -> None:
+        own = replace(own, number=self._number, condition=self._actions.condition(condition, names, values))
         if self._made:
             raise WriteError("this transaction is made already", "begin another one for more actions")
+        self._number += 1
         place = place_of(own.key)
-        self._owns[place] = merged(self._owns[place], own) if place in self._owns else own
+        self._owns[place] = merge_actions(self._owns[place], own) if place in self._owns else own
 
     # ------------------------------------------------------------ making it
     def __enter__(self) -> Self:
@@ -219,7 +203,7 @@ class Transact:
         while True:
             attempt = self._attempt(store, fresh=attempts > 0)
             attempts += 1
-            if not attempt.outdated and self._sent(attempt, attempts):
+            if not attempt.outdated and self._send(attempt, attempts):
                 self.result, self._made = Result(attempt.left, len(attempt.planned), attempts), True
                 return self.result
             if not self._deadline.wait(attempts):
@@ -235,11 +219,11 @@ class Transact:
         return self._store or self._deadline.store(self._client, self._rules)
 
     # ------------------------------------------------------------ one attempt
-    def first_attempt(self) -> Attempt:
+    def first_attempt(self) -> PlannedTransaction:
         """The first attempt, which is read for, and not sent."""
         return self._attempt(self._begin(), fresh=False)
 
-    def _attempt(self, store: Store, *, fresh: bool) -> Attempt:
+    def _attempt(self, store: Store, *, fresh: bool) -> PlannedTransaction:
         """Read, and let the rules do their work in memory. A given source is believed the first time only."""
         seen = ReadThrough(store, self._rules.tables)
         for place, (key, item) in self._given.items() if not fresh else ():
@@ -249,42 +233,40 @@ class Transact:
             if own.new:
                 seen.know(own.key, None)
                 seen.new.add(place_of(own.key))
-        seen.load(self._likely())
+        seen.load(self._guess_keys())
         skipped: frozenset[Pushed] = frozenset()
         rules = self._rules
         own_keys = [own.key for own in self._owns.values() if own.verb in ("put", "update")]
         while True:
             consequences = Consequences(rules, seen, self._deadline.passed, skipped=skipped, own=own_keys)
-            self._play(seen)
+            self._apply_own(seen)
             consequences.run()
             if self._deadline.passed():
                 raise WriteError(
                     f"{self._deadline.seconds} s were not enough", "nothing was written: give it more time", again=True
                 )
-            left = (*consequences.left, *self._overridden())
+            left = (*consequences.left, *self._overridden_rules())
             planned = compose(self._owns, seen, rules, {one.rule for one in left})
             if fits(planned):
                 break
-            rules, skipped = self._smaller(consequences, rules, skipped)
+            rules, skipped = self._leave_out(consequences, rules, skipped)
             seen.start_over()
         if rules is not self._rules:
-            left = tuple(Left(name, NO_ROOM) for name in self._concerned())
+            left = tuple(Left(name, NO_ROOM) for name in self._concerned_rules())
         if left and self._require:
             told = "; ".join(f"{one.rule}: {one.why}" for one in left)
             raise WriteError(f"not all fits into one transaction ({told})", "leave it to the stream: without require")
-        return Attempt(planned, left, dict(seen.before), seen.outdated)
+        return PlannedTransaction(planned, left, dict(seen.before), seen.outdated)
 
-    def _likely(self) -> list[ItemKey]:
+    def _guess_keys(self) -> list[ItemKey]:
         found = [own.key for own in self._owns.values()]
         for own in self._owns.values():
-            if own.verb == "put":
-                found += keys_of(own.key, own.item, self._rules.concern(own.entity, own.event_name), self._rules)
-            elif own.verb == "update":
-                attributes = own.key.attributes()
-                found += keys_of(own.key, attributes, self._rules.concern(own.entity, own.event_name), self._rules)
-        return [key for key in found if possible_key(key)]
+            if own.verb in ("put", "update"):
+                concern = self._rules.concern(own.entity, own.event_name)
+                found += likely_keys(own.key, own.item or own.key.attributes(), concern, self._rules)
+        return [key for key in found if is_possible_key(key)]
 
-    def _play(self, seen: ReadThrough) -> None:
+    def _apply_own(self, seen: ReadThrough) -> None:
         """Do the application's actions in memory."""
         for place, own in self._owns.items():
             before = seen.before[place]
@@ -292,15 +274,15 @@ class Transact:
             new = own.after(before)
             try:
                 if new is None and before is not None:
-                    seen.memory.delete(own.key)
+                    seen.delete(own.key)
                 elif new is not None and own.verb != "check":
-                    seen.memory.put(own.key.table, new)
+                    seen.put(own.key.table, new)
             except StoreError as error:
                 raise WriteError(
                     f"action {own.number}, {own.verb} of {own.entity.name}: {error}", "no table can hold this item"
                 ) from error
 
-    def _smaller(
+    def _leave_out(
         self, consequences: Consequences, rules: Rules, skipped: frozenset[Pushed]
     ) -> tuple[Rules, frozenset[Pushed]]:
         """Leave out the largest push, and all rules where there is none: so little room there is."""
@@ -311,25 +293,26 @@ class Transact:
             raise WriteError("the items are more than 4 MB together", "make several transactions")
         return replace(rules, rules={}), skipped
 
-    def _concerned(self) -> list[str]:
+    def _concerned_rules(self) -> list[str]:
         """The rules that the application's items concern."""
         concerns = (self._rules.concern(own.entity, own.event_name) for own in self._owns.values())
         return list(dict.fromkeys(rule.title for concern in concerns for rule in concern.rules))
 
-    def _overridden(self) -> list[Left]:
+    def _overridden_rules(self) -> list[Left]:
         return [
             Left(rule.title, OVERRIDDEN, 1)
             for own in self._owns.values()
             if own.override
             for rule in dict.fromkeys((*self._rules.into_target(own.entity), *self._rules.parts_of(own.entity)))
             if rule.target is own.entity
-            if own.entity in rule.owned or any(path[0] == given[0] for path in rule.copies for given in own.paths)
+            if own.entity in rule.owned_entities
+            or any(path[0] == given[0] for path in rule.copies for given in own.paths)
         ]
 
     # ------------------------------------------------------------ sending it
-    def _sent(self, attempt: Attempt, number: int) -> bool:
+    def _send(self, attempt: PlannedTransaction, number: int) -> bool:
         """Send it until it is decided. False when it must be built again."""
-        items = actions_of(attempt.planned, self._rules.tables)
+        items = transact_items(attempt.planned, self._rules.tables)
         token, times = self._token_of(number), 0
         while True:
             try:
@@ -339,8 +322,8 @@ class Transact:
                 if reasons:
                     self._raise_own(attempt, reasons)
                     return False
-                if not aws_errors.transient(error):
-                    raise self._failed(error) from error
+                if not aws_errors.is_transient(error):
+                    raise self._explain_error(error) from error
                 times += 1
                 if not self._deadline.wait(times):
                     told = "no answer before the deadline: it may be written"
@@ -349,7 +332,7 @@ class Transact:
             else:
                 return True
 
-    def _failed(self, error: BaseException) -> Exception:
+    def _explain_error(self, error: BaseException) -> Exception:
         code = aws_errors.code(error)
         if code == "IdempotentParameterMismatchException":
             return WriteError(
@@ -370,16 +353,14 @@ class Transact:
             return str(uuid4())
         return self._token if number == 1 else f"{self._token}-{number}"
 
-    def _raise_own(self, attempt: Attempt, reasons: Sequence[Mapping[str, Any]]) -> None:
+    def _raise_own(self, attempt: PlannedTransaction, reasons: Sequence[Mapping[str, Any]]) -> None:
         """Raise what the application must know of a cancelled transaction; return if it must be built again."""
         refused = self._refusals.of_application(attempt.planned, attempt.before, reasons)
         if refused:
-            raise TransactionCanceled(tuple(replace(one, item=self._output(one.item)) for one in refused))
-
-    def _output(self, item: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        if item is None or self._raw:
-            return item
-        return {name: plain_of(value) for name, value in item.items()}
+            shown = (
+                replace(one, item=self._actions.output(one.item)) if one.item is not None else one for one in refused
+            )
+            raise TransactionCanceled(tuple(shown))
 
 
 transact = Transact

@@ -136,7 +136,7 @@ def ministack(directory: Path) -> Iterator[str]:
     alone = {name: value for name, value in inherited.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     alone |= {"SFN_WAIT_SCALE": "0", "AWS_EC2_METADATA_DISABLED": "true"}
     server = emulator.Server("ministack", [str(python), *emulator.ENGINE], port, emulator.HEALTH_PATH, directory, alone)
-    with emulator.serving(server, START_MAX_SECONDS) as engine:
+    with emulator.run_server(server, START_MAX_SECONDS) as engine:
         yield engine.url
 
 

@@ -27,7 +27,7 @@ import typer.main
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.state import FileState, TableState, applied, save_applied
+from sync_rules.adapters.state import FileState, TableState, read_applied, save_applied
 from sync_rules.cli.main import main
 from sync_rules.deploy.blocks import find_blocks, read_block
 from sync_rules.deploy.deployment import read_deployment
@@ -39,22 +39,22 @@ from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.progress import unfinished
+from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.progress import load_unfinished
 from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord, invocation_record
-from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save, stored
+from sync_rules.jobs.consume.checkpoint import Checkpoint, load, pack_messages, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.jobs.redrive.redriver import Redriver
-from sync_rules.lab.recording import Header, read, writing
+from sync_rules.lab.recording import Header, open_recording, read
 from sync_rules.language.load import parse_rules
 from sync_rules.model.item_change import item_change
 from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.json_bytes import compact
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.failed_entries import Entry, read_entry, text_of
+from sync_rules.pipeline.failed_entries import FailedEntry, read_entry
 from sync_rules.pipeline.failure_records import failure_record, read_failure_record
 from sync_rules.pipeline.messages import (
     KINDS,
@@ -206,7 +206,7 @@ def decoded(line: str) -> tuple[str, Any]:
 def checkpoint() -> Mapping[str, str]:
     pending = [Pending(message, 1_000 + n, n) for n, message in enumerate(examples().values())]
     shards = [ShardProgress("shard-0", None, "123", done=True), ShardProgress("shard-1", "shard-0", None)]
-    whole = Checkpoint("f1", {ARN: shards}, stored(pending), parked=3)
+    whole = Checkpoint("f1", {ARN: shards}, pack_messages(pending), parked=3)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.json"
         save(path, whole)
@@ -243,7 +243,7 @@ def failures() -> Mapping[str, str]:
             log.park(failure)
         text = path.read_text()
         again = [
-            text_of(read_failure_record(json.loads(line)).again("StillTooLarge", AT)) + "\n"
+            compact(read_failure_record(json.loads(line)).again("StillTooLarge", AT)) + "\n"
             for line in text.splitlines()
         ]
         batches = Path(folder) / "batches.jsonl"
@@ -251,7 +251,7 @@ def failures() -> Mapping[str, str]:
         for body in given_up():
             lines.append(body)
         given = batches.read_text()
-        given_again = [text_of(read_entry(line).again("Throttled", AT)) + "\n" for line in given.splitlines()]
+        given_again = [compact(read_entry(line).again("Throttled", AT)) + "\n" for line in given.splitlines()]
     return {
         "failures.jsonl": text,
         "failures-again.jsonl": "".join(again),
@@ -341,7 +341,7 @@ def recording() -> Mapping[str, str]:
     }
     with tempfile.TemporaryDirectory() as folder:
         for name, header in headers.items():
-            with writing(Path(folder) / name, header) as write:
+            with open_recording(Path(folder) / name, header) as write:
                 write(records())
             found = read(Path(folder) / name, rules_of(EVERY_KIND))
             assert found.header == header
@@ -462,11 +462,11 @@ def backfill() -> Mapping[str, str]:
 
         assert not run(most=3)
         texts["state-stopped.json"] = BEGAN.sub(BEGUN, path.read_text())
-        assert unfinished(FileState(path)) is not None
+        assert load_unfinished(FileState(path)) is not None
         assert run(most=1_000)
         save_applied(FileState(path), of_each(rules), AT)
         texts["state-ended.json"] = BEGAN.sub(BEGUN, path.read_text())
-        assert applied(FileState(path)) == of_each(rules)
+        assert read_applied(FileState(path)) == of_each(rules)
     return {**texts, "backfill-tables.txt": contents(store, rules)}
 
 
@@ -498,7 +498,7 @@ class Client:
     def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
         def ask(**parameters: Any) -> dict[str, Any]:
             self.asked.append([name, parameters])
-            return {}
+            return {"Responses": {}}
 
         return ask
 
@@ -577,14 +577,14 @@ class Box:
         self._texts = texts
         self._lines = lines
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FailedEntry]:
         for number, text in self._texts.items():
-            yield Entry(text.encode(), f"box {number}", number)
+            yield FailedEntry(text.encode(), f"box {number}", number)
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: FailedEntry) -> None:
         self._lines.append(f"removed {entry.where}")
 
-    def replace(self, entry: Entry, text: str) -> None:
+    def replace(self, entry: FailedEntry, text: str) -> None:
         self._lines.append(f"replaced {entry.where} {text}")
 
     def close(self) -> None:

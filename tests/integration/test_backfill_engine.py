@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from sync_rules.adapters import aws
-from sync_rules.adapters.state import TableState, applied
-from sync_rules.cli import main
-from sync_rules.language.load import parse_rules
-from tests.scale.killed import ROOT, Killer, contents, load, play, undisturbed
+from sync_rules.adapters.state import TableState, read_applied
+from tests.scale.killed import Killer, contents, load, play, undisturbed
 from tests.scale.worlds import items, rules_of
 from tests.support import engines
 from tests.support.builders import n, s
 from tests.support.every_kind import RULES, order, part, post, text_of, user
+from tests.support.sites import Site
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_backfill_engine_killed_and_gone_on_with_ends_as_if_left_in_peace(engine, tmp_path, seed):
+def test_backfill_engine_killed_and_gone_on_with_ends_as_if_left_in_peace(engine, tmp_path):
     """A backfill killed three times and resumed ends like an undisturbed one, with under 1 % of its writes repeated."""
-    outcome = play(engine, tmp_path, 6_000, wrong_each=4, seed=seed)
-    assert outcome.well, str(outcome)
-    assert outcome.again <= outcome.writes * 0.01
-    assert outcome.summary["items"] == 2 * 6_000
+    assert play(engine, tmp_path, 6_000, wrong_each=4, seed=1) <= 0.01
 
 
 def test_backfill_engine_stopped_by_a_signal_saves_and_goes_on(engine, tmp_path):
@@ -53,22 +44,12 @@ def test_backfill_engine_stopped_by_a_signal_saves_and_goes_on(engine, tmp_path)
     assert killer.writes() == planned
 
 
-class Shop:
+class Shop(Site):
     """A shop with a rule of every kind, and things in it that no handler ever saw."""
 
     def __init__(self, url: str, tmp_path, capsys) -> None:
-        self.url, self.folder, self.capsys = url, tmp_path, capsys
-        self.prefix = engines.unique_prefix()
-        text = text_of(RULES, self.prefix)
-        self.rules = parse_rules(text)
-        engines.create(url, self.rules.tables)
-        self.client = aws.dynamodb(url)
-        self.file = tmp_path / "rules.yaml"
-        self.file.write_text(text)
-
-    def put(self, table: str, *some: dict) -> None:
-        for item in some:
-            self.client.put_item(TableName=self.prefix + table, Item=item)
+        super().__init__(url, tmp_path, lambda prefix: text_of(RULES, prefix))
+        self.capsys = capsys
 
     def fill(self) -> None:
         self.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")), user("2", name=s("Bo"), counted=n(9)))
@@ -78,10 +59,8 @@ class Shop:
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        common = ["--endpoint-url", self.url, "--format", "jsonl"]
-        code = main.main([verb, str(self.file), *common, *options])
-        out = self.capsys.readouterr()
-        return code, [json.loads(line) for line in out.out.splitlines()]
+        code = self.command(verb, "--format", "jsonl", *options)
+        return code, [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
 
     def backfill(self, *options: str) -> tuple[int, dict]:
         code, rows = self.run("backfill", "--state", str(self.folder / "state.json"), *options)
@@ -118,25 +97,9 @@ def test_backfill_engine_keeps_its_state_in_a_table(shop):
     code, _ = shop.backfill("--state", f"table:{state}", "--rule", "names", "--rule", "counted")
     assert code == 0
     assert not (shop.folder / "state.json").exists()
-    assert applied(TableState(shop.client, state)).keys() == {"names", "counted"}
+    assert read_applied(TableState(shop.client, state)).keys() == {"names", "counted"}
     code, summary = shop.backfill("--state", f"table:{state}", "--changed")
     assert code == 0
     assert summary["rules"].keys() & {"names", "counted"} == set()
     code, _ = shop.run("verify", "--grace-seconds", "0")
     assert code == 0
-
-
-def test_backfill_engine_of_a_missing_table_is_2(shop):
-    """A table that is not there is an error before anything is done."""
-    shop.client.delete_table(TableName=shop.prefix + "posts")
-    common = ["--endpoint-url", shop.url, "--state", str(shop.folder / "s.json")]
-    assert main.main(["backfill", str(shop.file), *common]) == 2
-    assert f"table {shop.prefix}posts: it does not exist" in shop.capsys.readouterr().err
-
-
-def test_backfill_engine_child_is_the_command(tmp_path):
-    """The process that the tests kill takes the command's options and gives its exit codes."""
-    command = [sys.executable, "-m", "tests.scale.child", str(tmp_path / "log"), str(tmp_path / "nothing.yaml")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ})
-    assert done.returncode == 2
-    assert "nothing.yaml" in done.stderr

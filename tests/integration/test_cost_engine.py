@@ -19,7 +19,7 @@ entities:
   order: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: "ORDER#{{order_id}}"}}}}
 rules: {{names: copy user.name into order.user_name}}
 patterns:
-  of-user: {{get: order, by: [user_id], returns: [user_name], rate: 10/s, page: 10}}
+  of-user: {{get: order, by: [user_id], attributes: [user_name], rate: 10/s, page: 10}}
   place: {{put: order, rate: 1/s}}
   rename: {{update: user, sets: [name], rate: 1/min}}
 """

@@ -6,16 +6,12 @@ writes and the second looks included, and then counts.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-
 import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Transaction, Update, Write
-from sync_rules.pipeline.joint_writes import TRANSACTION_MAX_ACTIONS
 from sync_rules.pipeline.requests import List, Read
 from tests.support.builders import n, order_item, s, user_item
 from tests.support.worlds import Scene
@@ -98,11 +94,6 @@ def elements(scene: Scene) -> list[type[Action]]:
     return [act for write in bill(scene) for act in acts(write)]
 
 
-def amounts(writes: list[Write]) -> Counter[type]:
-    """The number of transactions, and of single updates."""
-    return Counter(map(type, writes))
-
-
 # ---------------------------------------------------------------- elements of a parent
 @pytest.mark.parametrize("kind", ["collect", "collect-strict", "embed"])
 def test_costs_an_element_is_one_write(kind):
@@ -121,28 +112,6 @@ def test_costs_an_element_is_one_write(kind):
     assert bill(scene) == []
     scene.memory.delete(key)
     assert len(elements(scene)) == 1
-
-
-def test_costs_an_entry_of_a_base_table_is_one_write():
-    """Children listed from the base table: one update of the entry, whatever else the map holds."""
-    scene = scene_of("embed-base")
-    scene.put("shop", user_item("u"), *(order_item("u", str(i), total=n(i)) for i in range(20)))
-    scene = settled(scene)
-    scene.put("shop", order_item("u", "7", total=n("7.5")))
-    (write,) = bill(scene)
-    assert isinstance(write, Update)
-    assert [path for path, _ in write.sets] == [("orders", "7")]
-
-
-@pytest.mark.parametrize("kind", ["collect", "embed", "embed-base", "recount"])
-def test_costs_many_children_of_one_parent_are_one_write(kind):
-    """Elements that came in one batch are written together."""
-    scene = scene_of(kind)
-    scene.put("shop", user_item("u"))
-    scene = settled(scene)
-    scene.put("reviews", *(review(f"r{i}") for i in range(300)))
-    scene.put("shop", *(order_item("u", str(i), total=n(i)) for i in range(300)))
-    assert len(bill(scene)) == 1
 
 
 # ---------------------------------------------------------------- groups
@@ -164,19 +133,6 @@ def test_costs_a_count_is_one_transaction_of_three_and_one_copy(kind):
     assert [acts(write) for write in bill(scene)] == [[Increment, Delete], [Update]]
 
 
-@pytest.mark.parametrize("kind", ["count", "sum"])
-def test_costs_many_children_of_one_parent_are_counted_together(kind):
-    """Many children of one parent are counted in as few transactions as can hold them, with one copy."""
-    scene = scene_of(kind)
-    scene.put("shop", user_item("u"))
-    scene = settled(scene)
-    scene.put("reviews", *(review(f"r{i}", stars=i + 1) for i in range(300)))
-    writes = bill(scene)
-    full = math.ceil(300 / (TRANSACTION_MAX_ACTIONS - 1))  # each holds the total, and entries
-    assert amounts(writes) == {Transaction: full, Update: 1}
-    assert sum(len(acts(write)) for write in writes) == 300 + full + 1
-
-
 @pytest.mark.parametrize("kind", ["min", "max"])
 def test_costs_the_least_and_the_greatest_are_one_transaction_and_one_copy(kind):
     """One rank item per child, checked against it; the parent is written only when its end of the ranks moves."""
@@ -194,28 +150,6 @@ def test_costs_the_least_and_the_greatest_are_one_transaction_and_one_copy(kind)
 
 
 # ---------------------------------------------------------------- one item, and another for it
-def test_costs_a_derived_attribute_is_one_write_in_all():
-    """A derived attribute costs one update and no read, because the record has the item."""
-    scene = settled(scene_of("derive"))
-    scene.put("reviews", review("r", stars=4))
-    finish(scene)
-    assert [type(request).__name__ for request in scene.tap.requests] == ["Apply"]
-    assert scene.tap.writes[0].sets == ((("rank",), s("004#r")),)
-    assert len(scene.tap.writes) == 1
-
-
-def test_costs_a_mirror_that_moves_is_one_transaction():
-    """Made, changed, moved and removed in one transaction each; a move takes the old one away in the same."""
-    scene = settled(scene_of("mirror"))
-    key = scene.put("shop", user_item("u", email=s("a@x"), name=s("Ada")))
-    assert [acts(write) for write in bill(scene)] == [[Put]]
-    scene.put("shop", user_item("u", email=s("a@x"), name=s("Eve")))
-    assert [acts(write) for write in bill(scene)] == [[Update]]
-    scene.put("shop", user_item("u", email=s("b@x"), name=s("Eve")))
-    (move,) = bill(scene)
-    assert sorted(act.__name__ for act in acts(move)) == ["Delete", "Put"]
-    scene.memory.delete(key)
-    assert [acts(write) for write in bill(scene)] == [[Delete]]
 
 
 # ---------------------------------------------------------------- hierarchies and copies

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.cli import main
 from sync_rules.lab.embedded_engine import LOOPBACK, answers
 from tests.test_house import ROOT
 from tests.unit.lab.test_emulator import wait_until
@@ -109,37 +106,3 @@ def test_emulator_whose_engine_ends_says_so(run):
     code, said = emulator.ended()
     assert code == 2
     assert "the embedded engine ended by itself" in said
-
-
-def test_emulator_on_a_port_that_is_taken_says_how_to_go_on(capsys):
-    pytest.importorskip("ministack")
-    with socket.create_server((LOOPBACK, 0)) as taken:
-        port = taken.getsockname()[1]
-        assert main.main(["emulator", "--port", str(port)]) == 2
-    said = capsys.readouterr().err
-    assert said == (
-        f"sync-rules: port {port} cannot be used: another program listens there. "
-        "Give another one with --port, or --port 0 for any that is free\n"
-    )
-
-
-def test_emulator_that_is_not_installed_says_how_to_install_it(monkeypatch, capsys):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert main.main(["emulator"]) == 2
-    assert capsys.readouterr().err.endswith("not installed: run pip install 'sync-rules[demo]'\n")
-
-
-def test_emulator_of_a_rules_file_with_mistakes_does_not_start(tmp_path, capsys):
-    """The file is read before anything is started."""
-    (tmp_path / "rules.yaml").write_text("tables: {}")
-    assert main.main(["emulator", "--rules", str(tmp_path / "rules.yaml")]) == 2
-    assert "rules.yaml" in capsys.readouterr().err
-
-
-def test_emulator_benchmark_measures_both_ways_of_writing():
-    """A line for the first copies and for a rename, of updates together and alone; every copy was checked."""
-    pytest.importorskip("ministack")
-    command = [sys.executable, "-m", "benchmarks.emulator", "--copies", "30"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    rows = [line.split()[:2] for line in done.stdout.splitlines()[1:]]
-    assert rows == [[writes, what] for writes in ("batch", "update") for what in ("first", "rename")]

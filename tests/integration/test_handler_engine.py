@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from handlers import fanout, stream
+from handlers import stream
 from sync_rules.adapters import aws
 from sync_rules.functions import logs, runtime
-from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Change
 from tests.support import engines
 from tests.support.builders import s
 from tests.support.cold import start_cold
+from tests.support.sites import Site
 from tests.support.worlds import Stdout, context, event_of
 
 RULES = """
@@ -30,40 +29,21 @@ rules:
 MARK = "SECRETVALUE"
 
 
-class Deployed:
+class Deployed(Site):
     """The two functions with their tables and queues on an engine."""
 
     def __init__(self, endpoint_url: str, monkeypatch, tmp_path) -> None:
-        prefix = engines.unique_prefix()
-        text = RULES.format(prefix=prefix)
-        self.rules = parse_rules(text)
-        engines.create(endpoint_url, self.rules.tables)
-        self.client, self.sqs, self.url = aws.dynamodb(endpoint_url), aws.sqs(endpoint_url), endpoint_url
-        self.queues = {n: self.sqs.create_queue(QueueName=prefix + n)["QueueUrl"] for n in ("later", "failures")}
-        (tmp_path / "rules.yaml").write_text(text)
-        monkeypatch.setenv(runtime.RULES_FILE, str(tmp_path / "rules.yaml"))
+        super().__init__(endpoint_url, tmp_path, lambda prefix: RULES.format(prefix=prefix))
+        self.sqs = aws.sqs(endpoint_url)
+        self.queues = {n: self.sqs.create_queue(QueueName=self.prefix + n)["QueueUrl"] for n in ("later", "failures")}
+        monkeypatch.setenv(runtime.RULES_FILE, str(self.file))
         monkeypatch.setenv(runtime.ENDPOINT_URL, endpoint_url)
         monkeypatch.setenv(runtime.QUEUE_URL, self.queues["later"])
         monkeypatch.setenv(runtime.FAILURES_URL, self.queues["failures"])
         monkeypatch.delenv(logs.LOG_KEYS, raising=False)
-        self.seen: dict[str, int] = {}
-
-    def put(self, table: str, item: dict) -> None:
-        self.client.put_item(TableName=self.rules.tables[table].physical_name, Item=item)
 
     def book(self, name: str) -> dict:
-        key = {"book_id": s(name)}
-        table = self.rules.tables["books"].physical_name
-        return self.client.get_item(TableName=table, Key=key, ConsistentRead=True)["Item"]
-
-    def new_records(self) -> list[Change]:
-        """The stream records of both tables that were not delivered yet."""
-        found: list[Change] = []
-        for name, table in self.rules.tables.items():
-            records = engines.stream_records(self.url, table)
-            found += records[self.seen.get(name, 0) :]
-            self.seen[name] = len(records)
-        return found
+        return self.item("books", name)
 
     def deliver(self) -> list[dict]:
         """Deliver batch after batch until the streams are empty. Returns the answers."""
@@ -112,21 +92,6 @@ def test_handler_engine_tells_the_whole_story(deployed):
     deployed.seen.clear()
     assert all(answer == DONE for answer in deployed.deliver())
     assert deployed.book("b1") == last
-
-
-def test_handler_engine_finishes_through_the_queue(deployed):
-    """A push that has no time becomes a message on SQS; the queue handler lists it again, in chunks, and finishes them."""
-    for number in range(3):
-        deployed.put("books", {"book_id": s(f"b{number}"), "author_id": s("a1"), "rank": s("1")})
-    deployed.deliver()
-    deployed.put("authors", {"author_id": s("a1"), "name": s("Ada"), "rank": s("1")})
-    assert stream.handler(event_of(deployed.rules, *deployed.new_records()), context(1_000)) == DONE
-    for kind in ("push", "chunk"):
-        bodies = deployed.messages("later")
-        assert {json.loads(body)["kind"] for body in bodies} == {kind}
-        records = [{"messageId": str(n), "body": body} for n, body in enumerate(bodies)]
-        assert fanout.handler({"Records": records}, context()) == DONE
-    assert {deployed.book(f"b{number}")["author"]["M"]["name"]["S"] for number in range(3)} == {"Ada"}
 
 
 def test_handler_engine_parks_what_the_service_refuses(deployed, capsys):

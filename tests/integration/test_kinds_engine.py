@@ -13,32 +13,31 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.cli import main
 from sync_rules.cli.show.text import format_count
 from sync_rules.functions import logs, runtime
-from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Change
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
-from tests.support import engines, every_kind
-from tests.support.builders import key, m, n, s
+from tests.support import every_kind
+from tests.support.builders import m, n, s
 from tests.support.cold import start_cold
 from tests.support.every_kind import EFFECTS, RULES, order, part, post, text_of, user
+from tests.support.sites import Site
 from tests.support.worlds import Parked, Stdout, context, event_of
 
 DONE = {"batchItemFailures": []}
 CALLED: list[object] = []
 
 
-class Shop:
+def texts_of(prefix: str) -> dict[str, str]:
+    """Every rule, with the bucket of this prefix."""
+    return RULES | {name: rule.replace("s3://bucket", f"s3://{prefix}bucket") for name, rule in EFFECTS.items()}
+
+
+class Shop(Site):
     """A shop with a rule of every kind, as deployed: tables, streams, queues, a bucket, a table of calls."""
 
     def __init__(self, endpoint_url: str, monkeypatch, tmp_path, capsys) -> None:
-        self.prefix = engines.unique_prefix()
-        self.bucket = self.prefix + "bucket"
-        effects = {name: rule.replace("s3://bucket", f"s3://{self.bucket}") for name, rule in EFFECTS.items()}
-        self.texts = RULES | effects
-        self.rules = parse_rules(text_of(self.texts, self.prefix))
-        self.url, self.capsys, self.folder = endpoint_url, capsys, tmp_path
-        engines.create(endpoint_url, self.rules.tables)
-        self.client, self.s3, sqs = aws.dynamodb(endpoint_url), aws.s3(endpoint_url), aws.sqs(endpoint_url)
+        super().__init__(endpoint_url, tmp_path, lambda prefix: text_of(texts_of(prefix), prefix))
+        self.bucket, self.capsys = self.prefix + "bucket", capsys
+        self.s3, sqs = aws.s3(endpoint_url), aws.sqs(endpoint_url)
         self.s3.create_bucket(Bucket=self.bucket)
         calls = self.prefix + "calls"
         self.client.create_table(
@@ -48,60 +47,21 @@ class Shop:
             BillingMode="PAY_PER_REQUEST",
         )
         self.failures = sqs.create_queue(QueueName=self.prefix + "failures")["QueueUrl"]
-        self.sqs = sqs
-        self.file = self.write("rules.yaml")
         monkeypatch.setenv(runtime.RULES_FILE, str(self.file))
         monkeypatch.setenv(runtime.ENDPOINT_URL, endpoint_url)
         monkeypatch.setenv(runtime.QUEUE_URL, sqs.create_queue(QueueName=self.prefix + "later")["QueueUrl"])
         monkeypatch.setenv(runtime.FAILURES_URL, self.failures)
         monkeypatch.setenv(runtime.CALLS_TABLE, calls)
-        self.seen: dict[str, int] = {}
         ports = World(DynamoStore(self.client, self.rules.tables), NULL_PORTS, Parked())
         assert run_work(finish_empty(self.rules), ports) == ()  # as a stack does that makes the tables
 
     def write(self, name: str, *without: str) -> object:
         """A file of all rules but some."""
         file = self.folder / name
-        file.write_text(text_of({name: rule for name, rule in self.texts.items() if name not in without}, self.prefix))
-        return file
-
-    # ------------------------------------------------------------ the application
-    def put(self, table: str, *items: dict) -> None:
-        for item in items:
-            self.client.put_item(TableName=self.prefix + table, Item=item)
-
-    def change(self, table: str, *values: str, **sets: dict) -> None:
-        """Set attributes of one item behind the pipeline's back."""
-        at = key(self.rules.tables[table], *values)
-        names = {f"#{name}": name for name in sets}
-        self.client.update_item(
-            TableName=self.prefix + table,
-            Key=at.attributes(),
-            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in sets),
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues={f":{name}": value for name, value in sets.items()},
+        file.write_text(
+            text_of({name: rule for name, rule in texts_of(self.prefix).items() if name not in without}, self.prefix)
         )
-
-    def delete(self, table: str, *values: str) -> None:
-        at = key(self.rules.tables[table], *values)
-        self.client.delete_item(TableName=self.prefix + table, Key=at.attributes())
-
-    def item(self, table: str, *values: str) -> dict:
-        at = key(self.rules.tables[table], *values)
-        answer = self.client.get_item(TableName=self.prefix + table, Key=at.attributes(), ConsistentRead=True)
-        return answer.get("Item", {})
-
-    def items(self, table: str) -> list[dict]:
-        return sorted(self.client.scan(TableName=self.prefix + table, ConsistentRead=True)["Items"], key=str)
-
-    # ------------------------------------------------------------ the pipeline
-    def new_records(self) -> list[Change]:
-        found: list[Change] = []
-        for name, table in self.rules.tables.items():
-            records = engines.stream_records(self.url, table)
-            found += records[self.seen.get(name, 0) :]
-            self.seen[name] = len(records)
-        return found
+        return file
 
     def deliver(self) -> None:
         """Batch after batch until the streams are empty."""
@@ -112,14 +72,16 @@ class Shop:
             assert stream.handler(event_of(self.rules, *records), context()) == DONE
         pytest.fail("the pipeline does not come to rest")
 
-    def command(self, verb: str, *options: object) -> tuple[int, list[str]]:
+    def prune(self, *options: object) -> tuple[int, list[str]]:
         self.capsys.readouterr()
-        code = main.main([verb, *map(str, options), "--endpoint-url", self.url])
+        code = main.main(["prune", *map(str, options), "--endpoint-url", self.url])
         return code, self.capsys.readouterr().out.splitlines()
 
-    def verify(self, *options: str) -> tuple[int, list[dict]]:
-        fixed = ("--grace-seconds", "0", "--failures", self.folder / "failures.jsonl", "--format", "jsonl")
-        code, lines = self.command("verify", self.file, *fixed, *options)
+    def verify(self) -> tuple[int, list[dict]]:
+        self.capsys.readouterr()
+        failures = self.folder / "failures.jsonl"
+        code = self.command("verify", "--grace-seconds", "0", "--failures", failures, "--format", "jsonl")
+        lines = self.capsys.readouterr().out.splitlines()
         return code, [json.loads(line) for line in lines[1:]]  # the first says what the report is of
 
 
@@ -181,52 +143,13 @@ def test_kinds_engine_follow_changes_and_deletes(shop):
     assert shop.verify()[0] == 0
 
 
-CORRUPT = {
-    "names": lambda shop: shop.change("shop", "USER#1", "ORDER#a", user_name=s("x")),
-    "heads": lambda shop: shop.change("shop", "USER#1", "PROFILE", head=s("x")),
-    "posts": lambda shop: shop.change("shop", "USER#1", "PROFILE", posts=m(x=m())),
-    "tags": lambda shop: shop.change("shop", "USER#1", "PROFILE", orders={"SS": ["a", "x"]}),
-    "paths": lambda shop: shop.change("parts", "c", path=s("x")),
-    "mails": lambda shop: shop.change("shop", "EMAIL#a@x", "EMAIL", name=s("x")),
-    "counted": lambda shop: shop.change("shop", "USER#1", "PROFILE", counted=n(7)),
-    "spent": lambda shop: shop.change("shop", "USER#1", "PROFILE", spent=n(7)),
-    "least.ledger": lambda shop: shop.delete("ledger", "least/R/USER#1\x1fPROFILE", "11311\x1fUSER#1\x1fORDER#a"),
-    "recounted": lambda shop: shop.change("shop", "USER#1", "PROFILE", most=n(7)),
-    "told": lambda shop: shop.change("shop", "USER#1", "ORDER#b", counted=n(9)),
-}  # fmt: skip
-
-
-def test_kinds_engine_verify_finds_what_was_corrupted_and_mends_it(shop):
-    """Verify finds and repairs exactly one corrupted copy of each kind."""
-    before = {name: shop.items(name) for name in shop.rules.tables}
-    for corrupt in CORRUPT.values():
-        corrupt(shop)
-    code, rows = shop.verify("--repair")
-    assert code == 0
-    assert CORRUPT.keys() <= {row["rule"] for row in rows[:-1]}
-    assert {name: shop.items(name) for name in shop.rules.tables} == before
-    code, rows = shop.verify()
-    assert (code, len(rows)) == (0, 1)
-
-
-@pytest.mark.parametrize("name", CORRUPT)
-def test_kinds_engine_verify_finds_nothing_else(shop, name):
-    """Verify reports one corrupted copy once, under its own rule alone."""
-    CORRUPT[name](shop)
-    code, rows = shop.verify()
-    follow = {"counted": {"told"}}.get(name, set())
-    assert code == 1
-    assert {row["rule"] for row in rows[:-1]} - follow == {name}
-    assert rows[-1]["rules"][name]["drift"] == 1
-
-
 def test_kinds_engine_prune_removes_what_dropped_rules_left(shop):
     """Prune removes everything that a dropped rule has written and nothing else."""
     dropped: list[str] = []
     for name in sorted(RULES, reverse=True):
         old, dropped = shop.write("before.yaml", *dropped), [*dropped, name]
         now = shop.write("now.yaml", *dropped)
-        code, lines = shop.command("prune", old, now)
+        code, lines = shop.prune(old, now)
         assert code == 1
         assert all(line.endswith(f"rule {name}") for line in lines[:-1])
         code, lines = shop.command("prune", old, now, "--apply")

@@ -148,16 +148,6 @@ def test_least_privilege_is_enough_for_every_example(account, folder, function):
 
 
 @pytest.mark.parametrize("function", PLAYED)
-def test_least_privilege_is_enough_for_every_kind_at_once(account, function):
-    """The generated roles suffice for a shop with a rule of every kind."""
-    rules = every_kind.RULES | every_kind.EFFECTS
-    made = account(whole_story(every_kind.text_of(rules), puts=SHOP))
-    said = made.run(function)
-    assert made.guard.denied == [], said
-    assert "StoppedError" not in said, said
-
-
-@pytest.mark.parametrize("function", PLAYED)
 def test_least_privilege_is_enough_for_updates_in_batches(account, monkeypatch, function):
     """The roles allow PartiQL updates in batches, as used on AWS."""
     monkeypatch.setattr(aws, "is_aws", lambda _client: True)

@@ -6,11 +6,9 @@ import json
 
 import pytest
 
-from sync_rules.adapters import aws
 from sync_rules.cli import main
-from sync_rules.language.load import parse_rules
-from tests.support import engines
 from tests.support.builders import n, order_item, s, user_item
+from tests.support.sites import Site
 
 RULES = """
 tables:
@@ -26,31 +24,23 @@ rules:
   names: copy user.name into order.user_name
   mails: {{mirror: user, into: user_by_email, attributes: [name]}}
 patterns:
-  orders: {{get: order, by: [user_id], returns: [total, user.name], items: 2, page: 2}}
+  orders: {{get: order, by: [user_id], attributes: [total, user.name], items: 2, page: 2}}
   by-status: {{get: order, by: [status], between: made, items: 2}}
-  mail: {{get: user, by: [email], one: true, returns: [name]}}
+  mail: {{get: user, by: [email], one: true, attributes: [name]}}
   place: {{put: order}}
 """
 
 
-class Shop:
+class Shop(Site):
     def __init__(self, engine, folder, capsys):
-        self.engine, self.capsys = engine, capsys
-        text = RULES.format(prefix=engines.unique_prefix())
-        self.file = folder / "rules.yaml"
-        self.file.write_text(text)
-        self.table = parse_rules(text).tables["shop"]
-        engines.create(engine, {"shop": self.table})
-        self.client = aws.dynamodb(engine)
+        super().__init__(engine, folder, lambda prefix: RULES.format(prefix=prefix))
+        self.capsys = capsys
         for user, name in (("1", "secret-a"), ("2", "secret-b")):
-            self.put(user_item(user, name=s(name), email=s(f"{user}@x")))
-            self.put({"PK": s(f"EMAIL#{user}@x"), "SK": s("USER"), "user_id": s(user), "name": s(name)})
+            self.put("shop", user_item(user, name=s(name), email=s(f"{user}@x")))
+            self.put("shop", {"PK": s(f"EMAIL#{user}@x"), "SK": s("USER"), "user_id": s(user), "name": s(name)})
             for number in "12":
                 values = {"user_name": s(name), "total": n(9), "status": s("OPEN"), "made": s(f"2026-0{number}")}
-                self.put(order_item(user, number, **values))
-
-    def put(self, item):
-        self.client.put_item(TableName=self.table.physical_name, Item=item)
+                self.put("shop", order_item(user, number, **values))
 
     def __call__(self, *options):
         code = main.main(["patterns", str(self.file), *options])
@@ -66,7 +56,7 @@ def shop(engine, tmp_path, capsys):
 
 def test_patterns_run_measures_and_proves(shop):
     """Exit 0 while every answer is right, 1 with the reader, the key, the attribute and the rule of a stale copy."""
-    code, said = shop("--run", "--prove", "--endpoint-url", shop.engine, "--format", "json")
+    code, said = shop("--run", "--prove", "--endpoint-url", shop.url, "--format", "json")
     found = {one["pattern"]: one for one in json.loads(said.out)["patterns"]}
     assert code == 0, said
     assert [found[name]["rows"] for name in ("orders", "by-status", "mail")] == [2, 4, 1]
@@ -74,12 +64,12 @@ def test_patterns_run_measures_and_proves(shop):
     assert found["orders"]["estimated_read_units"] == 0.5
     assert found["orders"]["read_units"] in (0.5, None)
     assert found["place"]["left"] == "a write"
-    shop.put(order_item("1", "2", user_name=s("secret-old"), total=n(9), status=s("OPEN"), made=s("2026-02")))
-    code, said = shop("--run", "--prove", "--grace-seconds", "0", "--pattern", "orders", "--endpoint-url", shop.engine)
+    shop.put("shop", order_item("1", "2", user_name=s("secret-old"), total=n(9), status=s("OPEN"), made=s("2026-02")))
+    code, said = shop("--run", "--prove", "--grace-seconds", "0", "--pattern", "orders", "--endpoint-url", shop.url)
     assert code == 1
     assert "orders: 2 calls, 2 rows, 1 request (proved: 1)" in said.out
     assert "user.name is stale or wrong: kept by rule names" in said.out
-    code, said = shop("--run", "--key", "user_id=2", "--pattern", "orders", "--endpoint-url", shop.engine)
+    code, said = shop("--run", "--key", "user_id=2", "--pattern", "orders", "--endpoint-url", shop.url)
     assert code == 0
     assert "orders: 1 call, 2 rows" in said.out
 

@@ -6,26 +6,18 @@ import json
 
 import pytest
 
-from sync_rules.adapters import aws
-from sync_rules.cli import main
-from sync_rules.language.load import parse_rules
 from sync_rules.rules.ledger import without_amount
-from tests.support import engines, every_kind
+from tests.support import every_kind
 from tests.support.builders import s
+from tests.support.sites import Site
 
 
-class Shop:
+class Shop(Site):
     """A shop with a rule of every kind on an engine, whose copies are not made yet."""
 
     def __init__(self, engine: str, folder, capsys) -> None:
-        self.engine = engine
-        text = every_kind.text_of(every_kind.RULES, engines.unique_prefix())
-        self.rules = parse_rules(text)
-        self.file = folder / "rules.yaml"
-        self.file.write_text(text)
+        super().__init__(engine, folder, lambda prefix: every_kind.text_of(every_kind.RULES, prefix))
         self.capsys = capsys
-        engines.create(engine, self.rules.tables)
-        self.client = aws.dynamodb(engine)
         for user in "12":
             self.put("shop", every_kind.user(user, name=s(f"U{user}"), email=s(f"{user}@x"), rank=s("1")))
             for number in range(4):
@@ -34,20 +26,17 @@ class Shop:
         for part, parent in (("a", None), ("b", "a"), ("c", "b"), ("loop", "loop")):
             self.put("parts", every_kind.part(part, parent))
 
-    def put(self, table: str, item) -> None:
-        self.client.put_item(TableName=self.rules.tables[table].physical_name, Item=item)
-
-    def items(self) -> dict[str, dict]:
+    def by_key(self) -> dict[str, dict]:
         """Every item by its key as it is shown, without the amounts that keys of the ledger have in them."""
-        found = {}
-        for table in self.rules.tables.values():
-            for item in self.client.scan(TableName=table.physical_name, ConsistentRead=True)["Items"]:
-                found[str(without_amount(table.key_of(item)))] = item
-        return found
+        return {
+            str(without_amount(table.key_of(item))): item
+            for name, table in self.rules.tables.items()
+            for item in self.items(name)
+        }
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
         form = "--format", "json" if verb == "plan" else "jsonl"
-        code = main.main([verb, str(self.file), "--endpoint-url", self.engine, *form, *options])
+        code = self.command(verb, *form, *options)
         out, err = self.capsys.readouterr()
         assert out, err
         return code, [json.loads(line) for line in out.splitlines()]
@@ -64,16 +53,16 @@ def test_plan_engine_tells_what_the_backfill_then_writes(shop, tmp_path):
     """The plan touches nothing; the items it says would be written are those that the backfill changes; afterwards
     there is nothing to write and no rule is new.
     """
-    before = shop.items()
+    before = shop.by_key()
     path = tmp_path / "writes.jsonl"
     code, (plan,) = shop("plan", "--writes", str(path), "--detailed-exitcode")
     assert code == 1
-    assert shop.items() == before
+    assert shop.by_key() == before
     assert {one["is"] for one in plan["rules"].values()} == {"new"}
     assert plan["rules"]["paths"]["reasons"] == {"Cycle": 1}
     told = [json.loads(line) for line in path.read_text().splitlines()]
     shop("backfill")
-    after = shop.items()
+    after = shop.by_key()
     written = {f"{row['table']}[{', '.join(row['key'].values())}]" for row in told}
     assert written == {key for key in {**before, **after} if before.get(key) != after.get(key)}
     paths = {(*row["key"].values(), path) for row in told for path in row["paths"]}

@@ -10,27 +10,20 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.preflight import describe, latest_streams
+from sync_rules.adapters.preflight import describe
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main
-from sync_rules.jobs.consume import local_run as consume
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.local_files import wall_clock_ms
-from sync_rules.language.load import load_rules
-from sync_rules.pipeline.consumer import Consumer
 from tests.support import engines
 from tests.support.builders import shop, user_item
-from tests.support.fake_stream import failed
 
 DRAIN_MAX_MS = 60_000
 WAIT_MAX_SECONDS = 60
@@ -109,42 +102,6 @@ def test_pump_engine_delivers_every_write_in_order_per_item(bench):
     assert bench.versions == {f"USER#{user}": list(range(8)) for user in "abcd"}
 
 
-def test_pump_engine_gives_records_the_shape_of_lambda(bench):
-    """A record is JSON, binary as base64 text, the time a number, the stream named."""
-    bench.put("a", 1, photo={"B": b"\x00\xff"})
-    bench.drain(bench.pump())
-    ((body,),) = [event["Records"] for event in bench.events]
-    assert body["dynamodb"]["NewImage"]["photo"] == {"B": "AP8="}
-    assert body["eventSourceARN"] == bench.arn
-    assert (body["eventSource"], body["eventName"]) == ("aws:dynamodb", "INSERT")
-    assert abs(body["dynamodb"]["ApproximateCreationDateTime"] - time.time()) < 300
-
-
-def test_pump_engine_delivers_again_what_failed(bench):
-    """A record reported as failed comes again with those behind it; nothing is lost."""
-    for version in range(6):
-        bench.put("a", version)
-    refusals = [2]
-
-    def answer(event):
-        return failed(event["Records"][refusals.pop()]["dynamodb"]["SequenceNumber"]) if refusals else None
-
-    bench.drain(bench.pump(answer))
-    assert [len(event["Records"]) for event in bench.events] == [6, 4]
-    assert bench.versions == {"USER#a": list(range(6))}
-
-
-def test_pump_engine_resumes_behind_what_was_finished(bench):
-    """A mapping made with the progress of another delivers only what came after."""
-    bench.put("a", 1)
-    first = bench.pump()
-    bench.drain(first)
-    bench.put("a", 2)
-    bench.events.clear()
-    bench.drain(bench.pump(progress=first.mappings[0].progress))
-    assert bench.versions == {"USER#a": [2]}
-
-
 # ---------------------------------------------------------------- the command
 @pytest.fixture
 def arguments(bench, tmp_path) -> list[str]:
@@ -184,51 +141,6 @@ def test_run_once_makes_the_copies_right(bench, arguments, capsys):
     assert f"1 rule over 1 table at {bench.endpoint_url} (Region us-east-1): {bench.table}." in first
     assert "reads the streams from their beginning" in second
     assert any("1 copied" in text for text in out)
-
-
-def off_and_on(bench: Bench) -> None:
-    """Disable the table's stream, and enable one again."""
-    for specification in ({"StreamEnabled": False}, STREAM):
-        bench.client.update_table(TableName=bench.table, StreamSpecification=specification)
-
-
-def deleted_and_created(bench: Bench) -> None:
-    bench.client.delete_table(TableName=bench.table)
-    wait_for(lambda: bench.table not in bench.client.list_tables()["TableNames"])
-    engines.create(bench.endpoint_url, {"shop": replace(shop().tables["shop"], physical_name=bench.table)})
-
-
-@pytest.mark.parametrize("anew", [off_and_on, deleted_and_created])
-def test_run_follows_a_stream_that_an_engine_makes_anew(bench, tmp_path, monkeypatch, anew):
-    """A stream that is made anew under a run is found, named once, and read from its beginning."""
-    monkeypatch.setattr(consume, "STREAMS_EVERY_MS", 0)
-    (tmp_path / "rules.yaml").write_text(RULES.format(name=bench.table))
-    rules = load_rules(tmp_path / "rules.yaml")
-    local = consume.LocalRun(
-        stream_arns=list(latest_streams(bench.client, rules.streamed_tables).values()),
-        rules_fingerprint=rules.fingerprint,
-        reader=DynamoDBStreams(aws.dynamodbstreams(bench.endpoint_url)),
-        store=DynamoStore(bench.client, rules.tables),
-        make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS),
-        files=consume.Files(tmp_path / "c.json", tmp_path / "f.jsonl"),
-        settings=MappingSettings(poll_idle_ms=20, shard_refresh_ms=100),
-        latest_streams=lambda: latest_streams(bench.client, rules.streamed_tables),
-    )
-
-    def stepped(until: Callable[[], bool]) -> None:
-        def step() -> bool:
-            local.step()
-            return until()
-
-        wait_for(step)
-
-    stepped(lambda: local.pump.idle)
-    assert local.take_notices() == []
-    anew(bench)
-    bench.client.put_item(TableName=bench.table, Item=order("a"))
-    bench.put("a", 1, name={"S": "Ada"})
-    stepped(lambda: copied_name(bench, "a") == "Ada")
-    assert sum("has a new stream" in notice for notice in local.take_notices()) == 1
 
 
 def test_run_refuses_tables_that_are_not_there(bench, arguments, capsys):

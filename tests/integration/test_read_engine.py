@@ -8,15 +8,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from ruamel.yaml import YAML
 
 from sync_rules.adapters import aws
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.language.load import parse_rules
-from sync_rules.read import Graph, Hierarchy, Reader
+from sync_rules.read import Graph, Hierarchy
 from tests.support import engines
 from tests.support.builders import n, s
-from tests.support.shared import case
 from tests.unit.read.test_read import (
     COMPONENTS,
     PARENTS,
@@ -96,18 +94,6 @@ def test_read_the_car_on_an_engine(client, place, shards, page_items):
     assert names(car.children("CM1").page(2, first.cursor).items) == ["CM3"]
 
 
-def test_read_the_car_is_that_of_the_guide(client, place):
-    """Items and answers are those of the table that AWS's guide gives for this pattern."""
-    guide = YAML(typ="safe").load(case("tables", "pg_hierarchical_components.yaml"))
-    items = [{name: s(value) for name, value in item.items()} for item in guide["items"]]
-    assert items == [component(ident, PARENTS) for ident in ["CM1", *PARENTS]]
-    car = tree_on(client, replace(COMPONENTS, physical_name=place(COMPONENTS, items)))
-    (two,) = car.items(["CM2"])
-    answers = [car.children("CM2"), car.children("CM4"), car.descendants(two), car.descendants(two, itself=True)]
-    for query, answer in zip(guide["queries"], answers, strict=True):
-        assert sorted(names(answer)) == sorted(query["result"]), query["name"]
-
-
 # ---------------------------------------------------------------- goals, users and teams
 GOALS = 130
 
@@ -136,21 +122,6 @@ def test_read_goals_on_an_engine(client, place):
         assert names_of(around) == [(f"TEAM-T{i % 2}", "TEAM"), ("USER-U1", "LEAD"), (f"USER-V{i}", "CONTRIBUTOR")]
         assert around.found[2].item["number"] == i
     assert narrow.calls == ["Query"] * 2 + ["BatchGetItem"] * 2 + ["BatchGetItem"] * 2
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_read_goals_by_page_on_an_engine(client, place, backward):
-    """Page by page every goal comes once, whichever way, and the last page says that it is."""
-    graph = graph_on(Reader(Narrow(client, 7)), table=replace(RECORDS, physical_name=place(RECORDS, list(goals()))))
-    edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, index="gsi0", backward=backward)
-    found, cursor, pages = [], None, 0
-    while pages == 0 or cursor is not None:
-        page = graph.three_steps(edges, limit=50, cursor=cursor)
-        found += [node["source"] for node in page.nodes]
-        cursor, pages = page.cursor, pages + 1
-    assert pages == 3
-    assert found == [edge["source"] for edge in edges]
-    assert sorted(found) == [f"GOAL-{i:03}" for i in range(GOALS)]
 
 
 # ---------------------------------------------------------------- the page

@@ -20,7 +20,7 @@ from sync_rules.cli import main
 from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.recording import Header, Recording, read, writing
+from sync_rules.lab.recording import Header, Recording, open_recording, read
 from sync_rules.lab.recording_replay import replay
 from sync_rules.lab.tape import Tape, Until, record_streams, select_tables
 from sync_rules.pipeline.consumer import Consumer
@@ -93,7 +93,7 @@ def recorded_meanwhile(shop: Shop, do: Callable[[], None]) -> Recording:
     path = shop.folder / "live.jsonl"
     done = threading.Event()
     arns = require(shop.client, select_tables(shop.rules, [])).stream_arns
-    with writing(path, Header({name: one.physical_name for name, one in shop.rules.tables.items()})) as write:
+    with open_recording(path, Header({name: one.physical_name for name, one in shop.rules.tables.items()})) as write:
         tape = Tape(write, shop.rules)
         thread = threading.Thread(
             target=record_streams, args=(tape, shop.reader, arns, Until(done.is_set), lambda: None)
@@ -143,14 +143,3 @@ def test_record_engine_records_what_happens_and_replay_ends_right(shop, capsys):
         found = replay(redacted, shop.rules)
     assert found is not None
     assert found.rule in ("names", "told")
-
-
-def test_record_engine_from_now_leaves_out_what_was(shop, capsys):
-    """`record --from-now` leaves out earlier records and ends."""
-    shop.work(Random(1))
-    out = str(shop.folder / "r.jsonl")
-    words = ["record", str(shop.folder / "rules.yaml"), "--out", out, "--endpoint-url", shop.url, "--format", "json"]
-    assert main.main([*words, "--from-now", "--for", "1"]) == 0
-    assert json.loads(capsys.readouterr().out)["records"] == 0
-    assert main.main([*words, "--append", "--once"]) == 0
-    assert json.loads(capsys.readouterr().out)["records"] == 1

@@ -10,13 +10,10 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.adapters.sqs import SqsFailures
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli import main
-from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure
-from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import PushMessage, encode
-from tests.support import engines
 from tests.support.builders import author_item, book_item, key, s
+from tests.support.sites import Site
 
 RULES = """
 tables:
@@ -29,42 +26,30 @@ rules:
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-class Account:
+class Account(Site):
     """Tables, a queue and a bucket of a test's own, and the commands on them."""
 
     def __init__(self, endpoint_url: str, tmp_path, capsys) -> None:
-        self.prefix = engines.unique_prefix()
-        text = RULES.format(prefix=self.prefix)
-        self.rules = parse_rules(text)
-        engines.create(endpoint_url, self.rules.tables)
-        (tmp_path / "rules.yaml").write_text(text)
-        self.path, self.capsys, self.url = tmp_path, capsys, endpoint_url
-        self.client, self.sqs, self.s3 = (make(endpoint_url) for make in (aws.dynamodb, aws.sqs, aws.s3))
+        super().__init__(endpoint_url, tmp_path, lambda prefix: RULES.format(prefix=prefix))
+        self.capsys, self.sqs, self.s3 = capsys, aws.sqs(endpoint_url), aws.s3(endpoint_url)
         self.streams = DynamoDBStreams(aws.dynamodbstreams(endpoint_url))
         self.queue = self.sqs.create_queue(QueueName=f"{self.prefix}failed")["QueueUrl"]
         self.bucket = f"{self.prefix}failed"
         self.s3.create_bucket(Bucket=self.bucket)
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        fixed = [str(self.path / "rules.yaml"), "--endpoint-url", self.url, "--format", "jsonl"]
-        own = ["--failures", str(self.path / "f.jsonl")] if verb == "redrive" else []
-        code = main.main([verb, *fixed, *own, *options])
+        own = ["--failures", self.folder / "f.jsonl"] if verb == "redrive" else []
+        code = self.command(verb, "--format", "jsonl", *own, *options)
         out, self.err = self.capsys.readouterr()
         return code, [json.loads(line) for line in out.splitlines()]
 
-    def put(self, table: str, *items: dict) -> None:
-        for item in items:
-            self.client.put_item(TableName=self.rules.tables[table].physical_name, Item=item)
-
     def names(self) -> dict[str, str | None]:
         """The author's name on each book."""
-        found = self.client.scan(TableName=self.rules.tables["books"].physical_name, ConsistentRead=True)["Items"]
-        return {item["book_id"]["S"]: item.get("author_name", {}).get("S") for item in found}
+        return {item["book_id"]["S"]: item.get("author_name", {}).get("S") for item in self.items("books")}
 
     def shard(self, table: str) -> tuple[str, str, list[dict]]:
         """The stream of a table, its shard, and the records there are."""
-        physical = self.rules.tables[table].physical_name
-        arn = self.client.describe_table(TableName=physical)["Table"]["LatestStreamArn"]
+        arn = self.client.describe_table(TableName=self.name(table))["Table"]["LatestStreamArn"]
         for shard in self.streams.shards(arn):
             page = self.streams.records(arn, self.streams.iterator(arn, shard.shard_id, None), 1_000)
             if page.records:
@@ -130,45 +115,10 @@ def test_redrive_engine_out_of_the_stream(account):
     arn, shard, records = account.shard("books")
     second = records[1]["dynamodb"]["SequenceNumber"]
     info = {"streamArn": arn, "shardId": shard, "startSequenceNumber": second, "endSequenceNumber": second}
-    (account.path / "span.jsonl").write_text(json.dumps({"DDBStreamBatchInfo": info}) + "\n")
-    code, (totals,) = account("redrive", "--file", str(account.path / "span.jsonl"))
+    (account.folder / "span.jsonl").write_text(json.dumps({"DDBStreamBatchInfo": info}) + "\n")
+    code, (totals,) = account("redrive", "--file", str(account.folder / "span.jsonl"))
     assert (code, totals["records"], account.names()) == (0, 1, {"b1": None, "b2": "Bea", "b3": None})
     body = json.dumps(account.given_up("books", payload=False))
     account.sqs.send_message(QueueUrl=account.queue, MessageBody=body)
     code, (totals,) = account("redrive", "--queue", account.queue)
     assert (code, totals["done"], account.names()) == (0, 1, RIGHT | {"b3": "Ada"})
-
-
-def test_redrive_engine_of_a_stream_that_is_gone(account):
-    """A message about a shard that no longer exists stays, and the output advises verify --repair."""
-    body = account.given_up("books", payload=False)
-    body["DDBStreamBatchInfo"]["shardId"] = "shardId-00000000000000000000-deadbeef"
-    account.sqs.send_message(QueueUrl=account.queue, MessageBody=json.dumps(body))
-    code, (left, _) = account("redrive", "--queue", account.queue)
-    assert code == 1
-    assert "verify --repair" in left["left"]["reason"]
-    assert account("failures", "--queue", account.queue)[0] == 1
-
-
-def test_redrive_engine_from_files_never_writes_over_what_is_newer(account):
-    """Redriving old files writes the present values and leaves the files empty."""
-    table = account.rules.tables["books"]
-    (account.path / "batches.jsonl").write_text(json.dumps(account.given_up("authors", payload=True)) + "\n")
-    record = failure_record(Failure("names", key(table, "b1"), "ItemTooLarge"), AT)
-    (account.path / "failures.jsonl").write_text(json.dumps(record) + "\n")
-    account.put("authors", author_item("a1", name=s("Eve")))
-    account.put("books", book_item("b2", "a1"))
-    files = ["--file", str(account.path / "failures.jsonl"), "--file", str(account.path / "batches.jsonl")]
-    assert account("failures", *files)[0] == 1
-    code, (totals,) = account("redrive", *files)
-    assert (code, totals["done"]) == (0, 2)
-    assert account.names() == {"b1": "Eve", "b2": "Eve"}
-    assert account("failures", *files) == (0, [])
-
-
-def test_redrive_engine_without_the_tables(account):
-    """A table that is missing is named before anything is done."""
-    account.client.delete_table(TableName=account.rules.tables["books"].physical_name)
-    code, _ = account("redrive", "--queue", account.queue)
-    assert code == 2
-    assert f"{account.prefix}books" in account.err

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
 from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
-from sync_rules.adapters.sqs import utc_now
-from sync_rules.adapters.state import TableState, applied
+from sync_rules.adapters.state import TableState, read_applied
 from sync_rules.audit.drift_report import open_report
-from sync_rules.cli import main
 from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill as backfill_command
 from sync_rules.cli.commands import redrive as redrive_command
 from sync_rules.cli.commands import verify as verify_command
 from sync_rules.functions import runtime
 from sync_rules.jobs.account.stack import Execution, Stack
-from sync_rules.language.load import load_rules
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.failure_records import failure_record
@@ -27,6 +25,7 @@ from tests.support.builders import n, s
 from tests.support.cold import start_cold
 from tests.support.every_kind import RULES, order, part, post, text_of, user
 from tests.support.inaccount import Machine
+from tests.support.sites import Site
 from tests.support.worlds import context
 from tests.unit.jobs.test_remote_backfill import InPeace
 
@@ -67,17 +66,12 @@ class Local:
         return self.ended[name]
 
 
-class Deployed:
+class Deployed(Site):
     """A shop with a rule of every kind, as the template deploys it."""
 
     def __init__(self, url: str, tmp_path, capsys, monkeypatch) -> None:
-        self.url, self.capsys = url, capsys
-        self.prefix = engines.unique_prefix()
-        self.file = tmp_path / "rules.yaml"
-        self.file.write_text(text_of(RULES, self.prefix))
-        self.rules = load_rules(self.file)
-        engines.create(url, self.rules.tables)
-        self.client, self.sqs, s3 = aws.dynamodb(url), aws.sqs(url), aws.s3(url)
+        super().__init__(url, tmp_path, lambda prefix: text_of(RULES, prefix))
+        self.capsys, self.sqs, s3 = capsys, aws.sqs(url), aws.s3(url)
         state, bucket = self.prefix + "state", self.prefix + "bucket"
         self.client.create_table(
             TableName=state,
@@ -107,10 +101,6 @@ class Deployed:
             account = Account(stack, Local(verb), self.state, url, None)
             monkeypatch.setattr(module, "find_account", lambda *_given, account=account: account)
 
-    def put(self, table: str, *some: dict) -> None:
-        for item in some:
-            self.client.put_item(TableName=self.prefix + table, Item=item)
-
     def fill(self) -> None:
         self.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")), user("2", name=s("Bo"), counted=n(9)))
         self.put("shop", *(order(str(1 + i % 2), str(i), i, user_name=s("?")) for i in range(12)))
@@ -118,7 +108,7 @@ class Deployed:
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict], str]:
-        code = main.main([verb, str(self.file), "--remote", "--endpoint-url", self.url, "--format", "jsonl", *options])
+        code = self.command(verb, "--remote", "--format", "jsonl", *options)
         said = self.capsys.readouterr()
         rows = [json.loads(line) for line in said.out.splitlines() if line.startswith("{")]
         return code, [row for row in rows if "service" not in row], said.err  # metrics and log lines of the functions
@@ -140,7 +130,7 @@ def test_remote_engine_backfill_brings_every_kind_in_line(deployed):
     summary = rows[-1]["summary"]
     assert (summary["done"], summary["parked"], summary["failed"], summary["left"]) == (True, 0, 0, [])
     assert summary["copied"] > 20
-    assert applied(deployed.state).keys() == {rule.title for rule in deployed.rules.rules.values()}
+    assert read_applied(deployed.state).keys() == {rule.title for rule in deployed.rules.rules.values()}
     code, rows, err = deployed.run("backfill", "--rate", "2000")
     assert (code, rows[-1]["summary"]["writes"]) == (0, 0), err
     code, rows, err = deployed.run("backfill", "--changed")
@@ -169,25 +159,12 @@ def test_remote_engine_redrive_puts_through_what_failed(deployed):
     deployed.put("shop", user("1", name=s("Ada")), order("1", "1", 5))
     key = deployed.rules.tables["shop"].key_of(order("1", "1", 5))
     for rule in ("names", "gone"):
-        body = json.dumps(failure_record(Failure(rule, key, "X"), utc_now()))
+        body = json.dumps(failure_record(Failure(rule, key, "X"), datetime.now(UTC)))
         deployed.sqs.send_message(QueueUrl=deployed.failures, MessageBody=body)
     code, rows, err = deployed.run("redrive")
     assert (code, rows[-1]["done"], rows[-1]["unreadable"]) == (1, 1, 1), err
     found = deployed.client.get_item(TableName=deployed.prefix + "shop", Key=key.attributes())["Item"]
     assert found["user_name"] == s("Ada")
-
-
-def test_remote_engine_what_cannot_begin_is_the_users_mistake(deployed):
-    """A request that the function refuses exits with 2 and shows the reason."""
-    code, _, err = deployed.run("backfill", "--rule", "nobody")
-    assert code == 2
-    assert "nobody" in err
-    runtime.rules()  # as they are deployed
-    deployed.file.write_text(deployed.file.read_text().replace("copy user.name into", "copy user.rank into"))
-    code, _, err = deployed.run("verify")
-    assert code == 2
-    assert "deploy first" in err
-    assert "names: says something else" in err
 
 
 def test_shared_table_swaps_only_what_is_as_it_was(deployed):

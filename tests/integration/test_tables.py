@@ -15,20 +15,16 @@ from ruamel.yaml import YAML
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
-from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.python_values import plain_of, raw_of
-from sync_rules.model.templates import parse_template
 from sync_rules.model.values import Item
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import List, Read, World
+from sync_rules.pipeline.requests import Read, World
 from sync_rules.read import Hierarchy
 from tests.peers.bench import EngineBench, Failures, MemoryBench, Queue
-from tests.support.builders import s
 from tests.support.engines import Endpoints, chosen
-from tests.support.shared import case, rows
+from tests.support.shared import case
 from tests.support.worlds import Scene
 from tests.unit.read.test_read import Fake
 
@@ -163,23 +159,6 @@ def test_tables_the_car_comes_out_exactly(play, seed):
         assert {item["ComponentId"] for item in answer} == set(query["result"]), query["name"]
 
 
-@pytest.mark.parametrize("word", ["re-parent", "detach"])
-def test_tables_the_car_follows_a_move(play, word):
-    """A part that moves takes all below it along, to another parent or to a graph of its own; nothing else is written."""
-    car = Car(play)
-    derived = car.case(word)
-    car.play.touched.clear()
-    car.change(derived)
-    paths = {ident: item["Path"] for ident, item in car.items.items()}
-    moved = derived["expect_paths"]
-    assert paths == {ident: moved.get(ident, item["Path"]) for ident, item in car.wanted.items()}
-    assert {key["ComponentId"]["S"] for key in car.play.touched} == moved.keys()
-    assert set(derived.get("unchanged", ())) <= car.items.keys() - moved.keys()
-    for ident, graph in derived.get("expect_graph_ids", {}).items():
-        assert car.items[ident]["GraphId"] == graph
-    assert car.reports == set()
-
-
 def test_tables_the_car_refuses_a_cycle(play):
     """A part under its own grandchild is reported; every path stays as it was, and mending the parent ends it."""
     car = Car(play)
@@ -191,44 +170,6 @@ def test_tables_the_car_refuses_a_cycle(play):
     car.put("CM2")
     car.play.rest()
     assert car.items == car.wanted
-
-
-def test_tables_the_car_compares_ids_whole(play):
-    """CM2 renamed to CM2X: its parts follow it, while CM20 and CM21, whose ids begin alike, are not even written."""
-    guide = published("pg_hierarchical_components.yaml")
-    (trap,) = [one for one in guide["derived_cases"] if one["name"] == "prefix trap"]
-    car = Car(play, more=trap["setup_add"])
-    old, new = trap["change"]["ComponentId"], trap["change"]["rename_to"]
-    car.play.touched.clear()
-    car.play.put("components", {"ComponentId": new, "ParentId": car.wanted[old]["ParentId"]})
-    car.put(*(ident for ident, item in car.wanted.items() if item.get("ParentId") == old), ParentId=new)
-    car.play.delete("components", {"ComponentId": old})
-    car.play.rest()
-    renamed = {
-        new if ident == old else ident: item["Path"].replace(f"|{old}|", f"|{new}|")
-        for ident, item in car.wanted.items()
-    }
-    assert {ident: item["Path"] for ident, item in car.items.items()} == {**renamed, new: f"CM1|{new}"}
-    untouched = {item["ComponentId"] for item in trap["setup_add"]}
-    assert not untouched & {key["ComponentId"]["S"] for key in car.play.touched}
-
-
-@pytest.mark.parametrize("policy", ["keep", "clear", "delete", "restrict"])
-def test_tables_the_car_loses_a_part(play, policy):
-    """CM5 goes, and CM10 still names it: the policy decides what becomes of it. Where it is left, verify lists it."""
-    car = Car(play, on_delete=policy)
-    car.play.delete("components", {"ComponentId": car.case("orphan")["change"]["delete"]})
-    car.play.rest()
-    ten = {"ComponentId": "CM10", "ParentId": "CM5"}
-    left = {"clear": {"CM10": ten}, "delete": {}}.get(policy, {"CM10": car.wanted["CM10"]})
-    others = {ident: item for ident, item in car.wanted.items() if ident not in ("CM5", "CM10")}
-    assert car.items == {**others, **left}
-    assert car.reports == ({("SourceDeleted", "CM10")} if policy == "restrict" else set())
-    verifier = Verifier(
-        car.play.rules, car.play.world, frozenset(car.play.rules.rules), grace_seconds=0, sleep=lambda _: None
-    )
-    orphans = [(one.difference.drift.value, one.difference.target.values[0][2]) for one in verifier.sweep()]
-    assert orphans == ([("orphan", "CM10")] if policy in ("keep", "restrict") else [])
 
 
 # ---------------------------------------------------------------- goals, users and teams
@@ -282,135 +223,6 @@ def test_tables_the_goals_come_out_exactly(play):
 
 
 # ---------------------------------------------------------------- keys made of fields
-PLACES = """
-tables:
-  places: {key: {zip: S}, indexes: {by_place: {country: S, place: S}}}
-  cities: {key: {PK: S, SK: S}}
-entities:
-  place: {table: places}
-  city: {table: cities, key: {PK: "STATE#{state}", SK: "CITY#{city}#ZIP#{zip}"}}
-rules:
-  where: {derive: place.place, as: "{state}#{city:nospace:upper}#{zip:pad(6)}"}
-  by-city: {mirror: place, into: city, attributes: [county]}
-"""
-PLACES_SAMPLE = 40  # of so many ZIP codes one goes through the pipeline; the rule itself judges every one
-
-
-def zip_codes() -> list[Plain]:
-    return [{**row, "country": "US"} for row in rows("datasets", "us-zipcodes", "zips.csv")]
-
-
-def place_of(row: Plain) -> str:
-    """The composite key, plainly."""
-    return f"{row['state']}#{''.join(row['city'].split()).upper()}#{row['zip'].zfill(6)}"
-
-
-def test_tables_every_zip_code_has_its_keys():
-    """STATE#CITY#ZIP of all places in the data is what Python makes of them, and every key parses back into its fields."""
-    rules = parse_rules(PLACES)
-    derive, city, parts = rules.rules["where"], rules.entities["city"], parse_template("{state}#{city}#{zip}")
-    for row in zip_codes():
-        item = {name: s(text) for name, text in row.items()}
-        assert derive.desired((), item) == {("place",): s(place_of(row))}
-        state, name, code = place_of(row).split("#")
-        assert parts.parse(s(place_of(row))) == {"state": s(state), "city": s(name), "zip": s(code)}
-        key = city.key_of(item)
-        assert key is not None
-        assert city.fields(key) == {name: s(row[name]) for name in ("state", "city", "zip")}
-
-
-def test_tables_places_are_found_by_state_and_city():
-    """One index whose sort key goes from the large to the small answers what a filter in Python answers."""
-    scene = Scene(parse_rules(PLACES))
-    some = zip_codes()[::PLACES_SAMPLE]
-    for row in some:
-        scene.put("places", {name: s(text) for name, text in row.items()})
-    scene.rest()
-    assert len(scene.memory.items("cities")) == len(some)
-    for prefix in ("NY#", "TX#HOUSTON#", "PR#", "CA#SAN"):
-        conditions = KeyConditions((("country", s("US")),), ("place", prefix))
-        found = scene.memory.list(List("places", "by_place", conditions, len(some)))
-        wanted = {row["zip"] for row in some if place_of(row).startswith(prefix)}
-        assert {item["zip"]["S"] for item in found.items} == wanted
-        assert wanted
-
-
-STAFF = """
-tables:
-  staff:
-    key: {id: S}
-    indexes: {by_manager: {manager: S}, by_job: {job: S, hired: S}}
-entities: {employee: {table: staff}}
-rules:
-  chain: {path: employee.chain, parent: manager, depth: level, separator: /}
-  job: {derive: employee.job, as: "{JobTitle:nospace:lower}"}
-  hired: {derive: employee.hired, as: "{HireDate:date(%Y-%m)}#{id:pad(4)}"}
-"""
-
-
-def test_tables_a_company_has_its_chains_of_command():
-    """Everyone's path is what following the managers gives, as deep as the data says, and keys are sorted by date."""
-    scene = Scene(parse_rules(STAFF))
-    staff = {row["BusinessEntityID"]: row for row in rows("datasets", "adventureworks", "Employee.csv")}
-    for ident in random.Random(6).sample(list(staff), len(staff)):
-        row = staff[ident]
-        manager = {"manager": s(row["ManagerID"])} if "ManagerID" in row else {}
-        scene.put("staff", {"id": s(ident), **manager, **{n: s(row[n]) for n in ("JobTitle", "HireDate")}})
-    while scene.records or scene.queue.messages:
-        scene.rest()
-        scene.receive()
-    assert scene.parked.failures == []
-
-    def chain(ident: str) -> str:
-        above = staff[ident].get("ManagerID")
-        return ident if above is None else f"{chain(above)}/{ident}"
-
-    for item in scene.memory.items("staff"):
-        ident = item["id"]["S"]
-        row = staff[ident]
-        assert item["chain"] == s(chain(ident))
-        assert item["level"] == {"N": row.get("OrganizationLevel", "0")}
-        assert item["job"] == s("".join(row["JobTitle"].split()).lower())
-        assert item["hired"] == s(f"{row['HireDate'][:7]}#{ident.zfill(4)}")
-
-
-PERSONS = """
-tables:
-  persons: {key: {id: S}}
-  emails: {key: {email: S}}
-entities: {person: {table: persons}, address: {table: emails}}
-rules:
-  by-email: {mirror: person, into: address, attributes: all}
-  full-name: {derive: person.full_name, join: [first_name, last_name]}
-"""
-
-
-def test_tables_persons_are_found_by_email():
-    """A look-up item for every address of the model, whole, NULL attributes and what is derived included. Where persons
-    share an address it is one's, and the others are reported.
-    """
-    scene = Scene(parse_rules(PERSONS))
-    persons = json.loads(case("models", "amazon-dynamodb-tools", "persons.ddb.json").read_text())
-    scene.put("persons", *persons)
-    while scene.records or scene.queue.messages:
-        scene.rest()
-        scene.receive()
-    claims: dict[str, dict[str, Item]] = defaultdict(dict)
-    for person in persons:
-        names = [person[name]["S"] for name in ("first_name", "last_name") if "S" in person.get(name, {})]
-        whole = {**person, **({"full_name": s(" ".join(names))} if names else {})}
-        assert scene.item(scene.rules.tables["persons"].key_of(person)) == whole
-        if "S" in person.get("email", {}):
-            claims[person["email"]["S"]][person["id"]["S"]] = whole
-    found = {item["email"]["S"]: item for item in scene.memory.items("emails")}
-    assert found.keys() == claims.keys()
-    refused = set()
-    for email, item in found.items():
-        owner = item["id"]["S"]
-        assert item == claims[email][owner]
-        refused |= {("KeyTaken", ident) for ident in claims[email] if ident != owner}
-    assert {(failure.reason, failure.member.values[0][2]) for failure in scene.parked.failures} == refused
-    assert refused
 
 
 SHOP = """

@@ -15,7 +15,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
-from sync_rules.write import Transact, TransactionCanceled, follow, fresh
+from sync_rules.write import Transact, follow, fresh
 from sync_rules.write.document import read_document
 from sync_rules.write.explanation import explain_write
 from tests.support import engines, every_kind
@@ -86,35 +86,6 @@ def test_write_engine_what_is_explained_is_what_is_sent(site):
     with site.transact() as tx:
         document.add_to(tx)
     assert [params["TransactItems"] for params in sent] == [[*found.actions]]
-
-
-def test_write_engine_an_order_is_two_requests(site):
-    """One read, one transaction: an order with its copy, its element, its number."""
-    with site.transact() as tx:
-        tx.put("user", {"PK": "USER#7", "SK": "PROFILE", "name": "Ada"}, new=True)
-    site.requests.clear()
-    with site.transact() as tx:
-        tx.put("order", {"user_id": "7", "order_id": "9", "total": 12})
-    assert site.requests[-1] == "TransactWriteItems"
-    shop = site.rules.tables["shop"]
-    stored, owner = site.store.read(Read((key(shop, "USER#7", "ORDER#9"), key(shop, "USER#7", "PROFILE"))))
-    assert stored["user_name"] == {"S": "Ada"}
-    assert (owner["orders"], owner["counted"], owner["spent"]) == ({"SS": ["9"]}, {"N": "1"}, {"N": "12"})
-
-
-def test_write_engine_a_condition_of_the_application_is_told_from_ours(site):
-    """The application's own condition cancels the transaction; the item comes with it where it is asked for."""
-    with site.transact(raw=True) as tx:
-        tx.put("user", user("7", name={"S": "Ada"}))
-    tx = site.transact(raw=True)
-    tx.put("order", order("7", "9", 12))
-    tx.update("user", user("7"), set={"name": {"S": "Bob"}}, condition="#n = :n", names={"#n": "name"},
-              values={":n": {"S": "Eve"}}, returns=True)  # fmt: skip
-    with pytest.raises(TransactionCanceled) as raised:
-        tx.commit()
-    (reason,) = raised.value.reasons
-    assert (reason.action, reason.code) == (1, "ConditionalCheckFailed")
-    assert reason.item is None or reason.item["name"] == {"S": "Ada"}
 
 
 def test_write_engine_writers_of_one_user_at_once(site):

@@ -102,15 +102,6 @@ def test_write_resource_follow_notes_a_table(site, kind):
     assert table.get_item(**own, Key={"PK": "USER#7", "SK": "PROFILE"})["Item"]["name"] == "Bob"
 
 
-def test_write_resource_follow_takes_a_change_in_plain_python(site):
-    """A write that was made elsewhere is noted in the values that a resource has."""
-    site.table.put_item(Item=ADA)
-    site.table.put_item(Item=order("9"))
-    with follow(site.rules, site.table) as noting:
-        noting.change("order", None, order("9"))
-    assert site.order("9")["user_name"] == "Ada"
-
-
 @pytest.mark.parametrize("kind", ["resource", "table", "client"])
 def test_write_resource_fresh_reads_by_all_of_them(site, kind):
     """An item, and a page of a Query that has a key condition of boto3, as they must be."""
@@ -128,19 +119,6 @@ def test_write_resource_fresh_reads_by_all_of_them(site, kind):
     rest = fresh_page(site.rules, given, {**query, "ExclusiveStartKey": page.last_evaluated_key})
     assert [item["SK"] for item in rest.items] == ["ORDER#9"]
     assert "user_name" not in site.order("9")
-
-
-def test_write_resource_a_page_of_many_sources_is_read_by_the_hundred(site):
-    """A hundred and twenty orders, each of another user: 240 keys, three requests."""
-    users = [{"PK": f"USER#{number}", "SK": "PROFILE", "name": f"user {number}"} for number in range(120)]
-    orders = [{"PK": one["PK"], "SK": "ORDER#1", "total": 1} for one in users]
-    with site.table.batch_writer() as batch:
-        for item in (*users, *orders):
-            batch.put_item(Item=item)
-    with requests_of(site.table) as requests:
-        page = fresh_page(site.rules, site.table, orders)
-    assert [item["user_name"] for item in page.items] == [one["name"] for one in users]
-    assert requests.by_operation == {"BatchGetItem": 3}
 
 
 @pytest.mark.parametrize("kind", ["resource", "table", "client"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.verifier import Verifier
-from sync_rules.audit.verify_tally import Finding
+from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Path, get, same
 from sync_rules.pipeline.requests import NULL_PORTS, World
@@ -62,7 +62,7 @@ def _waits_for_its_source(found: Difference) -> bool:
     return found.drift is Drift.ORPHAN and not found.repairable
 
 
-def _verify_keys(verifier: Verifier, rules: Rules, state: State, keys: Collection[str]) -> Iterator[Finding]:
+def _verify_keys(verifier: Verifier, rules: Rules, state: State, keys: Collection[str]) -> Iterator[DriftFinding]:
     for key in state:
         entity = rules.entity_of(key)
         if key_text(key) in keys and entity is not None and rules.into_target(entity):

@@ -151,7 +151,7 @@ def old_images_are_not_read(patch: pytest.MonkeyPatch) -> None:
 
 def every_member_belongs(patch: pytest.MonkeyPatch) -> None:
     """A hinting member is taken for one of the parent's without a look at where it points."""
-    patch.setattr(EmbedRule, "belongs", lambda *_: True)
+    patch.setattr(EmbedRule, "is_member", lambda *_: True)
 
 
 def entries_are_not_kept(patch: pytest.MonkeyPatch) -> None:

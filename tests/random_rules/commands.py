@@ -12,10 +12,10 @@ from unittest.mock import patch
 
 from sync_rules.adapters.state import MemoryState, State
 from sync_rules.audit import verifier as verify
-from sync_rules.audit.verify_tally import Finding
-from sync_rules.jobs.backfill import backfill_run
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.audit.verify_tally import DriftFinding
+from sync_rules.jobs.backfill import throttle
+from sync_rules.jobs.backfill.backfill_run import BackfillRun
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage, PullMessage
@@ -48,7 +48,7 @@ class _Inline:
 @contextmanager
 def threadless() -> Iterator[None]:
     """Commands without threads."""
-    with patch.object(verify, "ThreadPoolExecutor", _Inline), patch.object(backfill_run, "ThreadPoolExecutor", _Inline):
+    with patch.object(verify, "ThreadPoolExecutor", _Inline), patch.object(throttle, "ThreadPoolExecutor", _Inline):
         yield
 
 
@@ -77,9 +77,9 @@ def began(made: Made, world: World) -> None:
     world.silent = False
 
 
-def backfill_run_of(made: Made, store: Any, failures: Any, state: State, name: str = "") -> backfill_run.BackfillRun:
+def backfill_run_of(made: Made, store: Any, failures: Any, state: State, name: str = "") -> BackfillRun:
     """A backfill of all rules, as the command makes it."""
-    return backfill_run.BackfillRun(
+    return BackfillRun(
         Selection(made.rules, made.rules.kept),
         store,
         failures,
@@ -103,7 +103,7 @@ def backfill(made: Made, store: Any) -> Kept:
     return kept
 
 
-def verified(made: Made, world: World, *, repair: bool) -> list[Finding]:
+def verified(made: Made, world: World, *, repair: bool) -> list[DriftFinding]:
     """The findings of a verify of all rules."""
     if not made.rules.kept:
         return []

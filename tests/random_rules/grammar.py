@@ -769,7 +769,7 @@ def made_of(text: str) -> tuple[Made | None, list[Problem]]:
     rules, problems = check_rules(text, {})
     if rules is None:
         return None, errors(problems)
-    loaded = compiled_file.read(compiled_file.written(rules, {}), "rules.compiled", {})
+    loaded = compiled_file.read(compiled_file.dump(rules, {}), "rules.compiled", {})
     return Made(text, Spec(plain_form(text)), loaded), []
 
 

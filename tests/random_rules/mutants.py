@@ -207,7 +207,7 @@ OWN: Final[Mapping[str, Mutant]] = {
     "eventually consistent source": eventual_read,
     "where: what cannot be evaluated is false": condition_false,
     "where: a text beside a number makes all false": comparison_fails,
-    "books: damage is not made anew": lambda: patch.object(TallyRule, "rebuilt", lambda *_args: None),
+    "books: damage is not made anew": lambda: patch.object(TallyRule, "rebuild_part", lambda *_args: None),
     "books: versions not read": versions_not_read,
     "books: mark ignored": mark_ignored,
     "books: no mark is a complete one": mark_missing_ignored,
@@ -219,7 +219,7 @@ OWN: Final[Mapping[str, Mutant]] = {
     "books: begun again meanwhile": test_two_versions.begun_again_meanwhile,
     "index: items outside are not reported": lambda: patch.object(Rules, "unlisted", lambda *_args, **_more: ()),
     "index: may leave out items": unsaid_index,
-    "expiry: no date is left out in silence": lambda: patch.object(DeriveRule, "left_out", lambda *_args: None),
+    "expiry: no date is left out in silence": lambda: patch.object(DeriveRule, "find_omission", lambda *_args: None),
     "expiry: a text of digits is a date": digits_read,
 }
 MUTANTS: Final[Mapping[str, Mutant]] = {

@@ -17,12 +17,12 @@ from sync_rules.adapters.memory import RejectedError
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.semantics import InvalidUpdateError, holds, same_item
+from sync_rules.model.semantics import place_of as identity_of
 from sync_rules.model.values import show_path
 from sync_rules.model.writes import Condition, Test
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import TransactionCanceled, WriteError
-from sync_rules.write.actions import place_of as identity_of
-from sync_rules.write.transaction import Attempt, Result, Transact
+from sync_rules.write.transaction import PlannedTransaction, Result, Transact
 from tests.random_rules.oracle import Oracle, shown
 from tests.random_rules.plain import same
 from tests.random_rules.safety import UnsafeError
@@ -80,7 +80,7 @@ class Submit:
 
     items: list[dict[str, Any]]
     token: str
-    attempt: Attempt
+    attempt: PlannedTransaction
     writing: Writing
 
     @property

@@ -21,12 +21,11 @@ from uuid import UUID
 from sync_rules.audit import verifier as verify
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.verifier import Verifier
-from sync_rules.audit.verify_tally import Finding
-from sync_rules.jobs.backfill import backfill_run, page
+from sync_rules.audit.verify_tally import DriftFinding
+from sync_rules.jobs.backfill import backfill_run, page, throttle
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.progress import unfinished
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.progress import load_unfinished
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, ItemKey
@@ -101,7 +100,7 @@ class Backfill(Errand):
 
     def run(self) -> bool:
         state = Documents(self.documents)
-        self.seen["backfill", "began" if unfinished(state) is None else "went on"] += 1
+        self.seen["backfill", "began" if load_unfinished(state) is None else "went on"] += 1
         self.stopped = False
         run = BackfillRun(
             Selection(self.rules, self.names),
@@ -138,8 +137,8 @@ class Verify(Errand):
     repair: bool = True
     key: ItemKey | None = None
     workers: int = 1
-    accused: Callable[[Finding], None] = lambda _finding: None
-    findings: list[Finding] = field(default_factory=list)
+    accused: Callable[[DriftFinding], None] = lambda _finding: None
+    findings: list[DriftFinding] = field(default_factory=list)
 
     kind = "verify"
 
@@ -211,7 +210,7 @@ def one_at_a_time(pick: Callable[[int], int]) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(page, "TRIES_MAX", 2))
         stack.enter_context(patch.object(backfill_run, "uuid4", lambda: UUID(int=next(runs))))
-        for module in (backfill_run, verify):
+        for module in (throttle, verify):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", partial(Together, pick)))
         yield
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.jobs.backfill import backfill_run, segments
+from sync_rules.jobs.backfill import backfill_run
 from sync_rules.jobs.backfill import page as backfill
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Pages
-from sync_rules.jobs.backfill.progress import start_of
+from sync_rules.jobs.backfill.progress import first_position
 from sync_rules.pipeline.requests import Request, Scan, run_work
 from sync_rules.rules.order import Step
 from tests.simulation.breaking import Mutant, Mutation, Pairs, Work, among, answered, known, replacing
@@ -32,10 +32,14 @@ SEVERAL = among("O7", "two", "two-index", "shared-map", "cascade", "derive", "re
 @contextmanager
 def saved_before() -> Iterator[None]:
     """A checkpoint says that a page is done as soon as it was read."""
-    original = Pages.process
+    original, begin = Pages.process, BackfillRun.__post_init__
+
+    def knowing(run: Any) -> None:
+        begin(run)
+        run._pages.run = run
 
     def process(self: Any, supply: Any, *args: Any, **more: Any) -> Any:
-        run = self._halted.__self__
+        run = self.run
 
         def ask(request: Request) -> Work:
             answer = yield request
@@ -45,7 +49,7 @@ def saved_before() -> Iterator[None]:
 
         return original(self, Asked(supply, ask), *args, **more)
 
-    with patch.object(Pages, "process", process):
+    with patch.object(Pages, "process", process), patch.object(BackfillRun, "__post_init__", knowing):
         yield
 
 
@@ -70,7 +74,7 @@ def lagging_page(scan: Any, selection: Any, bounds: Any) -> Work:
 def sources_first() -> Iterator[None]:
     """The sources are read when a segment is begun, before its pages."""
     early: dict[Any, Any] = {}
-    process_page = segments.process_page
+    process_page = backfill.process_page
 
     def bringing(scan: Any, selection: Any, bounds: Any) -> Work:
         if scan.cursor is None:
@@ -85,7 +89,7 @@ def sources_first() -> Iterator[None]:
                     early.update({table.key_of(item): item for item in page.items})
         return (yield from answered(process_page(scan, selection, bounds), known(early)))
 
-    with patch.object(segments, "process_page", bringing):
+    with patch.object(backfill, "process_page", bringing):
         yield
 
 
@@ -131,7 +135,7 @@ def begun(change: Callable[[Any], None]) -> Iterator[None]:
 
 
 def next_step(run: Any) -> None:
-    run.position = start_of(run.position.step + 1, run.steps)
+    run.position = first_position(run.position.step + 1, run.steps)
 
 
 def next_round(run: Any) -> None:
@@ -168,7 +172,7 @@ def one_round(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def page_of(function: Callable[..., Any]) -> Mutant:
-    return replacing(segments, "process_page", function)
+    return replacing(backfill, "process_page", function)
 
 
 MUTANTS: Mapping[str, Mutation] = {

@@ -38,9 +38,9 @@ def entry_unguarded(write: Any) -> Any:
 @contextmanager
 def two_writes() -> Iterator[None]:
     """The totals move in one write, the entry is made in another."""
-    original = parts.joined
+    original = parts.join_writes
 
-    def joined(wanted: Any) -> Any:
+    def join_writes(wanted: Any) -> Any:
         for joint in original(wanted):
             actions = joint.write.actions if isinstance(joint.write, Transaction) else ()
             totals = tuple(one for one in actions if isinstance(one, Increment))
@@ -51,7 +51,7 @@ def two_writes() -> Iterator[None]:
             yield replace(joint, write=Transaction(others))
             yield replace(joint, write=Transaction(totals))
 
-    with patch.object(parts, "joined", lambda wanted: list(joined(wanted))):
+    with patch.object(parts, "join_writes", lambda wanted: list(join_writes(wanted))):
         yield
 
 

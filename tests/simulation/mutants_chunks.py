@@ -91,26 +91,26 @@ def marked(original: Any, chunks: Any, bounds: Any) -> Work:
 @contextmanager
 def no_link_check() -> Iterator[None]:
     """Mutant: every key of a chunk is taken for a target of its source."""
-    original = fanout.still_linked
+    original = fanout.list_linked_rules
 
-    def still_linked(push: Any, image: Any) -> Any:
+    def list_linked_rules(push: Any, image: Any) -> Any:
         if push.cursor != OF_A_CHUNK:
             return original(push, image)
         return tuple(rule for rule in push.rules if isinstance(rule, TargetRule))
 
-    with looked_at(marked), patch.object(fanout, "still_linked", still_linked):
+    with looked_at(marked), patch.object(fanout, "list_linked_rules", list_linked_rules):
         yield
 
 
 @contextmanager
 def no_parts() -> Iterator[None]:
     """Mutant: only the targets of a chunk are looked at, not its parts."""
-    original = fanout.parts_listed
+    original = fanout.list_parts
 
-    def parts_listed(push: Any, key: Any, image: Any) -> Any:
+    def list_parts(push: Any, key: Any, image: Any) -> Any:
         return [] if push.cursor == OF_A_CHUNK else original(push, key, image)
 
-    with looked_at(marked), patch.object(fanout, "parts_listed", parts_listed):
+    with looked_at(marked), patch.object(fanout, "list_parts", list_parts):
         yield
 
 
@@ -121,7 +121,7 @@ def rows_as_images() -> Iterator[None]:
     list_page = handover.list_page
 
     def noting(listing: Any, rules: Any, bounds: Any) -> Work:
-        table = listing.push.rules[0].listed.table
+        table = listing.push.rules[0].listed_entity.table
 
         def ask(request: Request) -> Work:
             answer = yield request

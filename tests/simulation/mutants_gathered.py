@@ -66,7 +66,7 @@ def no_second_look_at_members() -> Any:
 
 
 def belongs_not_checked() -> Any:
-    return patch.object(GatheredRule, "belongs", lambda _rule, _key, _member: True)
+    return patch.object(GatheredRule, "is_member", lambda _rule, _key, _member: True)
 
 
 def first_come_first_served() -> Any:
@@ -96,7 +96,7 @@ def listed_no_further_than_the_limit() -> Any:
 
 
 def left_out_in_silence() -> Any:
-    return patch.object(EmbedRule, "left_out", lambda _rule, _found, _image: None)
+    return patch.object(EmbedRule, "find_omission", lambda _rule, _found, _image: None)
 
 
 def entries_name_nobody() -> Any:

@@ -69,8 +69,8 @@ def all_but_oldest(rule: Any, source: Any, keys: Any, original: Any) -> Any:
 
 def among_keys(change: Any) -> Mutant:
     """KeepRule with another choice of versions that are too many."""
-    original = KeepRule.among
-    return replacing(KeepRule, "among", lambda rule, source, keys: change(rule, source, keys, original))
+    original = KeepRule.list_wrong_parts
+    return replacing(KeepRule, "list_wrong_parts", lambda rule, source, keys: change(rule, source, keys, original))
 
 
 def silent(reason: str) -> Mutant:
@@ -103,7 +103,7 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "keep: nobody looks when a version came": Mutation(replacing(KeepRule, "parts", lambda *_: ()), KEEP),
     "keep: put again, to be deleted again": Mutation(
-        replacing(HistoryRule, "taken_by", lambda *_: None), among("O5", "history-keep")
+        replacing(HistoryRule, "find_removing_part", lambda *_: None), among("O5", "history-keep")
     ),
     "a state without a version unreported": Mutation(silent(UNNUMBERED), HISTORY),
 }

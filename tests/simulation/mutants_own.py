@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.numbers import text_of
-from sync_rules.model.values import changed, get
+from sync_rules.model.values import get, has_changed
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.path import CYCLE, Breadcrumb, TreeRule
 from sync_rules.rules.rule import Blocked
@@ -55,7 +55,7 @@ def path_not_rechecked() -> Any:
     """A record of a node is a reason to look at it only if it came, or hangs elsewhere."""
 
     def pulls(rule: TreeRule, change: Any) -> bool:
-        return change.new is not None and (change.old is None or changed(change.old, change.new, rule.link_paths))
+        return change.new is not None and (change.old is None or has_changed(change.old, change.new, rule.link_paths))
 
     return patch.object(TreeRule, "pulls", pulls)
 
@@ -84,7 +84,7 @@ def names_not_handed_down() -> Any:
     def pushes(rule: TreeRule, change: Any) -> bool:
         if change.old is None or change.new is None or rule.crumb is None:
             return original(rule, change)
-        return original(rule, change) and changed(change.old, change.new, (rule.path,))
+        return original(rule, change) and has_changed(change.old, change.new, (rule.path,))
 
     return patch.object(TreeRule, "pushes", pushes)
 

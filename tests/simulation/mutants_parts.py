@@ -297,7 +297,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "move: where not asked": Mutation(moved_without_asking(), MOVE),
     "move: a free key is not looked at": Mutation(parts_from(MoveRule, no_parts_of_target), MOVE),
     "move: new place not looked at": Mutation(moved_whatever_stands_there(), MOVE),
-    "move: what is left behind not told": Mutation(replacing(MoveRule, "meant", nothing_meant), MOVE_LATE),
+    "move: what is left behind not told": Mutation(replacing(MoveRule, "expand_part", nothing_meant), MOVE_LATE),
     "move: what is left behind told once": Mutation(replacing(MoveRule, "label", no_label), MOVE_LATE),
     "move: what is left behind put back": Mutation(put_back(), MOVE_LATE),
     "mirror: whose it is not guarded": Mutation(judged(MirrorRule, of_anybody), MIRROR),

@@ -39,7 +39,7 @@ def showing(rows: dict[Any, Any]) -> Mutant:
     """The rows that relays list are kept by key, the first of each, and shown again by later pages."""
 
     def relay(original: Any, pushes: Any, *args: Any, ahead: bool) -> Work:
-        tables = {push.rules[0].listed.table.name: push.rules[0].listed.table for push in pushes}
+        tables = {push.rules[0].listed_entity.table.name: push.rules[0].listed_entity.table for push in pushes}
 
         def ask(request: Request) -> Work:
             answer = yield request
@@ -80,9 +80,9 @@ def dropping(dropped: Callable[[Message, bool], bool]) -> Mutant:
 
 def no_parts() -> Any:
     """Mutant: of what workers list only the targets are looked at, not the parts."""
-    original = fanout.parts_listed
+    original = fanout.list_parts
     return patch.object(
-        fanout, "parts_listed", lambda push, *args: [] if push.spread and not push.index else original(push, *args)
+        fanout, "list_parts", lambda push, *args: [] if push.spread and not push.index else original(push, *args)
     )
 
 

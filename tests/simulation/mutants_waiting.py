@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from sync_rules.pipeline import breaker, consumer
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
-from sync_rules.pipeline.requests import Later, Read, Request, World
+from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Mutation, Work, among, answered, at_each_history, known
 from tests.simulation.oracles import OFTEN
 from tests.simulation.workers import Workers
@@ -33,14 +33,13 @@ def served_by_what_began() -> Any:
 def noted_before_it_is_sent() -> Any:
     """Mutant: a fan-out that the queue refused is taken as still to come."""
 
-    def fan_out(self: Any, message: Any, fan_outs: Any) -> None:
-        began = fan_outs.clocks()
-        delay = fan_outs.delay_seconds(message)
+    def send(self: Any, message: Any, queue: Any) -> None:
+        began, delay = self.clocks(), self.delay_seconds(message)
         if delay is not None:
-            fan_outs.sent(message, delay, began)
-            self.queue.send(message, delay)
+            self.sent(message, delay, began)
+            queue.send(message, delay)
 
-    return patch.object(World, "_fan_out", fan_out)
+    return patch.object(breaker.FanOutsToCome, "send", send)
 
 
 def by_one_clock(which: int) -> Callable[[], Any]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.model.values import changed
+from sync_rules.model.values import has_changed
 from sync_rules.pipeline import consumer, fanout, handover, tasks
 from sync_rules.pipeline.requests import List, Request
 from sync_rules.rules.kinds.copy import CopyRule
@@ -27,7 +27,7 @@ def pulls_without(left_out: Callable[[CopyRule], Any]) -> Mutant:
 
     def pulls(rule: CopyRule, change: Any) -> bool:
         paths = [path for path in rule.relevant_paths if path not in left_out(rule)]
-        return change.new is not None and (change.old is None or changed(change.old, change.new, paths))
+        return change.new is not None and (change.old is None or has_changed(change.old, change.new, paths))
 
     return lambda: patch.object(CopyRule, "pulls", pulls)
 
@@ -107,7 +107,7 @@ def index_row_as_image() -> Iterator[None]:
 
     def list_page(listing: Any, *args: Any) -> Work:
         rows: dict[Any, Any] = {}
-        table = listing.push.rules[0].listed.table
+        table = listing.push.rules[0].listed_entity.table
 
         def ask(request: Request) -> Work:
             whole = replace(request, attributes=None) if isinstance(request, List) else request

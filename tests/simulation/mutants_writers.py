@@ -15,9 +15,9 @@ from sync_rules.write import follower, judgement, needs
 from sync_rules.write.composer import Planned
 from sync_rules.write.follower import Followed
 from sync_rules.write.read_through import ReadThrough
-from sync_rules.write.transaction import Attempt, Transact
+from sync_rules.write.transaction import PlannedTransaction, Transact
+from tests.simulation import mutants_transact as of_transactions
 from tests.simulation.breaking import Mutant, Mutation, among
-from tests.unit.write import test_mutants as of_transactions
 
 COPIES = among("O11", "base", "index", "two", "default", "writes-link")
 PARTS = among("O11", "collect", "booked", "mirror", "embed")
@@ -39,7 +39,7 @@ def from_a_read_before() -> Any:
     """Mutant: an attempt compares with what it read, and writes what the one before it has made."""
     original = Transact._attempt
 
-    def rehearse(tx: Any, store: Any, *, fresh: bool) -> Attempt:
+    def rehearse(tx: Any, store: Any, *, fresh: bool) -> PlannedTransaction:
         attempt = original(tx, store, fresh=fresh)
         before = tx.__dict__.setdefault("before", {}).copy()
         tx.before = {one.action.key: one for one in attempt.planned}
@@ -97,7 +97,7 @@ MUTANTS: Mapping[str, Mutation] = {
         of_a_transaction(of_transactions.without_guards_of_writes), COPIES
     ),
     "transact: what is said again not compared": Mutation(
-        lambda: patch.object(needs, "_says", lambda *_args: False), COPIES
+        lambda: patch.object(needs, "_mentions", lambda *_args: False), COPIES
     ),
     "transact: listings believed": Mutation(listings_believed, among("O11", "base", "writes-where-strict")),
     "fresh: shown as it stands": Mutation(shown_as_it_stands, COPIES),

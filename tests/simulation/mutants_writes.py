@@ -73,7 +73,7 @@ def old_link() -> Iterator[None]:
         pull = original(key, asked, newest)
         if pull is None or pull.image is None or newest.old is None:
             return pull
-        links = {path[0] for rule in pull.rules for path in rule.decided_by}
+        links = {path[0] for rule in pull.rules for path in rule.deciding_paths}
         rest = {name: value for name, value in pull.image.items() if name not in links}
         return replace(pull, image={**rest, **{name: newest.old[name] for name in links if name in newest.old}})
 

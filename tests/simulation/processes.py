@@ -12,7 +12,7 @@ from contextlib import nullcontext
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline.breaker import FanOutsToCome
+from sync_rules.pipeline.breaker import PendingWork
 from sync_rules.pipeline.messages import Message, PushMessage
 from sync_rules.pipeline.requests import NULL_PORTS, Host, Later, World
 from tests.simulation.choices import Choices
@@ -38,8 +38,8 @@ class Process:
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         host = Host(lambda: clock.read(0), lambda: clock.read(1), nullcontext)
-        self.fan_outs = FanOutsToCome(limits, host)
-        self._world = World(NULL_PORTS, self, NULL_PORTS, fan_outs=self.fan_outs)
+        self.pending = PendingWork(limits, host)
+        self._world = World(NULL_PORTS, self, NULL_PORTS, pending=self.pending)
         self._sent: list[tuple[Message, int]] = []
         self._fault: str | None = None
 
@@ -76,7 +76,7 @@ class Processes:
             self.clock.behind += self._pick(BEHIND_MAX_SECONDS)
             self._seen["clock", "behind"] += 1
         if message is not None and not self._apart:
-            self._processes[worker % len(self._processes)].fan_outs.begins(message)
+            self._processes[worker % len(self._processes)].pending.begins(message)
 
     def send(self, worker: int, request: Later, fault: str | None) -> tuple[list[tuple[Message, int]], bool]:
         """Send what a worker asks for: what is in the queue now, and true if the worker knows of it."""

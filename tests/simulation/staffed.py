@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from sync_rules.audit.verify_tally import Finding
+from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from tests.simulation.choices import Choices
@@ -204,7 +204,7 @@ class Staffed(History):
         self._start(one)
         return one
 
-    def _accused(self, finding: Finding, began: int) -> None:
+    def _accused(self, finding: DriftFinding, began: int) -> None:
         """Raise DivergenceError if a copy that a verify accused was right all the while, however old the scanned image.
 
         Only copies are judged, because an oracle says of each item alone what its copies must be.

@@ -16,8 +16,8 @@ from typing import Any, Self
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from sync_rules.model.items import Failure
-from sync_rules.model.json_bytes import tagged, untagged
-from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.model.json_bytes import tag_binary, untag_binary
+from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.requests import Apply, Later, List, Page, Park, Read, Scan
 from tests.simulation.breaking import Work
@@ -137,13 +137,13 @@ class Shelf:
     def __init__(self, documents: dict[str, str]) -> None:
         self._documents = documents
 
-    def entries(self) -> Iterator[Entry]:
-        yield from [Entry(text.encode(), name, name) for name, text in self._documents.items()]
+    def entries(self) -> Iterator[FailedEntry]:
+        yield from [FailedEntry(text.encode(), name, name) for name, text in self._documents.items()]
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: FailedEntry) -> None:
         ask(Save(entry.handle, None))
 
-    def replace(self, entry: Entry, text: str) -> None:
+    def replace(self, entry: FailedEntry, text: str) -> None:
         ask(Save(entry.handle, text))
 
     def close(self) -> None:
@@ -158,10 +158,10 @@ class Documents:
 
     def load(self, name: str) -> dict[str, Any] | None:
         text = self._documents.get(name)
-        return None if text is None else json.loads(text, object_hook=untagged)
+        return None if text is None else json.loads(text, object_hook=untag_binary)
 
     def save(self, name: str, body: Mapping[str, Any]) -> None:
-        ask(Save(name, json.dumps(body, default=tagged, sort_keys=True)))
+        ask(Save(name, json.dumps(body, default=tag_binary, sort_keys=True)))
 
     def remove(self, name: str) -> None:
         ask(Save(name, None))

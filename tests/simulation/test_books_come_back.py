@@ -18,7 +18,7 @@ from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
 from sync_rules.pipeline import books as pipeline_books
-from sync_rules.pipeline.books import waiting
+from sync_rules.pipeline.books import read_waiting
 from sync_rules.rules.books import Books
 from sync_rules.rules.ruleset import Rules
 from tests.simulation.breaking import Work
@@ -71,7 +71,7 @@ class History:
         self._rest()
         backfill_of(self.scene).run()
         self._rest()
-        assert not self.scene.drive(waiting(self.scene.rules))
+        assert not self.scene.drive(read_waiting(self.scene.rules))
 
     def _update(self) -> None:
         new = self.random.choice(list(VERSIONS))
@@ -109,7 +109,7 @@ class History:
         self.scene.put("users", {"user": s("u")})
         self.scene.rest()
         counted = VERSIONS[self.entry]
-        left = {rule.title for rule in self.scene.drive(waiting(self.scene.rules))}
+        left = {rule.title for rule in self.scene.drive(read_waiting(self.scene.rules))}
         if counted is not None and not left - {"bystander"}:
             (user,) = self.scene.memory.items("users")
             assert user.get("number") == n(counted(self.scene.memory.items("orders")))
@@ -131,12 +131,12 @@ def test_complete_books_of_the_running_rule_lack_nothing():
 def nothing_begun_anew() -> AbstractContextManager[object]:
     """Books that come back are taken as their mark says."""
 
-    def begin_anew(books: Any) -> Work:
+    def restart_books(books: Any) -> Work:
         list(books)
         return {}
         yield
 
-    return patch.object(books_resource, "begin_anew", begin_anew)
+    return patch.object(books_resource, "restart_books", restart_books)
 
 
 def begun_anew_too_late() -> AbstractContextManager[object]:

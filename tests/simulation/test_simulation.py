@@ -21,7 +21,7 @@ import pytest
 
 from sync_rules.audit.compare import Drift
 from sync_rules.model.items import Outcome
-from sync_rules.pipeline.listings import Listing
+from sync_rules.pipeline.handover import Listing
 from sync_rules.pipeline.sources import Target
 from tests.simulation.breaking import Mutant, replacing
 from tests.simulation.choices import given

@@ -22,15 +22,14 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill import backfill_run
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Transaction, Write
 from sync_rules.pipeline import parts, sources
-from sync_rules.pipeline.books import books_of, waiting
+from sync_rules.pipeline.books import books_of, read_waiting
 from sync_rules.pipeline.consumer import process
 from sync_rules.pipeline.requests import Apply, List, Read, Scan, World, run_work
 from sync_rules.rules.books import Books
@@ -124,7 +123,7 @@ class History:
             self._drain()
         user = self.store.items("users")[0]
         assert user["number"] == n(self.right[self.running])
-        assert not run_work(waiting(self.rules), World(self.store, Nothing(), Nothing()))
+        assert not run_work(read_waiting(self.rules), World(self.store, Nothing(), Nothing()))
 
     def _drain(self) -> None:
         while self.tasks or self.records or self.late:

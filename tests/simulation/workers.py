@@ -320,7 +320,7 @@ class Workers:
             elif report.failed:
                 self.world.notes.append(replace(origin, again=True))
             return
-        lowest = consumer.lowest(change.position for change in origin.changes if change.key in report.failed)
+        lowest = consumer.find_lowest(change.position for change in origin.changes if change.key in report.failed)
         if report.failed and lowest is None:
             raise DivergenceError("something failed, but no record of the batch is reported")
         rest = [change for change in origin.changes if lowest is not None and int(change.position) >= int(lowest)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sync_rules.adapters.memory import MemoryStore, OnChange, RejectedError, Rows, Values
+from sync_rules.adapters.memory import MemoryStore, OnChange, RejectedError, SortedRows, Values
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
@@ -40,7 +40,9 @@ class Replica:
     """One copy of all indexes, and what it has not applied yet, item by item."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
-        self.rows = {t.name: {index.name: Rows(index.partition, index.sort) for index in t.indexes} for t in tables}
+        self.rows = {
+            t.name: {index.name: SortedRows(index.partition, index.sort) for index in t.indexes} for t in tables
+        }
         self.waiting: dict[tuple[str, str, Values], deque[tuple[int, Index, Item | None]]] = {}
 
 

@@ -14,12 +14,12 @@ from typing import Any
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.semantics import InvalidUpdateError, same_item
+from sync_rules.model.semantics import place_of as identity_of
 from sync_rules.model.values import Item, get, same
 from sync_rules.model.writes import Check
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import Follow, TransactionCanceled, WriteError, fresh
-from sync_rules.write.actions import place_of as identity_of
-from sync_rules.write.transaction import Attempt
+from sync_rules.write.transaction import PlannedTransaction
 from tests.simulation.errands import Errand
 from tests.simulation.facts import Place
 from tests.simulation.stops import Asking, ask
@@ -42,7 +42,7 @@ class Submit:
 
     items: list[dict[str, Any]]
     token: str
-    attempt: Attempt
+    attempt: PlannedTransaction
     writing: Writing
     since: int
 
@@ -84,7 +84,7 @@ class Writing(Errand):
     landed: int = 0
     late: bool = False
     cancellations: int = 0
-    attempt: Attempt | None = None
+    attempt: PlannedTransaction | None = None
     began: int = 0
     left: bool = True
     kind = "transact"
@@ -121,7 +121,7 @@ class _Timed(Told):
         super().__init__(*args, **options)
         self._writing = writing
 
-    def _attempt(self, *args: Any, **options: Any) -> Attempt:
+    def _attempt(self, *args: Any, **options: Any) -> PlannedTransaction:
         assert self._writing.watch is not None, "watched"
         self._writing.began = self._writing.watch.clock
         return super()._attempt(*args, **options)

@@ -284,14 +284,3 @@ def test_attribute_that_an_applied_rule_no_longer_copies_stays_until_it_is_prune
     assert project.call("prune", "before.yaml", "rules.yaml", "--apply")[0] == 0
     assert project.values(*mistake.kept) == []
     assert project.values("orders", "name") == ["N0", "N0", "N1", "N1", "N2", "N2"]
-
-
-@pytest.mark.parametrize("mistake", [BOTH], ids=["plan"])
-def test_attribute_that_every_source_loses_is_a_removal_that_plan_counts(project, mistake):
-    """The application drops an attribute after the rule was deployed: plan shows the removals before a backfill."""
-    assert project.call("backfill")[0] == 0
-    for user in users():
-        project.client.put_item(TableName=project.tables["users"].physical_name, Item=user)
-    code, output = project.call("plan")
-    assert (code, "removes6" in output) == (0, True), output
-    assert project.values(*mistake.kept) == mistake.after

@@ -11,4 +11,4 @@ def start_cold() -> None:
     """Forget rules and pipeline, and the invocation that was last."""
     for made in KEPT:
         made.cache_clear()
-    runtime.deadline.context = None
+    runtime.deadline.begin(None)

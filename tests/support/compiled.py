@@ -20,7 +20,7 @@ def deployed(text: str) -> tuple[Deployment, bytes]:
         file.write_text(text)
         deployment = read_deployment(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
-    return deployment, compiled_file.written(deployment.rules, marks)
+    return deployment, compiled_file.dump(deployment.rules, marks)
 
 
 def rules_of(text: str, environ: Mapping[str, str]) -> Rules:

@@ -55,8 +55,8 @@ def chosen() -> tuple[str, ...]:
 
 
 @contextmanager
-def dynoxide() -> Iterator[str]:
-    """Run dynoxide; gives its endpoint URL. Raises UserError when its binary is not there."""
+def dynoxide() -> Iterator[emulator.Engine]:
+    """Run dynoxide. Raises UserError when its binary is not there."""
     binary = Path(os.environ.get("DYNOXIDE_BIN", DYNOXIDE))
     if not binary.is_file():
         raise UserError(f"no dynoxide at {binary}: npm i --no-save --prefix .engines @dynoxide/linux-x64@1.2.1")
@@ -65,7 +65,7 @@ def dynoxide() -> Iterator[str]:
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="dynoxide-", ignore_cleanup_errors=True))
         server = emulator.Server("dynoxide", command, port, "/", Path(directory), os.environ)
-        yield stack.enter_context(emulator.serving(server)).url
+        yield stack.enter_context(emulator.run_server(server))
 
 
 class Endpoints:
@@ -96,8 +96,9 @@ def started(name: str) -> Iterator[str]:
     if name.startswith("http"):
         yield name
         return
-    with {"ministack": emulator.ministack, "dynoxide": dynoxide}[name]() as url:
-        yield url
+    runs = {"ministack": emulator.run_engine, "dynoxide": dynoxide}
+    with runs[name]() as engine:
+        yield engine.url
 
 
 def unique_prefix() -> str:

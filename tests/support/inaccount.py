@@ -10,7 +10,7 @@ from random import Random
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.model.errors import SyncRulesError
-from sync_rules.model.json_bytes import tagged, untagged
+from sync_rules.model.json_bytes import tag_binary, untag_binary
 
 LOOPS_MAX = 500
 TRIES = 3
@@ -28,7 +28,7 @@ class SharedMemory(MemoryState):
         self.before: Callable[[str], object] = lambda _name: None
 
     def load(self, name):
-        return json.loads(json.dumps(self.documents.get(name), default=tagged), object_hook=untagged)
+        return json.loads(json.dumps(self.documents.get(name), default=tag_binary), object_hook=untag_binary)
 
     def save(self, name, body):
         self.before(name)
@@ -45,7 +45,7 @@ class SharedMemory(MemoryState):
 
 
 def _through_json(body):
-    return json.loads(json.dumps(body, default=tagged), object_hook=untagged)
+    return json.loads(json.dumps(body, default=tag_binary), object_hook=untag_binary)
 
 
 class Machine:

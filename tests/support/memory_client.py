@@ -12,7 +12,7 @@ from typing import Any
 from sync_rules.model.entities import KEY_MAX_BYTES, Index, Table
 from sync_rules.model.semantics import identity, key_values
 from sync_rules.model.sizes import item_bytes
-from sync_rules.model.templates import possible
+from sync_rules.model.templates import is_possible
 from sync_rules.model.units import read_units
 from sync_rules.model.values import Item, nest
 
@@ -99,7 +99,7 @@ class MemoryClient:
         assert key.keys() == {one.name for one in table.key}
         for attribute, most in zip(table.key, KEY_MAX_BYTES, strict=False):
             assert attribute.type in key[attribute.name]
-            assert possible(key[attribute.name], most)
+            assert is_possible(key[attribute.name], most)
         wanted = identity(table.key_of(key))  # type: ignore[arg-type]
         return next((item for item in self.items[table.physical_name] if identity(table.key_of(item)) == wanted), None)  # type: ignore[arg-type]
 
@@ -113,7 +113,7 @@ class MemoryClient:
         def value(name: str, mark: str) -> Any:
             (kind,) = values[mark]
             assert kind == types[names[name]], "a key condition has the key's type"
-            assert possible(values[mark], 2048 if names[name] in partition else 1024), "a key that no item can have"
+            assert is_possible(values[mark], 2048 if names[name] in partition else 1024), "a key that no item can have"
             return key_values({names[name]: values[mark]}, [one for one in keys if one.name == names[name]])
 
         def of(item: Item, name: str) -> Any:

@@ -123,13 +123,13 @@ def everything(rules: Rules, capsys) -> list[dict[str, Any]]:
         telemetry.outcomes.update({(name, outcome): 1 for outcome in Outcome})
         telemetry.alterations.update({(name, each): 1 for each in Alteration})
         telemetry.lag_ms[name] = 1
-        logs.notes.kept(name)
+        logs.notes.count_failure(name)
         tally.right[name] = 1
     telemetry.unreadable_records = 1
     telemetry.reasons["TableNotFound"] = 1
     for kind in (*aws_errors.THROTTLES, aws_errors.OTHER_THROTTLE):
-        logs.notes.throttled(kind)
-    logs.notes._noted.sent.update(dict.fromkeys(SENT_KINDS, 1))
+        logs.notes.count_throttle(kind)
+    logs.notes._counts.sent.update(dict.fromkeys(SENT_KINDS, 1))
     metrics.emit(telemetry)
     metrics.emit_drift(tally, list(rules.rules))
     return printed(capsys)

@@ -110,12 +110,12 @@ class PartWorld:
         conditions = rule.conditions(anchor)
         if conditions is None:
             return
-        page = self.store.list(List(rule.listed.table.name, rule.find.index, conditions, 1_000))
+        page = self.store.list(List(rule.listed_entity.table.name, rule.find.index, conditions, 1_000))
         for row in page.items:
             yield
-            key = rule.listed.table.key_of(row)
-            if self.rules.entity_of(key) is rule.listed:
-                self.works += map(self._look, rule.parts(Change(key, None, self.store.item(key)), rule.listed))
+            key = rule.listed_entity.table.key_of(row)
+            if self.rules.entity_of(key) is rule.listed_entity:
+                self.works += map(self._look, rule.parts(Change(key, None, self.store.item(key)), rule.listed_entity))
 
     def _look(self, part: Part) -> Iterator[None]:
         while True:

@@ -259,7 +259,7 @@ class Account:
         stack.forget()
         file = folder / "rules.yaml"
         deployment, built = deployed(story.text)
-        compiled_file.beside(file).write_bytes(built)
+        compiled_file.compiled_path(file).write_bytes(built)
         variables = {**stack.environment(), "PREFIX": self.prefix, runtime.RULES_FILE: str(file)}
         for name, value in variables.items():
             environ(name, value)

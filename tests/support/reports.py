@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from sync_rules.audit.verifier import Verifier
-from sync_rules.audit.verify_tally import Finding
+from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.cli.show.drift_page import VerifyReport, note_examples
 from sync_rules.cli.show.text import format_command
 from sync_rules.rules.selection import Share
@@ -33,7 +33,7 @@ def verified(*, clean: bool = False, repair: bool = False, **changes: object) ->
         scene.there("parts", part("b", "c"), part("c", "b"))
     names = scene.rules.kept
     verifier = Verifier(scene.rules, scene.world, names, repair=repair, grace_seconds=0)
-    examples: dict[str, list[Finding]] = {}
+    examples: dict[str, list[DriftFinding]] = {}
     for _ in note_examples(verifier.sweep(), examples):
         pass
     fields: dict[str, object] = {

@@ -11,8 +11,7 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.functions import books_resource
 from sync_rules.functions.books_resource import AFTER, KEPT, RESPONSE_URL, answer_stack
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.pipeline.books import identities
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.ruleset import Rules

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from sync_rules.lab.recording import Header, Recorded, read, writing
+from sync_rules.lab.recording import Header, Recorded, open_recording, read
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Action, Expire
 from sync_rules.model.items import Change, ItemKey
@@ -77,7 +77,7 @@ def lines(path: Path, bodies: Iterable[Any]) -> Path:
 
 def recorded(path: Path, rules: Rules, bodies: Iterable[Any]) -> tuple[Recorded, ...]:
     """The records, written as a recording and read again."""
-    with writing(path, Header({name: table.physical_name for name, table in rules.tables.items()})) as write:
+    with open_recording(path, Header({name: table.physical_name for name, table in rules.tables.items()})) as write:
         write(bodies)
     return read(path, rules).records
 

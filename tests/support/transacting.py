@@ -20,7 +20,7 @@ from sync_rules.model.values import Item, Path
 from sync_rules.model.writes import Condition, Test, Update
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import TransactionCanceled
-from sync_rules.write.transaction import Attempt, Transact
+from sync_rules.write.transaction import PlannedTransaction, Transact
 
 TERM = re.compile(r"(?:(attribute_\w+)\(([^,)]+)(?:, (:\w+))?\))|(?:(\S+) = (:\w+))")
 CLAUSE = re.compile(r"(SET|REMOVE|ADD|DELETE) (.*?)(?= SET | REMOVE | ADD | DELETE |$)")
@@ -63,10 +63,10 @@ def after(verb: str, action: dict[str, Any], key: ItemKey, old: Item | None) -> 
 class Told(Transact):
     """A transaction that tells its client what each request is made of."""
 
-    def _sent(self, attempt: Attempt, number: int) -> bool:
+    def _send(self, attempt: PlannedTransaction, number: int) -> bool:
         client: Any = self._client
         client.attempt = attempt
-        return super()._sent(attempt, number)
+        return super()._send(attempt, number)
 
 
 class Passing:
@@ -74,9 +74,9 @@ class Passing:
 
     get_item = batch_get_item = query = None
 
-    def __init__(self, send: Callable[[list[dict[str, Any]], str, Attempt], None]) -> None:
+    def __init__(self, send: Callable[[list[dict[str, Any]], str, PlannedTransaction], None]) -> None:
         self._send = send
-        self.attempt: Attempt | None = None
+        self.attempt: PlannedTransaction | None = None
 
     def transact_write_items(self, *, TransactItems: list[dict[str, Any]], ClientRequestToken: str) -> dict[str, Any]:  # noqa: N803
         assert self.attempt is not None, "told before"

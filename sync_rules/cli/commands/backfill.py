@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.export_files import find_shelf, parse_time
@@ -36,7 +36,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, unseen_changes
+from sync_rules.jobs.backfill.job import BackfillRequest, Job, list_unseen_changes, make_job
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
@@ -52,7 +52,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.books import waits
+from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.rules.ruleset import Rules
 
@@ -135,20 +135,20 @@ def backfill(
     require_rules(rules, accept or ())
     client = aws.dynamodb(endpoint_url, region)
     with open_state(state, client, rules) as documents:
-        before = applied_so_far(documents, rules, waiting_titles(rules, _store(client, rules))) if changed else None
+        before = find_applied(documents, rules, waiting_titles(rules, _store(client, rules))) if changed else None
         names, titles = rules_to_apply(rules, rule or [], before)
         if not names:
             note_applied(documents, rules, titles)
             print(NOTHING_NEW)
             return 0
         export = None if place is None else (place, find_shelf(place, endpoint_url, region))
-        job = job_of(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where, export, since))
+        job = make_job(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where, export, since))
         require_beginning(documents, job.scope.body(), state, **begin)
         sampled: list[str] = []
         if not resume:  # a resumed backfill took its sample when it began
-            done_before = applied_so_far(documents, rules)
+            done_before = find_applied(documents, rules)
             sampled = require_hits(sample_new_rules(rules, names, done_before, accept or (), _store(client, rules)))
-        for notice in (*unseen_changes(client, rules, names), *job.notices(), *sampled):
+        for notice in (*list_unseen_changes(client, rules, names), *job.notices(), *sampled):
             print(notice, file=sys.stderr)
         run, done, stopped = run_job(job, client, documents, rate=Rate(rate), as_json=as_json)
         used = opt.repeat_options(rules_file, endpoint_url, region, state)
@@ -190,7 +190,7 @@ def _note_applied(
     whole = job.scope.table is None and job.scope.where is None
     effects = titles - titles_of(rules, names) if whole else frozenset()
     note_applied(documents, rules, (covered | effects) - failed - waiting)
-    for line in waits(waiting, options):
+    for line in describe_waits(waiting, options):
         print(line, file=sys.stderr)
     return waiting & covered
 

@@ -28,11 +28,11 @@ from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy import files
 from sync_rules.deploy.tables import create_tables
-from sync_rules.lab.demo.example import RULES, EngineScene, answers, folder_of, hastened
+from sync_rules.lab.demo.example import EngineScene, answers, folder_of, with_settle_seconds
 from sync_rules.lab.demo.story import FOLDER, StepResult, play_story, run_step
-from sync_rules.lab.embedded_engine import ministack
+from sync_rules.lab.embedded_engine import run_engine
 from sync_rules.lab.scenario import Expire, Scenario, show_plain, step_differences, wrong_answers
-from sync_rules.lab.scenario_file import load_scenario
+from sync_rules.lab.scenario_file import RULES, load_scenario
 from sync_rules.language.load import load_rules
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -114,7 +114,7 @@ def _answers(console: Console, scenario: Scenario, stage: EngineScene, folder: P
 @contextmanager
 def _stage(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineScene]]:
     """Print the rules of a folder; give its scenario, and a stage with its tables on an engine."""
-    rules = hastened(load_rules(folder / RULES), SETTLE_SECONDS)
+    rules = with_settle_seconds(load_rules(folder / RULES), SETTLE_SECONDS)
     scenario = load_scenario(folder, rules)
     shown = [rule for rule in rules.rules.values() if rule.name == rule.title]
     size = f"{format_count(len(shown), 'rule')} over {format_count(len(rules.tables), 'table')}"
@@ -122,10 +122,10 @@ def _stage(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineSce
     for rule in shown:
         console.print(f"  {rule.name}: {_summary(rule, rules)}", markup=False)
     console.print()
-    with tempfile.TemporaryDirectory(prefix="sync-rules-demo-") as directory, ministack() as endpoint:
-        aws.embed(endpoint)
-        create_tables(aws.dynamodb(endpoint), rules)
-        yield scenario, EngineScene(rules, endpoint, Path(directory), folder)
+    with tempfile.TemporaryDirectory(prefix="sync-rules-demo-") as directory, run_engine() as server:
+        aws.embed(server.url)
+        create_tables(aws.dynamodb(server.url), rules)
+        yield scenario, EngineScene(rules, server.url, Path(directory), folder)
 
 
 def _summary(rule: Rule, rules: Rules) -> str:

@@ -18,10 +18,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.state import TableState, applied_at
+from sync_rules.adapters.state import TableState, read_applied_time
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import sample_new_rules
 from sync_rules.cli.verb import Verb
@@ -34,14 +34,6 @@ from sync_rules.language.load import parse_rules, read_text
 from sync_rules.model.errors import StoreError, UserError
 
 ARN_COLONS: Final = 5
-CLIENTS: Final = {
-    "cloudformation": aws.cloudformation,
-    "cloudwatch": aws.cloudwatch,
-    "dynamodb": aws.dynamodb,
-    "iam": aws.iam,
-    "lambda": aws.lambdas,
-    "sqs": aws.sqs,
-}
 
 VERB: Final = Verb(
     well="everything is well",
@@ -61,7 +53,7 @@ def doctor(
     form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
     """Examine a deployed stack: each finding with its cure. It only reads."""
-    client = partial(_client, endpoint_url, region)
+    client = partial(aws.find_client, endpoint_url=endpoint_url, region=region)
     well = True
     site = _site(client, rules_file, stack_name, opt.place_words(endpoint_url, region))
     for area, findings in _areas(site, client):
@@ -84,7 +76,7 @@ def _of_loads(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     """The bulk loads that a backfill may not have seen. The reason why they are unknown goes to standard error."""
     dynamodb, state_table = client("dynamodb"), site.physical("StateTable")
     try:
-        at = applied_at(TableState(dynamodb, state_table)) if state_table else None
+        at = read_applied_time(TableState(dynamodb, state_table)) if state_table else None
     except StoreError:  # the area of links says so
         return []
     if at is None:
@@ -101,7 +93,7 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     dynamodb = client("dynamodb")
     state_table = site.physical("StateTable")
     try:
-        applied = applied_so_far(TableState(dynamodb, state_table), site.rules) if state_table else {}
+        applied = find_applied(TableState(dynamodb, state_table), site.rules) if state_table else {}
         store = DynamoStore(dynamodb, site.rules.tables, write_mode="update")  # it writes nothing
         found = sample_new_rules(site.rules, site.rules.kept, applied, (), store)
     except StoreError as error:
@@ -111,10 +103,6 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
         denied = error.reason.startswith("AccessDenied")
         return [StackFinding(f"could not be looked at: {error}", cure if denied else "run it again later")]
     return [StackFinding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
-
-
-def _client(endpoint_url: str | None, region: str | None, service: str) -> Any:
-    return CLIENTS[service](endpoint_url, region)
 
 
 def _row(area: str, findings: list[StackFinding]) -> dict[str, Any]:

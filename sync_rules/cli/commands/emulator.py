@@ -20,7 +20,7 @@ from sync_rules.cli.show.tables import lines
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.tables import compare_tables, create_missing
-from sync_rules.lab.embedded_engine import embedded
+from sync_rules.lab.embedded_engine import run_engine
 from sync_rules.language.load import load_rules
 
 PORT: Final = 8000  # as DynamoDB Local's
@@ -44,7 +44,7 @@ def emulator(
 ) -> int:
     """Run a DynamoDB engine on this machine, in memory, until stopped."""
     rules = None if rules_file is None else load_rules(rules_file)
-    with embedded(port) as engine, stop_signals() as stopping:
+    with run_engine(port) as engine, stop_signals() as stopping:
         _say(f"DynamoDB with streams, in memory, at {engine.url} (also SQS and S3). Nothing is kept when it stops.")
         if rules is not None:
             client = aws.dynamodb(engine.url)

@@ -13,8 +13,8 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import Consequence, Standing, changed_names, consequences, standings
-from sync_rules.audit.where_used import Use, archives_of, where_used
+from sync_rules.audit.consequences import Consequence, Standing, changed_names, list_consequences, list_standings
+from sync_rules.audit.where_used import UsePlace, find_uses, list_archives
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import Row, format_count, show_rows
 from sync_rules.cli.verb import Verb
@@ -82,7 +82,7 @@ def item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
         yield {"item": _key(key), "entity": None}, f"{printable(key)} matches no entity, so no rule concerns it"
         return
     yield {"item": _key(key), "entity": entity.name}, f"{printable(key)}: entity {entity.name}"
-    found = run_work(standings(key, item, rules), world)
+    found = run_work(list_standings(key, item, rules), world)
     for one in found:
         yield _standing_row(one)
     if not found:
@@ -146,7 +146,7 @@ def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
     names = changed_names(change.old, change.new) if change.old is not None and change.new is not None else ()
     of = f"entity {entity.name}" if entity else "matches no entity"
     changed = f" · {', '.join(names)} changed" if names else ""
-    found = consequences(change, rules)
+    found = list_consequences(change, rules)
     what = change.event_name
     head = {"record": what, "item": _key(change.key), "entity": entity and entity.name, "changed": list(names)}
     yield {**head, "consequences": len(found)}, f"{what} {printable(change.key)}: {of}{changed}"
@@ -165,7 +165,7 @@ def _consequence_row(one: Consequence) -> Row:
         "because": list(one.because),
     }
     if one.does == "push":
-        listed = one.rule.listed
+        listed = one.rule.listed_entity
         does = f"checks each {listed.name} that refers to the item, by {_query(one)}"
         row["query"] = one.listing and {"table": one.listing.table, "index": one.listing.index}
     elif one.does == "effect":
@@ -200,10 +200,10 @@ def _query(one: Consequence) -> str:
 def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
     """Every item that holds a value of an item, then the archives that may."""
     count = 0
-    for use in where_used(key, rules, world.store):
+    for use in find_uses(key, rules, world.store):
         count += 1
         yield _use_row(use, key)
-    for rule in archives_of(rules.entity_of(key), rules):
+    for rule in list_archives(rules.entity_of(key), rules):
         assert rule.archive is not None, "where_used lists archives here"
         place = rule.archive.text
         line = f"perhaps in {place}: the whole item, as it was when {rule.archive.when} · rule {rule.title}"
@@ -218,7 +218,7 @@ def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
     )
 
 
-def _use_row(use: Use, asked: ItemKey) -> Row:
+def _use_row(use: UsePlace, asked: ItemKey) -> Row:
     paths = [show_path(path) for path in use.paths]
     row = {
         "rule": use.rule.name,

@@ -30,7 +30,14 @@ from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import visible
-from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, Group, grouped, read_entry
+from sync_rules.pipeline.failed_entries import (
+    Failed,
+    FailedEntry,
+    FailureGroup,
+    FailureStore,
+    group_failures,
+    read_entry,
+)
 from sync_rules.pipeline.failure_records import FailureRecord, time_text
 from sync_rules.rules.ruleset import Rules
 
@@ -104,7 +111,7 @@ def failures(
     only = None if not rule else find_titles(rule, rules)
     places = given.places(peek=True)
     try:
-        groups = grouped(_read_entries(places, only))
+        groups = group_failures(_read_entries(places, only))
     finally:
         for place in places:
             place.close()
@@ -160,7 +167,7 @@ def _drop_gone(given: Places, rules: Rules, only: frozenset[str] | None, *, as_j
 
 def _read_entries(
     places: list[FailureStore], only: frozenset[str] | None
-) -> Iterator[tuple[Entry, Failed | RecordError]]:
+) -> Iterator[tuple[FailedEntry, Failed | RecordError]]:
     for place in places:
         for entry in place.entries():
             try:
@@ -172,12 +179,12 @@ def _read_entries(
                 yield entry, body
 
 
-def _find_gone(groups: list[Group], rules: Rules) -> frozenset[str]:
+def _find_gone(groups: list[FailureGroup], rules: Rules) -> frozenset[str]:
     about = {group.what for group in groups if group.sort == "failures"}
     return frozenset(what for what in about if is_gone(what.split(", "), rules))
 
 
-def _write_row(group: Group) -> dict[str, Any]:
+def _write_row(group: FailureGroup) -> dict[str, Any]:
     """A group for machines. The example of a failure record, a key, is JSON; other examples are text."""
     row = {name: time_text(one) if isinstance(one, datetime) else one for name, one in asdict(group).items()}
     items = row.pop("items")
@@ -204,7 +211,7 @@ NEXT = "to retry them: `sync-rules redrive`, with the same files, queues and buc
 RENAMED = "if such a rule was renamed, say `renamed_from: OLD` in the new one, and `sync-rules redrive` retries them"
 
 
-def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages]) -> None:
+def show(groups: list[FailureGroup], gone: frozenset[str], queues: list[FailedMessages]) -> None:
     """Print a table for each sort of failure, with one line per group."""
     console = make_console()
     for sort, (title, headings) in HEADINGS.items():
@@ -226,7 +233,7 @@ def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages]
         print(NEXT)
 
 
-def _list_cells(group: Group, gone: frozenset[str]) -> tuple[str, ...]:
+def _list_cells(group: FailureGroup, gone: frozenset[str]) -> tuple[str, ...]:
     first, last = (at.strftime("%Y-%m-%d %H:%M:%S") if at else "-" for at in (group.first, group.last))
     count = f"{group.count:,}"
     match group.sort:

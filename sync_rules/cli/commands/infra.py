@@ -15,7 +15,7 @@ from typing import Annotated, Final
 import typer
 
 from sync_rules import __version__
-from sync_rules.adapters.files import replacing
+from sync_rules.adapters.files import replace_file
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.blocks import compare_blocks
 from sync_rules.deploy.deployment import read_deployment
@@ -141,6 +141,6 @@ def _write(template: Path, text: str) -> None:
     def mistake(error: OSError) -> UserError:
         return UserError(f"{template} cannot be written: {error.strerror}")
 
-    with replacing(template, mistake) as file:
+    with replace_file(template, mistake) as file:
         file.write(text.encode())
     template.chmod(mode)

@@ -12,12 +12,12 @@ from typing import Annotated, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
-from sync_rules.adapters.state import applied_at
-from sync_rules.audit.verify_tally import share_of
+from sync_rules.adapters.files import as_mistake, open_whole, require_own, require_place
+from sync_rules.adapters.state import read_applied_time
+from sync_rules.audit.verify_tally import choose_share
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import require_rules, sample_new_rules
 from sync_rules.cli.saved_state import read_state, state_file
@@ -25,10 +25,10 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.plan import PlanReport, write_row
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
-from sync_rules.jobs.backfill.job import BackfillRequest, job_of
+from sync_rules.jobs.backfill.job import BackfillRequest, make_job
 from sync_rules.jobs.backfill.page import everything
 from sync_rules.jobs.backfill.scope import waiting_titles
-from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, left_by_moves, since
+from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, compare_applied, list_losses_by_moves
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules
@@ -75,7 +75,7 @@ def plan(
     require_own(writes, rules_file, prices, state_file(state))
     rules = load_rules(rules_file)
     require_rules(rules, accept or ())
-    share, seed = share_of(*opt.read_sample(sample), opt.SEGMENTS)
+    share, seed = choose_share(*opt.read_sample(sample), opt.SEGMENTS)
     client = aws.dynamodb(endpoint_url, region)
     place = client.meta.region_name
     known = own_prices() if prices is None else read_prices(prices, place)
@@ -83,11 +83,11 @@ def plan(
     store = DynamoStore(client, rules.tables)
     names = select_rules(rules, rule or [])
     waiting = waiting_titles(rules.only(names), store)
-    before = applied_so_far(documents, rules, waiting)
-    stands = since(rules, fingerprints.of_each(rules), before)
+    before = find_applied(documents, rules, waiting)
+    stands = compare_applied(rules, fingerprints.of_each(rules), before)
     if changed:
         names = frozenset(name for name in names if stands.word(rules.rules[name].title) != UNCHANGED)
-    job = job_of(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where)) if names else None
+    job = make_job(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where)) if names else None
     for notice in job.notices() if job else ():
         print(notice, file=sys.stderr)
     with stop_signals() as stopping, open_write_log(writes) as note:
@@ -112,7 +112,7 @@ def plan(
                 if stopping():
                     raise KeyboardInterrupt from None
                 raise
-    at = applied_at(documents)
+    at = read_applied_time(documents)
     loads, unknown = ((), "") if at is None else find_loads(client, rules.streamed_tables, at)
     if unknown:
         print(f"bulk loads since the last backfill are unknown: {unknown}", file=sys.stderr)
@@ -121,7 +121,7 @@ def plan(
         print(notice, file=sys.stderr)
     late = [one.title for name, one in rules.rules.items() if one.pull_only and name in made.rules]
     titles = {name: one.title for name, one in rules.rules.items()}
-    moves = left_by_moves(rules)
+    moves = list_losses_by_moves(rules)
     moving = {titles[name]: moves[titles[name]] for name in made.rules if titles[name] in moves}
     priced = known if place in known.regions else None
     expiring = {
@@ -165,7 +165,7 @@ def open_write_log(path: Path | None) -> Iterator[Callable[[PlannedWrite], objec
         yield lambda _write: None
         return
     require_place(path)
-    with writing_whole(path) as file:
+    with open_whole(path) as file:
 
         def note(write: PlannedWrite) -> None:
             with as_mistake(path):

@@ -14,10 +14,10 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require_answer
-from sync_rules.adapters.state import applied, applied_at, save_applied
-from sync_rules.audit.leftovers import Leftover, Past, PrunePage, prune_page, remove
+from sync_rules.adapters.state import read_applied, read_applied_time, save_applied
+from sync_rules.audit.leftovers import FormerRules, Leftover, PrunePage, prune_page, remove
 from sync_rules.cli import options as opt
 from sync_rules.cli.saved_state import open_state, read_state
 from sync_rules.cli.show.console import make_console
@@ -58,12 +58,12 @@ def prune(
 ) -> int:
     """Find what deleted rules left in the tables; --apply removes it. A renamed rule counts as deleted."""
     old, now = _before(before, rule or ()), load_rules(rules_file)
-    past = Past(old, now, frozenset(rule or ()))
+    past = FormerRules(old, now, frozenset(rule or ()))
     client = aws.dynamodb(endpoint_url, region)
     for table in past.tables[:1]:
         require_answer(client, table)
     world = World(
-        within_budget(DynamoStore(client, old.tables), old.tables, Budget({**old.tables, **now.tables})),
+        limit_store(DynamoStore(client, old.tables), old.tables, Budget({**old.tables, **now.tables})),
         NULL_PORTS,
         FailureLog(Files.failures, wall_clock_ms),
     )
@@ -89,7 +89,7 @@ def prune(
     return 1 if left else 0
 
 
-def _pages(past: Past, world: World, before: Path) -> Iterator[tuple[Table, PrunePage]]:
+def _pages(past: FormerRules, world: World, before: Path) -> Iterator[tuple[Table, PrunePage]]:
     """Scan the tables, page by page. A table that does not exist is skipped if the rules of today do not name it.
 
     Raises:
@@ -117,11 +117,11 @@ def _pages(past: Past, world: World, before: Path) -> Iterator[tuple[Table, Prun
 
 def _drop_applied(deleted: frozenset[str], place: str, client: DynamoDBClient, rules: Rules) -> None:
     """Drop the deleted rules from the saved state: a plan no longer reports them."""
-    if not deleted & applied(read_state(place, client)).keys():
+    if not deleted & read_applied(read_state(place, client)).keys():
         return
     with open_state(place, client, rules) as documents:
-        before = applied(documents)
-        at = applied_at(documents) or datetime.now(UTC)
+        before = read_applied(documents)
+        at = read_applied_time(documents) or datetime.now(UTC)
         save_applied(documents, {title: digest for title, digest in before.items() if title not in deleted}, at)
     print(f"dropped from the saved state: {', '.join(sorted(deleted & before.keys()))}")
 

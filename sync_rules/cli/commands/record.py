@@ -23,7 +23,7 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
-from sync_rules.lab.recording import Header, writing
+from sync_rules.lab.recording import Header, open_recording
 from sync_rules.lab.redact import SALT_MIN_CHARACTERS, Redactor
 from sync_rules.lab.tape import FromNow, Tape, Until, record_streams, select_tables
 from sync_rules.language.load import load_rules
@@ -97,7 +97,7 @@ def record(
     header = Header(tables, redact, datetime.now(UTC).isoformat(timespec="seconds"))
     console = make_console(stderr=True)
     with ExitStack() as stack:
-        write = stack.enter_context(writing(out, header, append=append))
+        write = stack.enter_context(open_recording(out, header, append=append))
         tape = Tape(write, rules, redactor, max_records)
         stopping = stack.enter_context(stop_signals())
         status = stack.enter_context(console.status("recording", spinner="dots"))

@@ -18,10 +18,10 @@ from rich.markup import escape
 from sync_rules.adapters import aws
 from sync_rules.adapters.beginnings import CallsSince, read_table, since
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
+from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.kept_calls import CallsAnywhere, CallsInBucket, CallsInFolder
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
@@ -30,8 +30,8 @@ from sync_rules.cli.account import Account, find_account
 from sync_rules.cli.commands.failures import Places, find_titles
 from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.verb import Verb
-from sync_rules.jobs.account.account_redrive import UNITS, total, unit_documents
-from sync_rules.jobs.account.protocol import as_here
+from sync_rules.jobs.account.account_redrive import UNITS, add_counts, load_documents
+from sync_rules.jobs.account.protocol import describe_rules
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
 from sync_rules.language.load import load_rules
@@ -94,7 +94,7 @@ def redrive(
                 console.print(words, highlight=False)
 
         client = aws.dynamodb(endpoint_url, region)
-        store = within_budget(DynamoStore(client, rules.tables), rules.tables)
+        store = limit_store(DynamoStore(client, rules.tables), rules.tables)
         recorded = FailureLog(failures, wall_clock_ms)
         folder = CallsInFolder(Files.calls_of(failures), [Files.calls_of(path) for path in file or ()])
         kept = CallsAnywhere(CallsInBucket(lambda: aws.s3(endpoint_url, region)), folder)
@@ -106,8 +106,8 @@ def redrive(
             require(client, chosen, streams=False)
             require_writable(failures)
             require_buckets(chosen, endpoint_url=endpoint_url, region=region)
-            archive = archive_of(chosen, endpoint_url=endpoint_url, region=region)
-            caller = caller_of(chosen, client, calls_table, folder=rules_file.absolute().parent)
+            archive = make_archive(chosen, endpoint_url=endpoint_url, region=region)
+            caller = make_caller(chosen, client, calls_table, folder=rules_file.absolute().parent)
             known = read_table(client, chosen, calls_table)
             world = replace(world, archive=archive, caller=CallsSince(caller, since(chosen, known)))
         redriver = Redriver(
@@ -148,19 +148,19 @@ def _require_no_calls(rules: Rules) -> None:
 # ---------------------------------------------------------------- in the account
 def redrive_in_account(account: Account, rules: Rules, titles: frozenset[str] | None, *, as_json: bool) -> int:
     """Start a redrive, watch it to its end, and show its figures. Exit codes as the command's."""
-    name = account.machine.start("redrive", {"rules": sorted(titles or ()), **as_here(rules)})
+    name = account.machine.start("redrive", {"rules": sorted(titles or ()), **describe_rules(rules)})
     console = make_console(stderr=True)
     with console.status("redriving", spinner="dots") as status:
 
         def look() -> None:
-            tally = total(unit_documents(account.state, name, UNITS).values())
+            tally = add_counts(load_documents(account.state, name, UNITS).values())
             status.update(
                 f"{name}: {tally.done:,} retried, {tally.written + tally.acted:,} written, called or archived"
             )
 
         ended = account.machine.watch(name, look)
     done = ended.well()
-    tally = total(unit_documents(account.state, name, UNITS).values())
+    tally = add_counts(load_documents(account.state, name, UNITS).values())
     queue = account.stack.output("FailuresQueueUrl")
     print(json.dumps(asdict(tally)) if as_json else summary(tally, queue))
     if not done:

@@ -17,12 +17,11 @@ from sync_rules.cli.show.text import format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
-from sync_rules.lab.recording import Recording, read_all, writing
+from sync_rules.lab.recording import Recording, open_recording, read_all
 from sync_rules.lab.recording_replay import Mismatch, load_data
-from sync_rules.lab.replay_case import Case, Outcome, replay_all, shrink_failure
+from sync_rules.lab.replay_case import Case, ReplayResult, ShrinkResult, replay_all, shrink_failure
 from sync_rules.lab.scenario_file import rules_in_memory
-from sync_rules.lab.shrink import Shrunk
-from sync_rules.lab.trial import variants
+from sync_rules.lab.trial import choose_deliveries
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
@@ -80,7 +79,9 @@ def replay(
     recording = read_all(files, known)
     if not recording.records:
         raise UserError(nothing_of(recording, known))
-    deliveries = [one for n in (range(seeds) if seed is None else [seed]) for one in variants(variant or (), n)]
+    deliveries = [
+        one for n in (range(seeds) if seed is None else [seed]) for one in choose_deliveries(variant or (), n)
+    ]
     with make_console(stderr=True).status("replaying", spinner="dots") as status:
         outcome = replay_all(case, recording, deliveries, status.update)
         if outcome.mismatch is None:
@@ -90,7 +91,7 @@ def replay(
         with stop_signals() as stopping:
             least, last = shrink_failure(case, recording, outcome.mismatch, shrink_tries, stopping)
     if out is not None:
-        with writing(out, replace(recording.header, ordered=True)) as write:
+        with open_recording(out, replace(recording.header, ordered=True)) as write:
             write(one.body for one in least.records)
     again = _command(
         [out] if out else files,
@@ -127,13 +128,13 @@ def nothing_of(recording: Recording, rules: Rules) -> str:
     return f"no record is of a table of the rules: expected {names}; found {found}. Nothing was replayed."
 
 
-def right(outcome: Outcome, recording: Recording) -> str:
+def right(outcome: ReplayResult, recording: Recording) -> str:
     """The result without a mismatch, for people."""
     replays = format_count(outcome.replays, "replay")
     return f"{records(outcome, recording)}\n{replays} in {outcome.seconds:.1f} s: every copy is right at the end"
 
 
-def records(outcome: Outcome, recording: Recording) -> str:
+def records(outcome: ReplayResult, recording: Recording) -> str:
     """The number of records that were replayed, and of those that were skipped."""
     others = sum(recording.others.values())
     parts = [f"{outcome.counts.get(name, 0):,} {what}" for name, what in SKIPPED.items() if outcome.counts.get(name)]
@@ -143,7 +144,9 @@ def records(outcome: Outcome, recording: Recording) -> str:
     return f"{outcome.counts.get('done', 0):,} of {len(recording.records):,} records replayed{skipped}"
 
 
-def wrong(outcome: Outcome, recording: Recording, least: Shrunk, last: Mismatch, *, values: bool) -> list[str]:
+def wrong(
+    outcome: ReplayResult, recording: Recording, least: ShrinkResult, last: Mismatch, *, values: bool
+) -> list[str]:
     """The mismatch, the reduced recording and its history, for people."""
     first = outcome.mismatch
     assert first is not None, "there is a mismatch"
@@ -162,7 +165,7 @@ def how(delivery: Delivery) -> str:
     return f"{delivery.name}: {delivery.description()}; seed {delivery.seed}"
 
 
-def row(outcome: Outcome, recording: Recording) -> dict[str, Any]:
+def row(outcome: ReplayResult, recording: Recording) -> dict[str, Any]:
     """The result for machines."""
     counts = {name: outcome.counts.get(name, 0) for name in ("done", *SKIPPED)}
     of_recording = {"records": len(recording.records), "others": dict(recording.others), "repeated": recording.repeated}

@@ -18,13 +18,13 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
+from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
 from sync_rules.adapters.failure_log import require_writable
-from sync_rules.adapters.files import locked, read_if_there, require_own
+from sync_rules.adapters.files import lock_file, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import latest_streams, require
 from sync_rules.adapters.state import State
 from sync_rules.adapters.streams import DynamoDBStreams
@@ -38,8 +38,8 @@ from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.local_run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, Status
-from sync_rules.jobs.consume.mapping import Concurrently, serially
+from sync_rules.jobs.consume.local_run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, RunStatus
+from sync_rules.jobs.consume.mapping import Concurrently, run_serially
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
 from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import load_rules
@@ -99,9 +99,9 @@ def run(
         for text in beginning(rules_file, rules, aws.place(client), files):
             display.say(text)
         arns = stream_arns(client, rules)
-        archive = archive_of(rules, endpoint_url=endpoint_url, region=region)
+        archive = make_archive(rules, endpoint_url=endpoint_url, region=region)
         require_buckets(rules, endpoint_url=endpoint_url, region=region)
-        store = within_budget(DynamoStore(client, rules.tables), rules.tables)
+        store = limit_store(DynamoStore(client, rules.tables), rules.tables)
         require_rules(rules, accept or ())
         open_state = partial(read_state, state, client)
         if not is_resumed(files.checkpoint, rules):
@@ -109,8 +109,8 @@ def run(
                 display.say(text)
         options = opt.repeat_options(rules_file, endpoint_url, region, state)
         acceptance = RunAcceptance(rules, open_state, accept or (), store, options)
-        caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
-        stack.enter_context(locked(files.checkpoint))
+        caller = make_caller(rules, client, calls_table, folder=rules_file.absolute().parent)
+        stack.enter_context(lock_file(files.checkpoint))
         local = LocalRun(
             stream_arns=arns,
             rules_fingerprint=rules.fingerprint,
@@ -168,7 +168,7 @@ def link_notices(rules: Rules, documents: State, accepted: Collection[str], stor
     Raises UserError when a rule would write wrong values.
     """
     try:
-        return require_hits(sample_new_rules(rules, rules.kept, applied_so_far(documents, rules), accepted, store))
+        return require_hits(sample_new_rules(rules, rules.kept, find_applied(documents, rules), accepted, store))
     except StoreError as error:
         needs = "dynamodb:Scan on their tables, and GetItem on the state table"
         return [f"the links of new rules were not sampled: {error}. The sample needs {needs}."]
@@ -200,7 +200,7 @@ def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:
 def threads(parallelization: int) -> Iterator[Concurrently]:
     """Give a function that processes batches in parallel threads; without threads for a parallelization of 1."""
     if parallelization == 1:
-        yield serially
+        yield run_serially
         return
     with ThreadPoolExecutor(parallelization) as pool:
 
@@ -246,7 +246,7 @@ class Edited:
 
 def run_loop(
     local: LocalRun,
-    display: Display[Status],
+    display: Display[RunStatus],
     *,
     stopping: Callable[[], bool],
     once: bool,

@@ -16,7 +16,7 @@ from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario, rules_in_memory
-from sync_rules.lab.trial import Trial, run_trial, variants
+from sync_rules.lab.trial import Trial, choose_deliveries, run_trial
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
@@ -48,7 +48,7 @@ def test(
     form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
     """Play scenarios in memory, under every delivery order. The rules are your own."""
-    deliveries = variants(variant or (), seed)
+    deliveries = choose_deliveries(variant or (), seed)
     if list_variants:
         width = max(len(delivery.name) for delivery in deliveries)
         print("\n".join(f"{delivery.name.ljust(width)}  {delivery.description()}" for delivery in deliveries))

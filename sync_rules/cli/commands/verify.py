@@ -20,12 +20,12 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.files import require_ending, require_own, require_place, write_whole
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
-from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
+from sync_rules.audit.drift_report import DriftReport, make_header, open_report, parse_finding, report
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
-from sync_rules.audit.verify_tally import Finding, Tally, share_of
+from sync_rules.audit.verify_tally import DriftFinding, Tally, choose_share
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, find_account
 from sync_rules.cli.show.console import make_console
@@ -35,8 +35,8 @@ from sync_rules.cli.show.text import FirstPerRule, format_command
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.account_verify import SEGMENTS_MAX
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
-from sync_rules.jobs.account.protocol import as_here
-from sync_rules.jobs.account.verify_unit import VerifyPosition, head_of, noted_share, unit_of, units_of
+from sync_rules.jobs.account.protocol import describe_rules
+from sync_rules.jobs.account.verify_unit import VerifyPosition, list_units, name_head, name_unit, parse_share
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
@@ -113,7 +113,7 @@ def verify(
         rules = load_rules(rules_file)
         if not select_rules(rules, rule or []):
             raise UserError("no rule keeps a copy that could be verified: all of them only act on changes")
-        share, seed = share_of(percent, seed, 1)
+        share, seed = choose_share(percent, seed, 1)
         asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
         segments = None if workers is None else min(SEGMENTS_MAX, SEGMENTS_OF_WORKER * workers)
         asked |= {"numbers": list(share.numbers) if share.sampled else None, "segments": segments}
@@ -130,11 +130,11 @@ def verify(
     only = only if listed is None else only & listed.names
     if listed is not None and not only:
         raise UserError(f"{from_report} is not a report of these rules: leave out --rule")
-    share, seed = share_of(percent, seed, workers)
-    started, began, examples = datetime.now(UTC), time.monotonic(), dict[str, list[Finding]]()
+    share, seed = choose_share(percent, seed, workers)
+    started, began, examples = datetime.now(UTC), time.monotonic(), dict[str, list[DriftFinding]]()
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
-    store = within_budget(DynamoStore(client, rules.tables), rules.tables)
+    store = limit_store(DynamoStore(client, rules.tables), rules.tables)
     console = make_console(stderr=True)
     with console.status("verifying", spinner="dots") as status:
 
@@ -156,7 +156,7 @@ def verify(
         )
         findings = note_examples(_find(verifier, item, listed), examples)
         whole = item is None and listed is None
-        head = {**header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
+        head = {**make_header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
         show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
         if whole and not as_json:
             here = opt.repeat_options(rules_file, endpoint_url, region)
@@ -198,7 +198,7 @@ def _require_possible(
         require_writable(failures)
 
 
-def _find(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[Finding]:
+def _find(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[DriftFinding]:
     """Verify one item, the drift a report lists, or the tables."""
     if listed is not None:
         return verifier.listed(listed.listed, listed.age_seconds(datetime.now(UTC)))
@@ -207,7 +207,7 @@ def _find(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) 
 
 # ---------------------------------------------------------------- output
 def show(
-    findings: Iterable[Finding],
+    findings: Iterable[DriftFinding],
     tally: Tally,
     only: frozenset[str],
     *,
@@ -255,7 +255,7 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) 
         UserError: when there is no result.
         StoreError: when it broke.
     """
-    name = account.machine.start("verify", {**asked, **as_here(rules)})
+    name = account.machine.start("verify", {**asked, **describe_rules(rules)})
     reports = BucketReports(aws.s3(account.endpoint_url, account.region), account.stack.output("BucketName"))
     place = f"s3://{account.stack.output('BucketName')}/{reports.key(f'{name}/report')}"
     later = f"Its report will be {place}; get it with: {account.copy_command(place, 'report.jsonl')}"
@@ -264,7 +264,7 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) 
     with make_console(stderr=True).status("verifying", spinner="dots") as status:
         ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
     well = ended.well()
-    found = account.state.load(head_of(name))
+    found = account.state.load(name_head(name))
     if not well and not (found and found["report"]):
         raise UserError(f"{name} did not check everything: {ended.cause or ended.status}")
     if found is None:
@@ -277,11 +277,11 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) 
 
 def _progress(account: Account, name: str) -> str:
     """The number of segments that are done, and of their items."""
-    found = account.state.load(head_of(name))
+    found = account.state.load(name_head(name))
     if found is None or found["report"]:
         return name
-    units, stage = units_of(found), VerifyPosition(**found["stage"])
-    seen = account.state.load_many(unit_of(name, stage, unit) for unit in units)
+    units, stage = list_units(found), VerifyPosition(**found["stage"])
+    seen = account.state.load_many(name_unit(name, stage, unit) for unit in units)
     done = [one for one in seen.values() if one.get("done")]
     items = found["tally"]["items"] + sum(one["tally"]["items"] for one in done)
     return f"step {stage.step + 1} of {len(found['steps'])}: {len(done)} of {len(units)} segments, {items:,} items"
@@ -293,19 +293,19 @@ class RemoteResult:
     def __init__(self, rules: Rules, reports: BucketReports, found: Mapping[str, Any]) -> None:
         self.tally: Tally = Tally.of(found["tally"])
         self.names = frozenset(found["names"])
-        self.share = noted_share(found)
+        self.share = parse_share(found)
         self.whole = not found["unlooked"]
         self._found = found
         self._rules = rules
         self._reports = reports
         self._report: str = found["report"]
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[DriftFinding]:
         """Each drift. Raises StoreError."""
         for number, line in enumerate(self._reports.lines(self._report), start=1):
             body = json_bytes.parsed(line)
             if "drift" in body:
-                yield finding_of(body, f"{self._reports.key(self._report)}:{number}", self._rules)
+                yield parse_finding(body, f"{self._reports.key(self._report)}:{number}", self._rules)
 
     def notices(self) -> Iterator[str]:
         """Reasons why the figures are incomplete; the last line of the report has them too."""

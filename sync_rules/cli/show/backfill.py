@@ -126,12 +126,12 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
     names = frozenset(name for step in run.steps for name in step.names)
     if as_json:
         rules = {name: figures_of(totals, frozenset([name])) for name in sorted(names)}
-        left = [{"supply": one.supply, "reason": one.reason} for one in run.left]
+        left = [{"supply": supply, "reason": reason} for supply, reason in run.left.items()]
         print(json.dumps({"summary": {**now, "done": done, "rules": rules, "left": left}}), flush=True)
         return
     make_console().print(grid(totals, names))
-    for one in run.left:
-        print(f"not finished: {one.supply}: {one.reason}")
+    for supply, reason in run.left.items():
+        print(f"not finished: {supply}: {reason}")
     print(summary(now, done=done))
     if not done:
         print(advice[0])

@@ -11,12 +11,12 @@ from rich.table import Table as Grid
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.ledger_balance import ledgers
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.ledger_balance import list_ledgers
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.books import waits
+from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.ruleset import Rules
@@ -51,7 +51,7 @@ def describe_sample(share: Share, seed: int | None, rules: Rules, only: frozense
     if share.sampled:
         of = f"{len(share.numbers)} of {share.segments} segments"
         yield f"a sample: {share.percent:g} % of each table was checked ({of}; --sample {share.percent:g}:{seed})"
-        if any(True for _ in ledgers(rules, only)):
+        if any(True for _ in list_ledgers(rules, only)):
             yield "totals of ledgers were not checked: they are sums of all entries, not of a sample"
 
 
@@ -71,7 +71,7 @@ def list_unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) 
 
 def list_waiting(rules: Rules, tally: Tally, options: str) -> Iterator[str]:
     """A line about the rules whose numbers were not compared, because they wait for a backfill."""
-    yield from waits((rules.rules[name].title for name, count in tally.waiting.items() if count), options)
+    yield from describe_waits((rules.rules[name].title for name, count in tally.waiting.items() if count), options)
 
 
 def tabulate(tally: Tally, only: frozenset[str]) -> Grid:
@@ -84,7 +84,7 @@ def tabulate(tally: Tally, only: frozenset[str]) -> Grid:
     return table
 
 
-def format_finding(finding: Finding) -> str:
+def format_finding(finding: DriftFinding) -> str:
     found = finding.difference
     paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
     source = f" from {printable(found.source)}" if found.source else ""

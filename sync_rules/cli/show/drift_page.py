@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli.show import html
 from sync_rules.cli.show.drift import describe_sample, list_unseen, summarize
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
@@ -52,7 +52,7 @@ class VerifyReport:
     rules: Rules
     names: frozenset[str]
     tally: Tally
-    examples: Mapping[str, Sequence[Finding]]
+    examples: Mapping[str, Sequence[DriftFinding]]
     started: datetime
     seconds: float
     how: str
@@ -65,7 +65,7 @@ class VerifyReport:
     only: Literal["", "one item", "what an earlier report lists"] = ""
 
 
-def note_examples(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> Iterator[Finding]:
+def note_examples(findings: Iterable[DriftFinding], examples: dict[str, list[DriftFinding]]) -> Iterator[DriftFinding]:
     """Pass the findings on, and note the first of each rule as examples."""
     for finding in findings:
         noted = examples.setdefault(finding.difference.rule, [])
@@ -150,7 +150,7 @@ def _report_rule(title: str, arrows: Iterable[Arrow], verified: VerifyReport) ->
     )
 
 
-def _cells(finding: Finding) -> Iterator[str]:
+def _cells(finding: DriftFinding) -> Iterator[str]:
     found = finding.difference
     yield found.drift.value
     yield _key(found.target)

@@ -25,7 +25,7 @@ from sync_rules.jobs.dryrun.prices import Prices
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.books import waits
+from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.failure_records import printable, shown_key
 
 COLUMNS: Final = {
@@ -159,7 +159,7 @@ class PlanReport:
             yield from self._costs()
             yield from self._heat()
         yield from (
-            *waits(self.waiting, self.options),
+            *describe_waits(self.waiting, self.options),
             *self._late(),
             *self._moves(),
             *self._expiring(),

@@ -65,7 +65,7 @@ def graph_of(rules: Rules) -> RuleGraph:
 def _arrows(rules: Rules) -> Iterator[Arrow]:
     """The arrows of the rules that have one."""
     for rule in rules.rules.values():
-        drawing = rule.drawn()
+        drawing = rule.draw()
         if drawing is None:
             continue
         titled = rules.rules.get(rule.title, rule)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from sync_rules.cli.show.display import Display, open_display
 from sync_rules.cli.show.text import bracket_alterations, format_count, format_duration
-from sync_rules.jobs.consume.local_run import Status
+from sync_rules.jobs.consume.local_run import RunStatus
 from sync_rules.jobs.local_files import Files
 from sync_rules.rules.ruleset import Rules
 
@@ -49,7 +49,7 @@ def beginning(rules_file: Path, rules: Rules, place: str, files: Files) -> list[
 
 
 @contextmanager
-def display_on(console: Console, *, as_json: bool) -> Iterator[Display[Status]]:
+def display_on(console: Console, *, as_json: bool) -> Iterator[Display[RunStatus]]:
     """JSON lines on request; one live line on a terminal; plain lines elsewhere."""
     if as_json:
         yield Display(lambda text: _put(notice=text), lambda now: _put(status=asdict(now)), LINE_EVERY_SECONDS)
@@ -59,7 +59,7 @@ def display_on(console: Console, *, as_json: bool) -> Iterator[Display[Status]]:
         yield display
 
 
-def conclude(display: Display[Status], status: Status, files: Files, *, as_json: bool) -> None:
+def conclude(display: Display[RunStatus], status: RunStatus, files: Files, *, as_json: bool) -> None:
     """Show the last status, then a summary."""
     display.show(status)
     if as_json:
@@ -78,15 +78,15 @@ class _LineOf:
     """The line for each status, with the rate since the one before."""
 
     def __init__(self) -> None:
-        self._before = Status()
+        self._before = RunStatus()
 
-    def __call__(self, now: Status) -> str:
+    def __call__(self, now: RunStatus) -> str:
         before, self._before = self._before, now
         seconds = now.seconds - before.seconds
         return line(now, (now.records - before.records) / seconds if seconds > 0 else 0.0)
 
 
-def line(status: Status, records_per_second: float) -> str:
+def line(status: RunStatus, records_per_second: float) -> str:
     lag = "-" if status.lag_ms is None else format_duration(status.lag_ms)
     over = () if status.messages_due or status.messages_waiting else ("again",)  # what was to be tried again, was
     parts = [
@@ -105,7 +105,7 @@ def line(status: Status, records_per_second: float) -> str:
     return " · ".join(parts)
 
 
-def warnings(status: Status) -> list[str]:
+def warnings(status: RunStatus) -> list[str]:
     """Texts about lost records, given-up records and errors; empty when all is well."""
     found = []
     if status.trimmed:
@@ -119,7 +119,7 @@ def warnings(status: Status) -> list[str]:
     return found
 
 
-def summary_lines(status: Status, files: Files) -> list[str]:
+def summary_lines(status: RunStatus, files: Files) -> list[str]:
     """The summary: counts, the checkpoint, and the files of failures."""
     altered = bracket_alterations(status.alterations)
     later = status.messages_due + status.messages_waiting

@@ -11,7 +11,7 @@ from sync_rules.cli.show.text import Row
 from sync_rules.pipeline.failure_records import printable, shown_key
 from sync_rules.write.consequences import Left
 from sync_rules.write.document import as_json
-from sync_rules.write.explanation import Explanation, Reasons, Step
+from sync_rules.write.explanation import ExplainedAction, Explanation, Reasons
 
 LINE_MAX_CHARACTERS: Final = 100
 YOURS: Final = {"put": "your put", "update": "your update", "delete": "your delete", "check": "your check"}
@@ -36,7 +36,7 @@ def _request(operation: str, parameters: Any) -> Row:
     return {"request": operation, "parameters": shown}, (operation, *fold_json(shown).splitlines())
 
 
-def _step_row(number: int, step: Step) -> Row:
+def _step_row(number: int, step: ExplainedAction) -> Row:
     row = {
         "action": number,
         "does": step.verb,

@@ -30,7 +30,6 @@ class CostPart:
 
     @property
     def cost(self) -> Decimal:
-        """The cost in USD."""
         return self.quantity * self.usd / self.per
 
 
@@ -64,7 +63,6 @@ def parts() -> Iterator[CostPart]:
 
 
 def total() -> Decimal:
-    """The whole estimate in USD."""
     return sum((part.cost for part in parts()), Decimal(0))
 
 

@@ -51,7 +51,7 @@ ASSUMPTIONS: Final = {
 
 
 # ---------------------------------------------------------------- probes
-class Verdict(StrEnum):
+class ProbeVerdict(StrEnum):
     """The outcome of one probe. `FAILED`: it could not be carried out, for a reason that is not the fact's."""
 
     HOLDS = "holds"
@@ -73,13 +73,34 @@ class ProbeResult:
     """The verdict on one fact, with what was seen."""
 
     number: int
-    verdict: Verdict
+    verdict: ProbeVerdict
     seen: str
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Probe:
+    """A test of one fact on a stack. It returns what was seen.
+
+    Raises:
+        RefutedError: when the fact does not hold.
+        UnseenError: when nothing was seen in time.
+    """
+
+    number: int
+    work: Callable[[Any], str]
+
+    def __call__(self, site: Any) -> str:
+        return self.work(site)
+
+
+def proves(number: int) -> Callable[[Callable[[Any], str]], Probe]:
+    """Declare a function as the probe of a numbered fact."""
+    return lambda work: Probe(number, work)
+
+
 @dataclass(frozen=True, slots=True)
-class Patience(Generic[T]):
+class Polling(Generic[T]):
     """A patient look at the world: again and again, until it is as wanted or the time is over."""
 
     seconds: float = WAIT_SECONDS
@@ -114,17 +135,17 @@ def require_refused(call: Callable[..., Any], codes: str, said: str, **parameter
     except aws_errors.ERRORS as error:
         if aws_errors.code(error) in codes.split():
             return error
-        if blocked(error):
+        if is_blocked(error):
             raise
         raise RefutedError(f"{said}: refused with {aws_errors.code(error)}, expected {codes}") from error
     raise RefutedError(f"{said}: accepted, expected {codes}")
 
 
-def blocked(error: BaseException) -> bool:
+def is_blocked(error: BaseException) -> bool:
     """True for an error that says nothing about the fact: a right is missing, a throttle, no answer."""
     return (
         aws_errors.code(error) in NOT_ALLOWED | TOO_OFTEN
-        or aws_errors.transient(error)
+        or aws_errors.is_transient(error)
         or isinstance(error, aws_errors.CONNECTION_ERRORS)
     )
 
@@ -142,19 +163,19 @@ def run_probe(number: int, work: Callable[[], str], clock: Callable[[], float] =
     return ProbeResult(number, verdict, seen, clock() - began)
 
 
-def _outcome(work: Callable[[], str]) -> tuple[Verdict, str]:
+def _outcome(work: Callable[[], str]) -> tuple[ProbeVerdict, str]:
     try:
-        return Verdict.HOLDS, work()
+        return ProbeVerdict.HOLDS, work()
     except RefutedError as error:
-        return Verdict.FALSE, str(error)
+        return ProbeVerdict.FALSE, str(error)
     except UnseenError as error:
-        return Verdict.NOT_TESTED, str(error)
+        return ProbeVerdict.NOT_TESTED, str(error)
     except aws_errors.ERRORS as error:
         asked = getattr(error, "operation_name", "the request")
         if aws_errors.code(error) in NOT_ALLOWED:
-            return Verdict.FAILED, f"{asked} is denied: allow these credentials {denied_action(error) or asked}"
-        if blocked(error):
-            return Verdict.FAILED, f"{asked} failed with {aws_errors.code(error)}: run it again"
-        return Verdict.FALSE, f"{asked} was refused with {aws_errors.code(error)}"
+            return ProbeVerdict.FAILED, f"{asked} is denied: allow these credentials {denied_action(error) or asked}"
+        if is_blocked(error):
+            return ProbeVerdict.FAILED, f"{asked} failed with {aws_errors.code(error)}: run it again"
+        return ProbeVerdict.FALSE, f"{asked} was refused with {aws_errors.code(error)}"
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        return Verdict.FALSE, f"an answer of another form ({type(error).__name__})"
+        return ProbeVerdict.FALSE, f"an answer of another form ({type(error).__name__})"

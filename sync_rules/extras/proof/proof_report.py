@@ -1,4 +1,4 @@
-"""The report of a self-test: a JSON document, and a page in Markdown for people. Neither holds a value of an item."""
+"""The report of a self-test: a JSON document, without a value of an item, and the lines for people."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from sync_rules import __version__
 from sync_rules.extras.proof.latency import Latency
-from sync_rules.extras.proof.probe import ASSUMPTIONS, ProbeResult, Verdict
+from sync_rules.extras.proof.probe import ASSUMPTIONS, ProbeResult, ProbeVerdict
 
 FORMAT: Final = 1
-BAD: Final = frozenset({Verdict.FALSE, Verdict.FAILED})
+BAD: Final = frozenset({ProbeVerdict.FALSE, ProbeVerdict.FAILED})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,17 +33,16 @@ class ProofReport:
         """True if every fact that was tested holds, and none could not be tested for a reason that is not its own."""
         return not any(finding.verdict in BAD for finding in self.findings)
 
-    def counts(self) -> Counter[Verdict]:
-        """The findings by their verdict."""
+    def counts(self) -> Counter[ProbeVerdict]:
         return Counter(finding.verdict for finding in self.findings)
 
     def summary(self) -> str:
-        """The result in one line."""
         counts = self.counts()
-        return ", ".join(f"{counts[verdict]} {WORDS[verdict]}" for verdict in Verdict if counts[verdict])
+        return ", ".join(f"{counts[verdict]} {WORDS[verdict]}" for verdict in ProbeVerdict if counts[verdict])
 
     def document(self) -> dict[str, Any]:
-        """The report as JSON."""
+        figures = {} if self.measured is None else asdict(self.measured)
+        measured = {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
         return {
             "format": FORMAT,
             "version": __version__,
@@ -53,26 +52,22 @@ class ProofReport:
             "started": self.started.astimezone(UTC).isoformat(timespec="seconds"),
             "seconds": round(self.seconds, 1),
             "counts": {verdict.value: count for verdict, count in self.counts().items()},
-            "measured": None if self.measured is None else _round(asdict(self.measured)),
+            "measured": measured or None,
             "assumptions": [_entry(finding) for finding in self.findings],
         }
 
 
 WORDS: Final = {
-    Verdict.HOLDS: "hold",
-    Verdict.FALSE: "do not hold",
-    Verdict.NOT_TESTED: "not tested",
-    Verdict.FAILED: "could not be tested",
+    ProbeVerdict.HOLDS: "hold",
+    ProbeVerdict.FALSE: "do not hold",
+    ProbeVerdict.NOT_TESTED: "not tested",
+    ProbeVerdict.FAILED: "could not be tested",
 }
 
 
-def untested(number: int) -> ProbeResult:
+def make_untested(number: int) -> ProbeResult:
     """The finding on a fact that has no probe."""
-    return ProbeResult(number, Verdict.NOT_TESTED, ASSUMPTIONS[number].not_tested)
-
-
-def _round(figures: dict[str, Any]) -> dict[str, Any]:
-    return {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
+    return ProbeResult(number, ProbeVerdict.NOT_TESTED, ASSUMPTIONS[number].not_tested)
 
 
 def _entry(finding: ProbeResult) -> dict[str, Any]:
@@ -84,7 +79,7 @@ def _entry(finding: ProbeResult) -> dict[str, Any]:
         "seen": finding.seen,
         "seconds": round(finding.seconds, 2),
     }
-    if finding.verdict is Verdict.FALSE:
+    if finding.verdict is ProbeVerdict.FALSE:
         entry |= {"if_false": one.if_false, "relied_on": list(one.relied_on), "avoid": one.avoid}
     return entry
 
@@ -95,49 +90,6 @@ def consequence(finding: ProbeResult) -> Iterator[str]:
     yield f"If it is false: {one.if_false}"
     yield f"Relied on by: {', '.join(one.relied_on)}"
     yield f"Avoided with: {one.avoid or 'no setting'}"
-
-
-# ---------------------------------------------------------------- the page
-def page(report: ProofReport) -> str:
-    """The report as Markdown."""
-    return "\n".join(_page(report)) + "\n"
-
-
-def _page(report: ProofReport) -> Iterator[str]:
-    yield f"# sync-rules selftest: {'every tested fact holds' if report.well else 'not every fact holds'}"
-    yield ""
-    yield f"{report.summary()[0].upper()}{report.summary()[1:]}. {report.place}, stack {report.stack}."
-    yield f"Started {report.started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, took {report.seconds:,.0f} s."
-    yield f"sync-rules {__version__}."
-    for verdict, title in TITLES.items():
-        chosen = [finding for finding in report.findings if finding.verdict is verdict]
-        if not chosen:
-            continue
-        yield from ("", f"## {title}", "")
-        if verdict is Verdict.FALSE:
-            for finding in chosen:
-                yield f"**{finding.number}.** {ASSUMPTIONS[finding.number].fact}"
-                yield ""
-                yield f"- Seen: {finding.seen}"
-                yield from (f"- {line}" for line in consequence(finding))
-                yield ""
-        else:
-            yield "| number | fact | seen | seconds |"
-            yield "| --- | --- | --- | --- |"
-            for finding in chosen:
-                cells = (ASSUMPTIONS[finding.number].fact, finding.seen)
-                fact, seen = (cell.replace("|", "\\|") for cell in cells)
-                yield f"| {finding.number} | {fact} | {seen} | {finding.seconds:.1f} |"
-    yield from ("", "## Latency", "")
-    yield from measured_lines(report)
-
-
-TITLES: Final = {
-    Verdict.FALSE: "Facts that do not hold",
-    Verdict.FAILED: "Facts that could not be tested",
-    Verdict.HOLDS: "Facts that hold",
-    Verdict.NOT_TESTED: "Facts that were not tested",
-}
 
 
 def measured_lines(report: ProofReport) -> Iterator[str]:

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import write_whole
-from sync_rules.extras.proof.probe import DENIED, Patience, RefutedError, denied_action, require
+from sync_rules.extras.proof.probe import DENIED, Polling, RefutedError, denied_action, require
 from sync_rules.extras.proof.stack_template import TAG, template
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
@@ -60,7 +60,7 @@ class ProofSite:
     name: str
     clients: Clients
     outputs: Mapping[str, str]
-    waiting: Patience[Any] = field(default_factory=Patience)
+    waiting: Polling[Any] = field(default_factory=Polling)
 
     def table(self, name: str) -> str:
         """The physical name of a table, a function or a queue."""
@@ -72,7 +72,6 @@ class ProofSite:
 
     @cached_property
     def db(self) -> Any:
-        """The DynamoDB client."""
         return self.clients.dynamodb
 
     def see(self, look: Callable[[], T], wanted: Callable[[T], object], said: str) -> T:
@@ -93,7 +92,6 @@ class ProofSite:
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def put(self, item: Item, table: str = "items", more: Mapping[str, Any] | None = None) -> Any:
-        """Write an item."""
         return self.ask(self.db.put_item, TableName=self.table(table), Item=item, **(more or {}))
 
     def put_all(self, items: Sequence[Item]) -> None:
@@ -226,7 +224,7 @@ def _taken_error(name: str) -> TakenError:
     return TakenError(f"there is a stack {name} already: run it again, and another name is drawn")
 
 
-def create(journal: Journal, clients: Clients, waiting: Patience[Any]) -> ProofSite:
+def create(journal: Journal, clients: Clients, waiting: Polling[Any]) -> ProofSite:
     """Make the stack, and wait until it is there. The journal must have been written.
 
     Raises:
@@ -306,7 +304,7 @@ def _why(client: Any, name: str) -> str:
 
 
 # ---------------------------------------------------------------- removed
-def remove(name: str, clients: Clients, waiting: Patience[Any]) -> None:
+def remove(name: str, clients: Clients, waiting: Polling[Any]) -> None:
     """Remove a stack of a self-test, whatever state it is in, and wait until it is gone.
 
     Raises:
@@ -314,7 +312,7 @@ def remove(name: str, clients: Clients, waiting: Patience[Any]) -> None:
         StoreError: when CloudFormation does not answer.
     """
     client = clients.cloudformation
-    appears: Patience[Any] = replace(waiting, seconds=APPEARS_SECONDS)
+    appears: Polling[Any] = replace(waiting, seconds=APPEARS_SECONDS)
     found, _ = appears.until(lambda: describe_stack(client, name), bool)
     if found is None:
         return

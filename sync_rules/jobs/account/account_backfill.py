@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sync_rules.adapters.acceptance import applied_so_far
+from sync_rules.adapters.acceptance import find_applied
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.state import LeasedState, SharedState, State
-from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, begun_once, left_of, require_units
+from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, begin_once, report_left, require_units
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.job import BackfillRequest, Job, wanted
-from sync_rules.jobs.backfill.page import Selection, everything
-from sync_rules.jobs.backfill.progress import HEAD, Totals, unfinished
+from sync_rules.jobs.backfill.job import BackfillRequest, Job, parse_where
+from sync_rules.jobs.backfill.page import Selection, everything, segments
+from sync_rules.jobs.backfill.progress import HEAD, Totals, load_unfinished
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
     note_applied,
@@ -30,12 +30,11 @@ from sync_rules.jobs.backfill.scope import (
     titles_of,
     waiting_titles,
 )
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.backfill.throttle import slowing, until
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.books import waits
+from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.requests import Failures, Store
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
@@ -81,7 +80,7 @@ class Stopping:
         return self.asked_to or self.remaining_ms() < TIME_RESERVED_MS
 
 
-def asked_of(execution: str) -> str:
+def name_request(execution: str) -> str:
     """Name of the document that says what an execution does, for `--remote` and for the end. Each has its own: one that
     is refused, because another began at the same moment, leaves no trace in the document of the other.
     """
@@ -108,11 +107,11 @@ class BackfillWork:
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
-        before = applied_so_far(self.state, self.rules, self._waiting(self.rules.kept)) if asked["changed"] else None
+        before = find_applied(self.state, self.rules, self._waiting(self.rules.kept)) if asked["changed"] else None
         names, titles = rules_to_apply(self.rules, asked["rules"], before)
         if not names:
             note_applied(self.state, self.rules, titles)
-            self.state.save(asked_of(execution), {"said": NOTHING_NEW})
+            self.state.save(name_request(execution), {"said": NOTHING_NEW})
             return Answer()
         job = self.jobs(names, BackfillRequest(asked["segments"], asked["table"], asked["where"]))
         held = LeasedState(self.state)
@@ -127,7 +126,7 @@ class BackfillWork:
             held,
             job.scope.body(),
             supplies=job.supplies,
-            completes=_completes(names, job.scope.body()),
+            completes=_list_completed(names, job.scope.body()),
             name=execution,
         )
         for step in run.steps:
@@ -140,7 +139,7 @@ class BackfillWork:
         def begun() -> Body:
             whole = asked["table"] is None and asked["where"] is None
             effects = titles - titles_of(self.rules, names) if whole else frozenset()
-            stopped = watched(self.state, self.rules) if asked["resume"] else None
+            stopped = load_run(self.state, self.rules) if asked["resume"] else None
             return {
                 "said": "",
                 "applies": sorted(job.covered | effects),
@@ -150,7 +149,7 @@ class BackfillWork:
                 "at": datetime.now(UTC).isoformat(),
             }
 
-        begun_once(self.state, asked_of(execution), begun)
+        begin_once(self.state, name_request(execution), begun)
         run.begin()
         head = held.load(HEAD) or {}
         self._note_asked(asked, execution, head["run"])
@@ -164,7 +163,7 @@ class BackfillWork:
             return True
         held = LeasedState(self.state)
         rate = Rate(run["rate_each"])
-        backfill = of_head(
+        backfill = resume_run(
             head,
             self.rules,
             self.stores(slowing(rate)),
@@ -183,7 +182,7 @@ class BackfillWork:
         name = f"{HEAD}/{unit}"
         held.claim(name, uuid4().hex)
         done = backfill.process(supply)
-        reason = backfill.left[0].reason if backfill.left else ""
+        reason = backfill.left.get(unit, "")
         held.release(name, reason)
         if reason:
             code, _, more = reason.partition(": ")
@@ -195,7 +194,7 @@ class BackfillWork:
         head = held.load(HEAD) or {}
         if head.get("run") != run["run"]:
             raise UserError("another backfill was started meanwhile: that one continues, and this one ends")
-        backfill = of_head(head, self.rules, self.stores(time.sleep), self.failures, held)
+        backfill = resume_run(head, self.rules, self.stores(time.sleep), self.failures, held)
         if _at(head, run):
             held.fetch(f"{HEAD}/{supply.name}" for supply in backfill.round_supplies())
             if not backfill.end_round():
@@ -203,12 +202,13 @@ class BackfillWork:
                     return self._left(backfill, run)
                 raise StoreError("StateTaken", "another call ends this round")  # and is asked again
         if backfill.ended:
-            asked = self.state.load(asked_of(run["execution"])) or {}
+            asked = self.state.load(name_request(run["execution"])) or {}
             failed = titles_of(self.rules, backfill.totals.rules_with(Outcome.FAILED))
             applies = frozenset(asked.get("applies", ()))
             waiting = self._waiting(backfill.completes)
             note_applied(self.state, self.rules, applies - failed - waiting)
-            return Answer(error=WAITING, cause="; ".join(waits(waiting, " --remote"))) if waiting - failed else Answer()
+            cause = "; ".join(describe_waits(waiting, " --remote"))
+            return Answer(error=WAITING, cause=cause) if waiting - failed else Answer()
         return self._next(backfill, held, held.load(HEAD) or {}, run)
 
     def _waiting(self, names: Collection[str]) -> frozenset[str]:
@@ -221,7 +221,7 @@ class BackfillWork:
         body = {"execution": execution, "run": run, "asked": {name: asked[name] for name in NOTED}}
         self.state.save(ASKED, body)
         if before.get("execution", execution) != execution:
-            self.state.remove(asked_of(before["execution"]))
+            self.state.remove(name_request(before["execution"]))
 
     # ------------------------------------------------------------ the answers
     def _next(self, backfill: BackfillRun, held: LeasedState, head: Mapping[str, Any], run: Body) -> Answer:
@@ -229,7 +229,7 @@ class BackfillWork:
         supplies = backfill.round_supplies()
         held.fetch(f"{HEAD}/{supply.name}" for supply in supplies)
         backfill.survey()
-        units = [one.supply for one in backfill.left]
+        units = [*backfill.left]
         workers = max(1, min(run["workers"], len(units)))
         here = {"run": head["run"], "place": head["place"], "rate_each": run["rate"] / workers}
         return Answer(more=True, units=units, workers=workers, run={**run, **here})
@@ -237,7 +237,7 @@ class BackfillWork:
     def _left(self, backfill: BackfillRun, run: Body) -> Answer:
         if is_to_stop(self.state, run["execution"]):
             return Answer(error=STOPPED, cause=f"it was told to stop. {GO_ON}")
-        return left_of([(one.supply, one.reason) for one in backfill.left], GO_ON)
+        return report_left([*backfill.left.items()], GO_ON)
 
 
 def _at(head: Mapping[str, Any], run: Body) -> bool:
@@ -245,12 +245,12 @@ def _at(head: Mapping[str, Any], run: Body) -> bool:
     return not head.get("done") and (head.get("run"), head.get("place")) == (run["run"], run["place"])
 
 
-def _completes(names: frozenset[str], scope: Mapping[str, Any]) -> frozenset[str]:
+def _list_completed(names: frozenset[str], scope: Mapping[str, Any]) -> frozenset[str]:
     """The rules whose books are complete afterwards, of those that are applied."""
     return names if scope["table"] is None and scope["where"] is None else frozenset()
 
 
-def of_head(
+def resume_run(
     head: Mapping[str, Any], rules: Rules, store: Store, failures: Failures, state: State, **options: Any
 ) -> BackfillRun:
     """The backfill that another process began, at its position. `options` are those of BackfillRun.
@@ -267,17 +267,17 @@ def of_head(
         raise UserError(OF_EXPORT)
     kept = rules.kept
     names = frozenset(name for name in kept if rules.rules[name].title in scope["rules"])
-    where = everything if scope["where"] is None else wanted(scope["where"], rules)
+    where = everything if scope["where"] is None else parse_where(scope["where"], rules)
     tables = () if scope["table"] is None else (scope["table"],)
     selection = Selection(rules, names, where)
     supplies = segments(rules, scope["segments"], tables)
-    completes = _completes(names, scope)
+    completes = _list_completed(names, scope)
     run = BackfillRun(selection, store, failures, state, scope, supplies=supplies, completes=completes, **options)
     run.attach(head)
     return run
 
 
-def asked_before(state: State, head: Mapping[str, Any]) -> dict[str, Any]:
+def load_request(state: State, head: Mapping[str, Any]) -> dict[str, Any]:
     """The request of the unfinished backfill; of one that was begun on a machine, as much as its scope says. Raises
     StoreError, and UserError for one that cannot go on in the account.
     """
@@ -290,16 +290,16 @@ def asked_before(state: State, head: Mapping[str, Any]) -> dict[str, Any]:
     return {"rules": sorted(scope["rules"]), "changed": False, **about}
 
 
-def watched(state: SharedState, rules: Rules) -> BackfillRun | None:
+def load_run(state: SharedState, rules: Rules) -> BackfillRun | None:
     """The backfill as it stands now, to be shown, with the totals of all workers. None before it began. Raises
     StoreError, UserError.
     """
     held = LeasedState(state)
     head = held.load(HEAD)
-    if head is None or not (head.get("done") or unfinished(state)):
+    if head is None or not (head.get("done") or load_unfinished(state)):
         return None
     unused: Any = None  # to show it, the run needs neither a store nor a place for failures
-    run = of_head(head, rules, unused, unused, held)
+    run = resume_run(head, rules, unused, unused, held)
     held.fetch(f"{HEAD}/{supply.name}" for supply in run.round_supplies())
     run.survey()
     return run

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from sync_rules.adapters.state import LeasedState, SharedState
-from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, left_of, load_units, not_done
+from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, list_unfinished, load_units, report_left
 from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.failed_entries import FailureStore
@@ -65,12 +65,12 @@ class RedriveWork:
 
     def unit(self, unit: str, run: Body) -> bool:
         held = LeasedState(self.state)
-        name = document_of(run["execution"], unit)
+        name = name_document(run["execution"], unit)
         before = held.load(name) or {"done": False, "lost": False, "mark": "", "tally": asdict(RedriveCounts())}
         if before["done"]:
             return True
         place = self.places[unit](before["mark"])
-        died = died_of(place)
+        died = _died(place)
         # A call that began and did not end has died, and what it had in hand is hidden where this one looks.
         lost = before["lost"] or (bool(place.hidden_seconds) and before.get("begun", False))
         held.save(name, {**before, "lost": lost, "begun": True, "reason": died})
@@ -100,11 +100,11 @@ class RedriveWork:
         return self.remaining_ms() - TIME_RESERVED_MS
 
     def end(self, run: Body) -> Answer:
-        left = not_done(sorted(self.places), unit_documents(self.state, run["execution"], self.places))
-        return left_of(left, CURE) if left else Answer()
+        left = list_unfinished(sorted(self.places), load_documents(self.state, run["execution"], self.places))
+        return report_left(left, CURE) if left else Answer()
 
 
-def died_of(place: MarkedStore) -> str:
+def _died(place: MarkedStore) -> str:
     """The reason to leave a place whose call died, or could not release its entries."""
     if not place.hidden_seconds:
         return "a call died"
@@ -112,17 +112,17 @@ def died_of(place: MarkedStore) -> str:
     return f"a call died with messages in hand; they come back within {minutes} minutes: run it again then"
 
 
-def document_of(execution: str, unit: str) -> str:
+def name_document(execution: str, unit: str) -> str:
     """Name of the state document with the outcome of one place."""
     return f"redrive/{execution}/{unit}"
 
 
-def unit_documents(state: SharedState, execution: str, units: Iterable[str]) -> dict[str, dict[str, Any]]:
+def load_documents(state: SharedState, execution: str, units: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The outcome of each place so far. Raises StoreError."""
-    return load_units(state, {unit: document_of(execution, unit) for unit in units})
+    return load_units(state, {unit: name_document(execution, unit) for unit in units})
 
 
-def total(bodies: Iterable[Body]) -> RedriveCounts:
+def add_counts(bodies: Iterable[Body]) -> RedriveCounts:
     """The totals of all places."""
     tally = RedriveCounts()
     for body in bodies:

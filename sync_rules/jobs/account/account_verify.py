@@ -3,44 +3,50 @@
 Invariant: a unit counts once. Its rows and figures are saved together, by the one worker that holds its document; the
 repairs of a call that died are in no figure, and the report says so. A part is seen from both its sides, by two calls,
 and is reported once. Each step of the cascade, and each round of it, ends before the next begins, so a copy is repaired
-only after what it is made from.
+only after what it is made from. A call reads the clock at every page and before every wait, and fails with OutOfTime
+instead of being killed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Final
 from uuid import uuid4
 
 from sync_rules.adapters.state import LeasedState, SharedState
-from sync_rules.audit.drift_report import ending, header
-from sync_rules.audit.ledger_balance import ledgers
+from sync_rules.audit.drift_report import make_footer, make_header, make_row
+from sync_rules.audit.ledger_balance import list_ledgers
+from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import SAMPLE_SEGMENTS, Tally
 from sync_rules.jobs.account.protocol import (
+    TIME_RESERVED_MS,
     Answer,
     Body,
-    begun_once,
+    begin_once,
     is_done,
-    left_of,
+    list_unfinished,
     load_units,
-    not_done,
+    report_left,
     require_units,
 )
 from sync_rules.jobs.account.verify_unit import (
+    LEDGERS,
     Reports,
-    UnitVerifier,
     VerifyPosition,
-    head_of,
+    as_line,
+    lines_of,
+    list_units,
     merge,
-    noted_share,
+    name_head,
+    name_unit,
+    parse_share,
     require_grace,
-    unit_of,
-    units_of,
-    write_whole,
+    write,
 )
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.books import begin_all, finish_all
@@ -69,7 +75,7 @@ class UnitResults:
 @dataclass(eq=False)
 class VerifyWork:
     """A Work. `sizes` gives the number of items of each table of some rules, and raises UserError where the tables are
-    not as the rules need them. `on_end` is called with the totals, the rules, and whether everything was looked at.
+    not as the rules need them. `on_end` is called with the totals, the rules, and whether the whole was verified.
     """
 
     rules: Rules
@@ -78,7 +84,7 @@ class VerifyWork:
     reports: Reports
     sizes: Callable[[frozenset[str]], Mapping[str, int]]
     remaining_ms: Callable[[], int] = field(kw_only=True)
-    on_end: Callable[[Tally, frozenset[str], bool], object] = field(default=lambda *_: None, kw_only=True)
+    on_end: Callable[..., object] = field(default=lambda *_, **_options: None, kw_only=True)
     sleep: Callable[[float], None] = field(default=time.sleep, kw_only=True)
 
     # ------------------------------------------------------------ the machine's questions
@@ -106,28 +112,27 @@ class VerifyWork:
                 "reports": [],
                 "report": "",
             }
-            require_units(units_of(found))
+            require_units(list_units(found))
             if asked["repair"] and not share.sampled:
                 found["books"] = run_work(begin_all(self.rules, names), self.world)
             return found
 
-        found = begun_once(LeasedState(self.state), head_of(execution), begun)
+        found = begin_once(LeasedState(self.state), name_head(execution), begun)
         return self._next(found, execution)
 
     def unit(self, unit: str, run: Body) -> bool:
         execution, stage = run["execution"], VerifyPosition(**run["stage"])
-        found = self.state.load(head_of(execution)) or {}
+        found = self.state.load(name_head(execution)) or {}
         if found.get("stage") != run["stage"] or found.get("report"):
             return True  # another call has seen this stage to its end
-        name = unit_of(execution, stage, unit)
+        name = name_unit(execution, stage, unit)
         held = LeasedState(self.state)
         if not is_done(self.state.load(name)):
             held.claim(name, uuid4().hex)
         if is_done(held.load(name)):
             return True
-        verifier = UnitVerifier(self.rules, self.world, self.reports, self.remaining_ms, self.sleep)
         try:
-            body = verifier.verify(unit, found, f"{name.removeprefix('verify/')}-{uuid4().hex[:8]}")
+            body = self._verify(unit, found, f"{name.removeprefix('verify/')}-{uuid4().hex[:8]}")
         except (StoreError, UserError) as error:
             with suppress(StoreError):  # a worker that took the unit over says how it ends
                 held.save(name, {"done": False, "reason": str(error)})  # still claimed: its repairs are counted nowhere
@@ -135,22 +140,65 @@ class VerifyWork:
         held.save(name, {"done": True, "reason": "", **body})
         return True
 
+    def _verify(self, unit: str, found: Body, name: str) -> dict[str, Any]:
+        """The figures of a unit; its rows are saved as the report `name`. Raises StoreError: OutOfTime for a segment
+        too large for one call. For ledgers that are too large, the figures so far, with the reason in `left`.
+        """
+        stage, asked = VerifyPosition(**found["stage"]), found["asked"]
+        names = frozenset(found["steps"][stage.step][0])
+        share = parse_share(found)
+
+        def require(wait_seconds: float) -> None:
+            if self.remaining_ms() < wait_seconds * 1000 + TIME_RESERVED_MS:
+                what = "the ledgers are" if unit == LEDGERS else f"segment {unit} of {share.segments} is"
+                raise StoreError(OUT_OF_TIME, f"{what} too much for one call")
+
+        def sleep(seconds: float) -> None:
+            require(seconds)
+            self.sleep(seconds)
+
+        verifier = Verifier(
+            self.rules,
+            self.world,
+            names,
+            repair=asked["repair"],
+            rebuild=not share.sampled,
+            share=share if unit == LEDGERS else Share(share.segments, (int(unit),)),
+            grace_seconds=asked["grace_seconds"],
+            on_progress=lambda _tally, _doing: require(0),
+            sleep=sleep,
+        )
+        left = ""
+
+        def rows() -> Iterator[bytes]:
+            nonlocal left
+            try:
+                for one in verifier.add_up(names) if unit == LEDGERS else verifier.look_over(names, found["counted"]):
+                    yield as_line(make_row(one))
+            except StoreError as error:
+                if unit != LEDGERS or error.reason != OUT_OF_TIME:  # another call would get no further
+                    raise
+                left = str(error)
+
+        report = write(self.reports, name, rows())
+        return {"tally": verifier.tally.body(), "report": report, "left": left}
+
     def end(self, run: Body) -> Answer:
         execution, stage = run["execution"], VerifyPosition(**run["stage"])
         held = LeasedState(self.state)
-        found = held.load(head_of(execution))
+        found = held.load(name_head(execution))
         if found is None:
             raise UserError(f"execution {execution} is no longer known: it started too long ago")
         if found["stage"] != run["stage"] or found["report"]:  # another call has ended it
             return self._next(found, execution)
-        names = {unit: unit_of(execution, stage, unit) for unit in units_of(found)}
+        names = {unit: name_unit(execution, stage, unit) for unit in list_units(found)}
         known = load_units(self.state, names)
-        if left := not_done(names, known):
-            now = self.state.load(head_of(execution)) or found
+        if left := list_unfinished(names, known):
+            now = self.state.load(name_head(execution)) or found
             if now != found:  # another call ends it, and has removed them
                 return self._next(now, execution)
             if not stage.adding_up:
-                return left_of(left, CURE)
+                return report_left(left, CURE)
         done = [known[unit] for unit in names if is_done(known.get(unit))]
         broken = [one for one in known.values() if one.get("broken") or not is_done(one)]
         reason = next((reason for _, reason in left), "") or "".join(one["left"] for one in done)
@@ -158,18 +206,18 @@ class VerifyWork:
         found = self._added(found, stage, results, execution)
         if found["over"]:
             found["report"] = self._whole(execution, found)
-        held.save(head_of(execution), found)
+        held.save(name_head(execution), found)
         if found["over"]:
-            whole = not (noted_share(found).sampled or found["broken"] or found["unlooked"])
-            self.on_end(Tally.of(found["tally"]), frozenset(found["names"]), whole)
+            whole = not (parse_share(found).sampled or found["broken"] or found["unlooked"])
+            self.on_end(Tally.of(found["tally"]), frozenset(found["names"]), whole=whole)
         for name in names.values():
             self.state.remove(name)
         return self._next(found, execution)
 
     def _next(self, found: Body, execution: str) -> Answer:
         if found["report"]:
-            return left_of(sorted(found["unlooked"].items()), found["cure"]) if found["unlooked"] else Answer()
-        units = units_of(found)
+            return report_left(sorted(found["unlooked"].items()), found["cure"]) if found["unlooked"] else Answer()
+        units = list_units(found)
         asked: int = found["asked"]["workers"]
         run = {"execution": execution, "stage": found["stage"], "workers": asked}
         return Answer(more=True, units=units, workers=max(1, min(asked, len(units))), run=run)
@@ -191,7 +239,7 @@ class VerifyWork:
             merge(self.reports, reports, name, here)
         mended = found["mended"] + here.repaired.total() + results.broken
         tally.include(here)
-        adds_up = not noted_share(found).sampled and any(True for _ in ledgers(self.rules, frozenset(names)))
+        adds_up = not parse_share(found).sampled and any(True for _ in list_ledgers(self.rules, frozenset(names)))
         if not results.reason and (stage.adding_up or not adds_up):
             begun = {name: number for name, number in found.get("books", {}).items() if name in names}
             right = {name: number for name, number in begun.items() if not tally.wrong(name)}
@@ -222,7 +270,7 @@ class VerifyWork:
         """The rules not looked at in full because ledgers could not be added up, and what to do about them."""
         names = frozenset(found["steps"][stage.step][0])
         after = [name for names, _ in found["steps"][stage.step + 1 :] for name in names]
-        totals = [rule.name for _, tallies in ledgers(self.rules, names) for rule in tallies]
+        totals = [rule.name for _, tallies in list_ledgers(self.rules, names) for rule in tallies]
         unlooked = dict.fromkeys(after, AFTER) | dict.fromkeys(totals, reason)
         cure = "Run it again"
         if reason.startswith(OUT_OF_TIME):
@@ -232,12 +280,13 @@ class VerifyWork:
         return {"unlooked": unlooked, "cure": cure, "names": sorted({*found["names"]} - {*after})}
 
     def _whole(self, execution: str, found: Body) -> str:
-        """Write the report of the whole verify. Returns its name."""
+        """Write the report of the whole verify, as `verify --format jsonl` prints it. Returns its name."""
         names, name = frozenset(found["names"]), f"{execution}/report"
-        head = header(self.rules, names, datetime.fromisoformat(found["at"]), noted_share(found))
-        end = ending(Tally.of(found["tally"]), names, datetime.now(UTC))
+        head = make_header(self.rules, names, datetime.fromisoformat(found["at"]), parse_share(found))
+        end = make_footer(Tally.of(found["tally"]), names, datetime.now(UTC))
         not_in_it = {"broken": found["broken"], "not_looked_at": found["unlooked"]}
-        write_whole(self.reports, found["reports"], name, head | {"seed": found["asked"]["seed"]}, end | not_in_it)
+        first, last = as_line(head | {"seed": found["asked"]["seed"]}), as_line(end | not_in_it)
+        write(self.reports, name, chain([first], lines_of(self.reports, found["reports"]), [last]))
         return name
 
     def _share(self, asked: Body, items: int) -> Share:

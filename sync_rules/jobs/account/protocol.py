@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from sync_rules.adapters.state import SharedState, State
+from sync_rules.jobs.backfill.throttle import WORKER_GONE
 from sync_rules.model.errors import UserError
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
@@ -23,7 +24,6 @@ WORKERS_MAX: Final = 1_000  # as many functions as an account may run at a time,
 LEFT_SHOWN_MAX: Final = 20
 REFUSED: Final = "Refused"  # the error of a request that cannot begin: its cause is for the user
 LEFT: Final = "NotAllDone"  # the error of a job that ended with something left
-UNSAID: Final = "NotFinished"  # the reason of a unit whose worker is gone
 
 Body = Mapping[str, Any]  # JSON-ready
 
@@ -82,19 +82,13 @@ def answer(event: Body, work: Work) -> dict[str, Any]:
             except UserError as error:
                 return Answer(error=REFUSED, cause=str(error)).body()
         case "unit":
-            require_time(work.remaining_ms())
+            if (remaining_ms := work.remaining_ms()) < TIME_LEAST_MS:
+                least = f"and needs {TIME_LEAST_MS} at least: raise the function's timeout"
+                raise UserError(f"a call has {remaining_ms} ms, {least}")
             return {"done": work.unit(event["unit"], event["run"])}
         case "end":
             return work.end(event["run"]).body()
     raise UserError(f"expected begin, unit or end, found {event['do']!r}")
-
-
-def require_time(remaining_ms: int) -> None:
-    """Raises UserError for a call that has too little time from the start."""
-    if remaining_ms < TIME_LEAST_MS:
-        raise UserError(
-            f"a call has {remaining_ms} ms, and needs {TIME_LEAST_MS} at least: raise the function's timeout"
-        )
 
 
 def require_units(units: Sequence[str]) -> Sequence[str]:
@@ -108,20 +102,20 @@ def require_units(units: Sequence[str]) -> Sequence[str]:
 
 
 # ---------------------------------------------------------------- the rules that are deployed
-def prints_of(rules: Rules, names: frozenset[str]) -> dict[str, str]:
+def select_prints(rules: Rules, names: frozenset[str]) -> dict[str, str]:
     """The fingerprints of these rules, by their names in the rules file."""
     titles = {rules.rules[name].title for name in names}
     return {title: digest for title, digest in fingerprints.of_each(rules).items() if title in titles}
 
 
-def as_here(rules: Rules) -> dict[str, Any]:
+def describe_rules(rules: Rules) -> dict[str, Any]:
     """The fingerprints of all rules, and the tables that they mean: sent with each request."""
     tables = {name: table.physical_name for name, table in rules.tables.items()}
     return {"prints": fingerprints.of_each(rules), "tables": tables}
 
 
 def require_deployed(body: Body, rules: Rules) -> None:
-    """Require that the rules and tables of a request, `as_here`, are those that are deployed. Raises UserError that
+    """Require that the rules and tables of a request are those that are deployed. Raises UserError that
     names each difference.
     """
     asked, deployed = body["prints"], fingerprints.of_each(rules)
@@ -145,7 +139,7 @@ def require_deployed(body: Body, rules: Rules) -> None:
 
 
 # ---------------------------------------------------------------- the documents of a job
-def begun_once(state: State, name: str, make: Callable[[], Body]) -> Body:
+def begin_once(state: State, name: str, make: Callable[[], Body]) -> Body:
     """The document with which a job begins, made and saved by the first who asks: the machine asks again where an
     answer was lost. Raises StoreError, and what `make` raises.
     """
@@ -167,13 +161,15 @@ def is_done(unit: Body | None) -> bool:
     return bool(unit and unit.get("done"))
 
 
-def not_done(units: Iterable[str], found: Mapping[str, Body]) -> list[tuple[str, str]]:
+def list_unfinished(units: Iterable[str], found: Mapping[str, Body]) -> list[tuple[str, str]]:
     """The units that are not done, or only in part, each with the reason."""
     bodies = [(unit, found.get(unit, {})) for unit in units]
-    return [(unit, body.get("reason") or UNSAID) for unit, body in bodies if not is_done(body) or body.get("reason")]
+    return [
+        (unit, body.get("reason") or WORKER_GONE) for unit, body in bodies if not is_done(body) or body.get("reason")
+    ]
 
 
-def left_of(lines: Sequence[tuple[str, str]], cure: str) -> Answer:
+def report_left(lines: Sequence[tuple[str, str]], cure: str) -> Answer:
     """The answer of a job that is over while these units, each with the reason, are not done."""
     shown = "".join(f"\n  {unit}: {reason}" for unit, reason in lines[:LEFT_SHOWN_MAX])
     more = f"\n  and {len(lines) - LEFT_SHOWN_MAX} more" if len(lines) > LEFT_SHOWN_MAX else ""

@@ -82,7 +82,8 @@ class Execution:
             return True
         if self.status in BROKEN_OFF or self.error in (LEFT, STOPPED):
             return False
-        raise StoreError(self.error or self.status, f"{self.name}: {_message(self.cause)}")
+        message = _answer(self.cause).get("errorMessage", self.cause)  # a function's error comes as JSON
+        raise StoreError(self.error or self.status, f"{self.name}: {message}")
 
 
 @dataclass(frozen=True)
@@ -130,11 +131,6 @@ class Machine:
     def _ask(self, call: str, **parameters: Any) -> Any:
         where = f"state machine {self.arn.rpartition(':')[2]}"
         return retries.ask(retries.retrying(first=True), where, getattr(self.client, call), **parameters)
-
-
-def _message(cause: str) -> str:
-    """The message of a function's error; Step Functions gives it as JSON."""
-    return str(_answer(cause).get("errorMessage", cause))
 
 
 def _answer(text: str) -> dict[str, Any]:

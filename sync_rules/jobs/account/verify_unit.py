@@ -1,8 +1,7 @@
-"""One unit of a verify in the account: a segment of the tables, or the totals of the ledgers; and its report.
+"""The documents and reports of a verify in the account, and the sample that is verified on a schedule.
 
-Invariant: a unit ends before its call does. It reads the clock at every page and before every wait, and fails with
-OutOfTime instead of being killed. A drift that two calls saw is reported once. The last line of a report holds the
-totals, and what is missing from them.
+Invariant: a drift that two calls saw is reported once. The last line of a report holds the totals, and what is missing
+from them.
 """
 
 from __future__ import annotations
@@ -11,17 +10,15 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from random import Random
 from typing import IO, Any, Final, Protocol
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.drift_report import row
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
-from sync_rules.audit.verify_tally import SAMPLE_SEGMENTS, Tally, drawn
+from sync_rules.audit.verify_tally import SAMPLE_SEGMENTS, Tally, draw_segments
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
 from sync_rules.model import json_bytes
-from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
+from sync_rules.model.errors import UserError
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share, select_rules
@@ -39,22 +36,22 @@ class VerifyPosition:
     adding_up: bool = False
 
 
-def head_of(execution: str) -> str:
+def name_head(execution: str) -> str:
     """Name of the document that says how far a verify is."""
     return f"verify/{execution}"
 
 
-def unit_of(execution: str, stage: VerifyPosition, unit: str) -> str:
+def name_unit(execution: str, stage: VerifyPosition, unit: str) -> str:
     """Name of the document of one unit of one stage: a late call finds none of the next stage's."""
     return f"verify/{execution}/{stage.step}-{stage.round}/{unit}"
 
 
-def units_of(found: Body) -> list[str]:
+def list_units(found: Body) -> list[str]:
     """The units of the stage that a verify is in."""
     return [LEDGERS] if found["stage"]["adding_up"] else [str(number) for number in found["share"]["numbers"]]
 
 
-def noted_share(found: Body) -> Share:
+def parse_share(found: Body) -> Share:
     """The part of the tables that a verify looks at."""
     return Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
 
@@ -74,102 +71,29 @@ def require_grace(grace_seconds: float, remaining_ms: int) -> None:
         )
 
 
-@dataclass(frozen=True)
-class UnitVerifier:
-    """Verifies units within one call, which has `remaining_ms`."""
-
-    rules: Rules
-    world: World
-    reports: Reports
-    remaining_ms: Callable[[], int]
-    sleep: Callable[[float], object]
-
-    def verify(self, unit: str, found: Body, name: str) -> dict[str, Any]:
-        """The figures of a unit; its rows are saved as the report `name`. Raises StoreError: OutOfTime for a segment
-        too large for one call. For ledgers that are too large, the figures so far, with the reason in `left`.
-        """
-        stage, asked = VerifyPosition(**found["stage"]), found["asked"]
-        names = frozenset(found["steps"][stage.step][0])
-        share = noted_share(found)
-
-        def require(wait_seconds: float) -> None:
-            if self.remaining_ms() < wait_seconds * 1000 + TIME_RESERVED_MS:
-                what = "the ledgers are" if unit == LEDGERS else f"segment {unit} of {share.segments} is"
-                raise StoreError(OUT_OF_TIME, f"{what} too much for one call")
-
-        def progress(_tally: Tally, _doing: str) -> None:
-            require(0)
-
-        def sleep(seconds: float) -> None:
-            require(seconds)
-            self.sleep(seconds)
-
-        verifier = Verifier(
-            self.rules,
-            self.world,
-            names,
-            repair=asked["repair"],
-            rebuild=not share.sampled,
-            share=share if unit == LEDGERS else Share(share.segments, (int(unit),)),
-            grace_seconds=asked["grace_seconds"],
-            on_progress=progress,
-            sleep=sleep,
-        )
-        left = ""
-
-        def rows() -> Iterator[bytes]:
-            nonlocal left
-            try:
-                for one in verifier.add_up(names) if unit == LEDGERS else verifier.look_over(names, found["counted"]):
-                    yield as_line(row(one))
-            except StoreError as error:
-                if unit != LEDGERS or error.reason != OUT_OF_TIME:  # another call would get no further
-                    raise
-                left = str(error)
-
-        report = write(self.reports, name, rows())
-        return {"tally": verifier.tally.body(), "report": report, "left": left}
-
-
-@dataclass(frozen=True)
-class VerifySample:
-    """The figures of a sample, and its rules; `cut_short` where time was up before the end."""
-
-    tally: Tally
-    names: frozenset[str]
-    cut_short: bool
-
-
 def sample(
     rules: Rules, world: World, percent: float, remaining_ms: Callable[[], int], random: Random, **options: Any
-) -> VerifySample:
-    """Look at a random share of each table, as far as one call goes. Raises StoreError."""
-    names = select_rules(rules, [])
+) -> Verifier:
+    """Verify a random share of each table, as far as one call goes. Returns the Verifier, which has the figures and
+    says whether time was up before the end. Raises StoreError.
+    """
     grace_seconds = options.pop("grace_seconds", GRACE_SECONDS)
     needed = needed_ms(grace_seconds)
     verifier = Verifier(
         rules,
         world,
-        names,
-        share=Share(SAMPLE_SEGMENTS, drawn(percent, random)),  # whatever is cut off is not always the same
+        select_rules(rules, []),
+        share=Share(SAMPLE_SEGMENTS, draw_segments(percent, random)),  # in random order: no segment is always the last
         grace_seconds=grace_seconds,
         enough=lambda: remaining_ms() < needed,
         **options,
     )
-    for _ in verifier.look_over(names):
+    for _ in verifier.look_over(verifier.only):
         pass
-    return VerifySample(verifier.tally, names, verifier.cut_short)
+    return verifier
 
 
 # ---------------------------------------------------------------- reports
-def is_new(row: Body, known: set[int]) -> bool:
-    """True if no row before this one reported the same; `known` holds hashes of the parts reported so far."""
-    about = hash(json.dumps([row["rule"], row["target"], row["element"]]))
-    new = row["element"] is None or about not in known  # what is no part is seen once
-    known.add(about)
-    return new
-
-
 class Reports(Protocol):
     """A place for reports. Each call raises StoreError."""
 
@@ -193,27 +117,23 @@ def write(reports: Reports, name: str, lines: Iterable[bytes]) -> str:
 
 def merge(reports: Reports, parts: Iterable[str], name: str, tally: Tally) -> None:
     """Make one report of several; a row that comes again is taken out of the figures. Raises StoreError."""
-    known: set[int] = set()
+    known: set[int] = set()  # hashes of the parts so far
 
     def once() -> Iterator[bytes]:
-        for line in _lines(reports, parts):
+        for line in lines_of(reports, parts):
             body = json_bytes.parsed(line)
-            if is_new(body, known):
+            about = hash(json.dumps([body["rule"], body["target"], body["element"]]))
+            if body["element"] is None or about not in known:  # only a part is seen twice
                 yield line
             else:
                 tally.take_out(body["rule"], Drift(body["drift"]), repaired=body["repaired"])
+            known.add(about)
 
     write(reports, name, once())
 
 
-def write_whole(
-    reports: Reports, parts: Iterable[str], name: str, head: Mapping[str, Any], end: Mapping[str, Any]
-) -> None:
-    """Write the report of the whole verify, as `verify --format jsonl` prints it. Raises StoreError."""
-    write(reports, name, chain([as_line(head)], _lines(reports, parts), [as_line(end)]))
-
-
-def _lines(reports: Reports, parts: Iterable[str]) -> Iterator[bytes]:
+def lines_of(reports: Reports, parts: Iterable[str]) -> Iterator[bytes]:
+    """The lines of several reports, with their ends."""
     return (line + b"\n" for part in parts for line in reports.lines(part))
 
 

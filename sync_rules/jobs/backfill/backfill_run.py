@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -20,12 +19,20 @@ from uuid import uuid4
 
 from sync_rules.adapters import patience
 from sync_rules.adapters.budget import Budget
-from sync_rules.adapters.metered import MeteredStore
+from sync_rules.adapters.meter import MeteredStore
 from sync_rules.adapters.state import Body, State
-from sync_rules.audit.ledger_balance import unsound
-from sync_rules.jobs.backfill.page import Pages, Selection, Supply
-from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Position, Totals, next_position, start_of, unfinished
-from sync_rules.jobs.backfill.segments import Supplies
+from sync_rules.audit.ledger_balance import find_unsound
+from sync_rules.jobs.backfill.page import Pages, Selection, Supplies, Supply
+from sync_rules.jobs.backfill.progress import (
+    HEAD,
+    UNREADABLE,
+    Position,
+    Totals,
+    first_position,
+    load_unfinished,
+    next_position,
+)
+from sync_rules.jobs.backfill.throttle import WORKER_GONE, Crew
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
@@ -35,23 +42,14 @@ from sync_rules.pipeline.requests import NULL_PORTS, Failures, Store, Work, Worl
 from sync_rules.rules.order import cascade
 
 T = TypeVar("T")
-UNSAID: Final = "NotFinished"  # the reason of a supply whose worker is gone
 SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is
 SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
-
-
-@dataclass(frozen=True)
-class LeftSupply:
-    """A supply that could not be finished, and why: an error code, never a value."""
-
-    supply: str
-    reason: str
 
 
 @dataclass(eq=False)
 class BackfillRun:
     """One backfill. `scope` says what it is about, as JSON: a run resumes only a checkpoint of its scope, so the caller
-    checks `unfinished` first. `supplies` gives the supplies for the rules of one step.
+    checks `load_unfinished` first. `supplies` gives the supplies for the rules of one step.
 
     `before_write` is called with the units of each write before it is made, and may wait, as may `budget`; `on_page` is
     called with the totals so far at the start of each round and after each page; `stopping` is called before each page
@@ -82,9 +80,9 @@ class BackfillRun:
     def __post_init__(self) -> None:
         in_order = self.selection.rules.only(sorted(self.selection.rules.rules))  # whatever the file's order is
         self.steps = tuple(cascade(in_order, self.selection.names))
-        self.position = start_of(0, self.steps)
+        self.position = first_position(0, self.steps)
         self.before = Totals()
-        self.left: list[LeftSupply] = []
+        self.left: dict[str, str] = {}  # the supplies that could not be finished, each with an error code
         self._run = self.name or uuid4().hex  # checkpoints of another run are none of this one
         self._resumed = False
         self._began = datetime.now(UTC).isoformat(timespec="seconds")
@@ -93,8 +91,8 @@ class BackfillRun:
         self._rounds = Totals()  # of this step, done
         self._round = Totals()
         self._supplies: Sequence[Supply] | None = None
-        self._broken = False
-        self._pages = Pages(self.bounds, self._halted, self.sleep)
+        self._crew = Crew(self.workers, self.stopping)
+        self._pages = Pages(self.bounds, self._crew.halted, self.sleep)
         self._lock = Lock()
 
     def run(self) -> bool:
@@ -138,7 +136,7 @@ class BackfillRun:
     def survey(self) -> bool:
         """Read how far each supply of this round is. Says whether all are done; `left` names those that are not."""
         found = [(supply, self._load(supply)) for supply in self.round_supplies()]
-        self.left = [LeftSupply(supply.name, one.get("reason") or UNSAID) for supply, one in found if not one["done"]]
+        self.left = {supply.name: one.get("reason") or WORKER_GONE for supply, one in found if not one["done"]}
         with self._lock:
             self._round = Totals()
             for _, one in found:
@@ -171,7 +169,7 @@ class BackfillRun:
     # ------------------------------------------------------------ the position
     def begin(self) -> None:
         """Note the beginning in the state, or resume. Raises StoreError and UserError."""
-        head = unfinished(self.state)
+        head = load_unfinished(self.state)
         if head is not None and head["scope"] == self.scope:
             self.attach(head)
             self._resumed = True
@@ -216,7 +214,7 @@ class BackfillRun:
         failed = self._round.rules_with(Outcome.FAILED)
         begun = {name: number for name, number in self._begun.items() if name not in failed}
         if begun:
-            off = self._of_books(unsound(self.selection.rules, frozenset(begun))) if self.audits else frozenset()
+            off = self._of_books(find_unsound(self.selection.rules, frozenset(begun))) if self.audits else frozenset()
             sound = {name: number for name, number in begun.items() if name not in off}
             self._of_books(finish_all(self.selection.rules, sound))
 
@@ -229,21 +227,12 @@ class BackfillRun:
     # ------------------------------------------------------------ supplies
     def _go_over(self) -> bool:
         """Process all supplies, several at a time. Says whether all were finished."""
-
-        def run_one(begun: tuple[Supply, dict[str, Any]]) -> bool:
-            try:
-                return self._run_one(*begun)
-            except BaseException:
-                self._broken = True  # the others stop after their pages in hand
-                raise
-
         begun = [(supply, self._load(supply)) for supply in self.round_supplies()]
         with self._lock:
             for _, found in begun:
                 self._round.add(Totals.of(found["totals"]))
             self.on_page(self._sum())
-        with ThreadPoolExecutor(self.workers) as pool:
-            return all(list(pool.map(run_one, begun)))
+        return self._crew.run(lambda one: self._run_one(*one), begun)
 
     def _run_one(self, supply: Supply, begun: dict[str, Any]) -> bool:
         """Process one supply from its checkpoint to its end. Says whether it was finished."""
@@ -254,15 +243,16 @@ class BackfillRun:
         store = MeteredStore(self.store, selection.rules.tables, self.before_write, self.budget)
         world = World(store, NULL_PORTS, self.failures)
         saved_at, pause = self.clock(), 0.0
-        while not done and not self._halted():
+        while not done and not self._crew.halted():
             page = Totals()
             store.forget()
             try:
                 result = self._pages.process(supply, cursor, selection, world, page, recording=self.position.recording)
             except StoreError as error:
                 self._take(page, store, totals)
-                self._note_left(supply, str(error))
-                self._broken = self._broken or patience.is_over()
+                if not self._crew.halted():
+                    self.left[supply.name] = str(error)
+                self._crew.broken = self._crew.broken or patience.is_over()
                 break
             self._take(page, store, totals)
             cursor, done = result.cursor, result.cursor is None
@@ -276,9 +266,6 @@ class BackfillRun:
         return done
 
     # ------------------------------------------------------------ between threads
-    def _halted(self) -> bool:
-        return self._broken or self.stopping()
-
     def _take(self, page: Totals, store: MeteredStore, totals: Totals) -> None:
         """Count a page that was processed, in full or in part."""
         page.reads, page.writes = sum(store.reads.values()), float(store.writes.total())
@@ -294,10 +281,6 @@ class BackfillRun:
         step.look_again(self._round)
         step.add(self._steps_done)
         return step
-
-    def _note_left(self, supply: Supply, reason: str) -> None:
-        if not self._halted():
-            self.left.append(LeftSupply(supply.name, reason))
 
     # ------------------------------------------------------------ checkpoints
     def _load(self, supply: Supply) -> dict[str, Any]:

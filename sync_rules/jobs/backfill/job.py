@@ -15,9 +15,8 @@ from sync_rules.adapters import retries
 from sync_rules.adapters.export_files import Shelf, TableExport, find_doubt
 from sync_rules.adapters.preflight import describe, require, survey
 from sync_rules.jobs.backfill.export import list_files, open_export
-from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
-from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.backfill.segments import Supplies, segments
+from sync_rules.jobs.backfill.page import Selection, Supplies, Supply, Wanted, everything, segments
+from sync_rules.jobs.backfill.scope import Scope, join_names, titles_of
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -71,40 +70,39 @@ class Job:
     @property
     def covered(self) -> frozenset[str]:
         """The rules that are processed in full, by their names in the rules file."""
-        rules, scope = self.selection.rules, self.scope
-        if scope.table is not None or scope.where is not None or self.doubt:
-            return frozenset()
-        elsewhere = {
-            rules.rules[name].title for name in self.selection.names if not self._swept(name) <= self.items.keys()
-        }
-        return frozenset(rules.rules[name].title for name in self.selection.names) - elsewhere
+        rules, names = self.selection.rules, self.selection.names
+        return titles_of(rules, names) - titles_of(rules, names - self._whole)
 
     @property
     def completes(self) -> frozenset[str]:
         """The rules whose books are complete afterwards: every child and every entry is looked at."""
+        return self._whole - self.unsure
+
+    @property
+    def _whole(self) -> frozenset[str]:
+        """The rules all of whose items are processed."""
         if self.scope.table is not None or self.scope.where is not None or self.doubt:
             return frozenset()
-        whole = frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
-        return whole - self.unsure
+        return frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
 
     def _swept(self, name: str) -> set[str]:
         return {table.name for table in swept_tables(self.selection.rules, frozenset([name]))}
 
     def notices(self) -> Iterator[str]:
         """Sentences about what will not be processed, though it may look so, and about reads that others cause."""
+        here, rules = self.items.keys(), self.selection.rules
         if self.scope.export is not None or self.scope.table is not None:
-            here, rules = self.items.keys(), self.selection.rules.rules
-            names = {rules[name].title for name in self.selection.names if not self._swept(name) <= here}
+            names = titles_of(rules, (name for name in self.selection.names if not self._swept(name) <= here))
             if names:
-                of = f"table{'s' if len(here) > 1 else ''} {_and(here)}"
-                yield f"only items of {of} are processed; these rules keep items elsewhere too: {_and(names)}"
+                of = f"table{'s' if len(here) > 1 else ''} {join_names(here)}"
+                yield f"only items of {of} are processed; these rules keep items elsewhere too: {join_names(names)}"
         yield from self._shared_ledgers()
         if self.doubt:
             yield (
                 f"the export may lack items, so rules do not count as applied, and no books are completed: {self.doubt}"
             )
         if self.unsure:
-            titles = _and({self.selection.rules.rules[name].title for name in self.unsure})
+            titles = join_names(titles_of(rules, self.unsure))
             yield (
                 f"the books of {titles} are not completed: items that came after the export, and before the handler "
                 "had the rule, would be missing. Give the whole export with its manifest, and the time since when "
@@ -120,13 +118,13 @@ class Job:
             mine, others = ({title for selected, title in users if selected is own} for own in (True, False))
             if mine and others and name in self.items:
                 yield (
-                    f"table {name} is read whole, about {self.items[name]:,} items, because entries of {_and(mine)} "
-                    f"may be of deleted items. It also holds the entries of {_and(others)}: a rule with a `ledger` of "
-                    "its own reads no others"
+                    f"table {name} is read whole, about {self.items[name]:,} items, because entries of "
+                    f"{join_names(mine)} may be of deleted items. It also holds the entries of {join_names(others)}: "
+                    "a rule with a `ledger` of its own reads no others"
                 )
 
 
-def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:
+def make_job(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:
     """The backfill of the rules of these names.
 
     Raises:
@@ -139,7 +137,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         if request.table not in rules.tables:
             raise UserError(unknown("table", request.table, rules.tables))
         if request.table not in found:
-            raise UserError(f"the selected rules keep nothing in table {request.table}, but in {_and(found)}")
+            raise UserError(f"the selected rules keep nothing in table {request.table}, but in {join_names(found)}")
         found = {request.table: found[request.table]}
     prints = fingerprints.of_each(rules)
     read = {side.table.name for name in names for side in (rules.rules[name].source, rules.rules[name].target)}
@@ -150,7 +148,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         request.table,
         request.where,
     )
-    selection = Selection(rules, names, everything if request.where is None else wanted(request.where, rules))
+    selection = Selection(rules, names, everything if request.where is None else parse_where(request.where, rules))
     items = {name: int(one.get("ItemCount", 0)) for name, one in found.items()}
     if request.export is None:
         scope = replace(scope, segments=request.segments)
@@ -193,13 +191,13 @@ def _booked(rules: Rules, names: frozenset[str], exported: Table) -> list[PartRu
     return [rule for rule in kept if rule.source.table is exported]
 
 
-def unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:
+def list_unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:
     """A line for each table without a stream that the handler reads. Raises StoreError."""
     for problem in survey(client, rules.only(sorted(names))).problems:
         yield f"changes made meanwhile are not seen: {problem}"
 
 
-def wanted(where: str, rules: Rules) -> Wanted:
+def parse_where(where: str, rules: Rules) -> Wanted:
     """The filter for a condition over the fields of an entity. Raises UserError for no condition."""
     try:
         condition = compile_where(where, "")  # no field is called so: every name is the item's
@@ -217,7 +215,3 @@ def _describe(client: DynamoDBClient, rules: Rules, name: str) -> Mapping[str, A
     found = describe(client, rules.tables[name], retries.retrying())
     assert found is not None, "it was there a moment ago"
     return found
-
-
-def _and(names: Any) -> str:
-    return ", ".join(sorted(names))

@@ -1,4 +1,4 @@
-"""Backfill, page by page: existing items become hints, from a scan, from an export, or from a key.
+"""Backfill, page by page: existing items become hints, from a segment of a scan, an export, or a key.
 
 Invariant: nothing counts as done before its effect: backfill repeats a page if one of its items failed. The items of a
 strongly consistent scan are images, read before the sources; a line of an export is only a key. Writes are guarded, so
@@ -8,7 +8,7 @@ the application and the stream handler may write meanwhile.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final, Protocol
@@ -22,14 +22,15 @@ from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Park, Scan, Work, World, run_work
-from sync_rules.pipeline.sources import read_all
+from sync_rules.pipeline.requests import Park, Scan, Work, World, read_all, run_work
 from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.pipeline.telemetry import SETUP_REASONS
 from sync_rules.pipeline.work import do_tasks
+from sync_rules.rules.order import swept_tables
 from sync_rules.rules.ruleset import Rules
 
+PAGE_MAX_ITEMS: Final = 500
 TRIES_MAX: Final = 6  # after retries of each call
 WAIT_MAX_SECONDS: Final = 20.0
 SET_ASIDE_MAX_ITEMS: Final = 100  # of a whole run
@@ -71,6 +72,39 @@ class Supply(Protocol):
 
     def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
         """Process the next page. Raises StoreError when it cannot be read."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One segment of a table scan. Its name says all that it is."""
+
+    table: str
+    number: int
+    total: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}/{self.number}-of-{self.total}"
+
+    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
+        scan = Scan(self.table, PAGE_MAX_ITEMS, cursor, self.number, self.total)
+        return (yield from process_page(scan, selection, bounds))
+
+
+Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of these names
+
+
+def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: Iterable[int] | None = None) -> Supplies:
+    """The segments of each table that a sweep for the rules reads. If `tables` names any, only their segments; with
+    `numbers`, only the segments of this sample.
+    """
+    some = range(total) if numbers is None else tuple(numbers)
+
+    def of_rules(names: frozenset[str]) -> Sequence[Supply]:
+        swept = (table.name for table in swept_tables(rules, names))
+        return [Segment(name, number, total) for name in swept if not tables or name in tables for number in some]
+
+    return of_rules
 
 
 def process_page(scan: Scan, selection: Selection, bounds: Bounds) -> Work[PageResult]:
@@ -169,7 +203,7 @@ class Pages:
             return result
 
         def may_pass(error: BaseException) -> bool:
-            """Tell if another try may end well: not when the user stops, a wait is over, or a setup is wrong."""
+            """True if another try may end well: not when the user stops, a wait is over, or a setup is wrong."""
             if self._halted() or patience.is_over() or not isinstance(error, StoreError):
                 return False
             return isinstance(error, UnfinishedError) or error.reason not in SETUP_REASONS
@@ -182,7 +216,12 @@ class Pages:
             reraise=True,
         )
         try:
-            result = self._finished(retrying, once, world)
+            try:
+                result = retrying(once)
+            except UnfinishedError as error:
+                if not self._sets_aside(error.result, world):
+                    raise
+                result = error.result
         except StoreError:
             with self._lock:
                 self.parked.update({each: n for each, n in page.outcomes.items() if each[1] is Outcome.PARKED})
@@ -190,15 +229,6 @@ class Pages:
             raise
         page.items, page.asked, page.levels = result.items, result.asked, result.levels
         return result
-
-    def _finished(self, retrying: Retrying, once: Callable[[], PageResult], world: World) -> PageResult:
-        """The result of a page whose items were all processed or set aside. Raises StoreError."""
-        try:
-            return retrying(once)
-        except UnfinishedError as error:
-            if not self._sets_aside(error.result, world):
-                raise
-            return error.result
 
     def _sets_aside(self, result: PageResult, world: World) -> bool:
         """Keep a failure record of each item that failed. Returns False, with none kept, if they are too many."""

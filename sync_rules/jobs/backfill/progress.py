@@ -121,7 +121,7 @@ class Position:
     recording: bool = False
 
 
-def start_of(step: int, steps: Sequence[Step]) -> Position:
+def first_position(step: int, steps: Sequence[Step]) -> Position:
     """The first round of a step; after the last step nothing is left to do."""
     return Position(step, recording=step < len(steps) and steps[step].max_rounds == 1)
 
@@ -134,7 +134,7 @@ def next_position(position: Position, steps: Sequence[Step], rules: Rules, ended
             return Position(position.step, position.round + 1)
         if ended.count(Outcome.PARKED):
             return Position(position.step, position.round + 1, recording=True)
-    return start_of(position.step + 1, steps)
+    return first_position(position.step + 1, steps)
 
 
 def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
@@ -147,7 +147,7 @@ def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
     return min(step.max_rounds, (ended.levels + 1) * sum(len(rule.nodes()) for rule in some) + 1)
 
 
-def unfinished(state: State) -> dict[str, Any] | None:
+def load_unfinished(state: State) -> dict[str, Any] | None:
     """The head of the unfinished backfill, or None. Raises UserError when it cannot be read, StoreError."""
     head = state.load(HEAD)
     if head is None or head.get("done") is True:
@@ -164,7 +164,7 @@ def unfinished(state: State) -> dict[str, Any] | None:
     return head
 
 
-def began(state: State) -> datetime:
+def load_beginning(state: State) -> datetime:
     """The time at which the last backfill began; now, if the state does not have it. Raises StoreError."""
     found = (state.load(HEAD) or {}).get("began")
     return datetime.now(UTC) if found is None else datetime.fromisoformat(found)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.state import Body, State, applied, applied_at, save_applied
-from sync_rules.jobs.backfill.progress import abandon, began, unfinished
+from sync_rules.adapters.state import Body, State, read_applied, read_applied_time, save_applied
+from sync_rules.jobs.backfill.progress import abandon, load_beginning, load_unfinished
 from sync_rules.model.errors import UserError
-from sync_rules.pipeline.books import titles_waiting
+from sync_rules.pipeline.books import read_waiting
 from sync_rules.pipeline.requests import NULL_PORTS, Store, World, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
@@ -50,9 +50,9 @@ class Scope:
         return {**vars(self), "rules": dict(self.rules), "tables": dict(self.tables), "export": export}
 
 
-def about(body: Body) -> str:
+def describe_scope(body: Body) -> str:
     """A scope in words."""
-    said = [f"of {_listed(body['rules'])}"]
+    said = [f"of {join_names(body['rules'])}"]
     said += [f"{OF[name]} {_shown(body[name])}" for name in ("table", "where", "export") if body[name] is not None]
     return ", ".join(said)
 
@@ -66,7 +66,7 @@ def require_beginning(state: State, scope: Body, where: str, *, resume: bool, re
     """
     if restart:
         abandon(state)
-    found = unfinished(state)
+    found = load_unfinished(state)
     if found is None:
         if resume:
             raise UserError(f"{where} has no unfinished backfill: leave out --resume")
@@ -74,7 +74,7 @@ def require_beginning(state: State, scope: Body, where: str, *, resume: bool, re
         require_same(found["scope"], scope)
     else:
         raise UserError(
-            f"{where} has an unfinished backfill, {about(found['scope'])}. "
+            f"{where} has an unfinished backfill, {describe_scope(found['scope'])}. "
             "Continue it with --resume, or discard it and start from the beginning with --restart."
         )
 
@@ -94,10 +94,10 @@ def _differences(found: Body, asked: Body) -> Iterator[str]:
         before, now = found.get(name), asked[name]
         if before == now:
             continue
-        if not isinstance(before, Mapping) or not isinstance(now, Mapping):
+        if not isinstance(now, Mapping):
             yield f"{words}: it has {_shown(before)}, this one {_shown(now)}"
-        elif before.keys() != now.keys():
-            yield f"{words}: it has {_listed(before)}, this one {_listed(now)}"
+        elif (before := before or {}).keys() != now.keys():
+            yield f"{words}: it has {join_names(before)}, this one {join_names(now)}"
         else:
             for key in (key for key in before if before[key] != now[key]):
                 changed = (
@@ -112,7 +112,8 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _listed(names: Mapping[str, Any]) -> str:
+def join_names(names: Iterable[str]) -> str:
+    """Names in words, in order."""
     return ", ".join(sorted(names)) or "none"
 
 
@@ -125,7 +126,7 @@ def rules_to_apply(
     Raises:
         UserError: when a name is no rule's, or all rules act on changes only.
     """
-    effects = {rule.title: rule for rule in rules.rules.values() if not rule.swept}
+    effects = {rule.title: rule for rule in rules.rules.values() if not rule.swept_entities}
     for name in names:
         if name in effects:
             raise UserError(f"rule {name} is one of kind {effects[name].kind}: it acts on changes. {NOTHING_THERE}")
@@ -146,7 +147,7 @@ def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
 
 def waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
     """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
-    return run_work(titles_waiting(rules), World(store, NULL_PORTS, NULL_PORTS))
+    return frozenset(rule.title for rule in run_work(read_waiting(rules), World(store, NULL_PORTS, NULL_PORTS)))
 
 
 def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
@@ -155,7 +156,7 @@ def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
     done = {title: prints[title] for title in titles}
     if done:
         gone = {former for title, (former, _) in fingerprints.before_renaming(rules).items() if title in done}
-        known = {title: digest for title, digest in applied(documents).items() if title not in gone}
+        known = {title: digest for title, digest in read_applied(documents).items() if title not in gone}
         others = (known.keys() & titles_of(rules, rules.kept)) - done.keys()
-        before = applied_at(documents) if others else None
-        save_applied(documents, known | done, before or began(documents))
+        before = read_applied_time(documents) if others else None
+        save_applied(documents, known | done, before or load_beginning(documents))

@@ -1,19 +1,44 @@
-"""Waits of a backfill: one that slows it down before a call is retried, one that ends when it is time to stop."""
+"""How a long job is worked off: by several threads, at a rate that retries lower, until it is time to stop."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Final
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from sync_rules.adapters.budget import Rate
 
+T = TypeVar("T")
+WORKER_GONE: Final = "NotFinished"  # the reason of work that a worker began and did not end
 WAIT_SECONDS: Final = 0.2  # between two looks at whether to stop
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
+@dataclass(eq=False)
+class Crew:
+    """Threads that work on parts of a job. Once `broken`, because one part failed, all stop after what is in hand."""
+
+    workers: int
+    stopping: Callable[[], bool]
+    broken: bool = False
+
+    def halted(self) -> bool:
+        """True if no more should be begun."""
+        return self.broken or self.stopping()
+
+    def run(self, work: Callable[[T], bool], parts: Iterable[T]) -> bool:
+        """Work on the parts, several at a time. Returns True if `work` finished all; raises what it raises."""
+
+        def run_one(part: T) -> bool:
+            try:
+                return work(part)
+            except BaseException:
+                self.broken = True
+                raise
+
+        with ThreadPoolExecutor(self.workers) as pool:
+            return all(list(pool.map(run_one, parts)))
 
 
 def slowing(rate: Rate) -> Callable[[float], None]:

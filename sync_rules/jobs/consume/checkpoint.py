@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from sync_rules.adapters.files import read_if_there, replacing
+from sync_rules.adapters.files import read_if_there, replace_file
 from sync_rules.adapters.streams import table_of
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
@@ -55,7 +55,7 @@ class Checkpoint:
 FILE: Final = TypeAdapter(Checkpoint)
 
 
-def stored(pending: Iterable[Pending]) -> list[StoredMessage]:
+def pack_messages(pending: Iterable[Pending]) -> list[StoredMessage]:
     """Messages of a LocalQueue, ready for the file."""
     return [StoredMessage(p.due_ms, p.receives, p.body) for p in pending]
 
@@ -100,5 +100,5 @@ def _require_positions(checkpoint: Checkpoint) -> None:
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Replace the file. Returns once the new checkpoint would survive a power cut."""
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(FILE.dump_json(checkpoint))

@@ -21,15 +21,24 @@ from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
-from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
+from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, run_serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
-from sync_rules.pipeline.books import begin_anew, doubts, finish_empty, identities, titles_complete, waits
+from sync_rules.pipeline.books import (
+    books_of,
+    describe_doubts,
+    describe_waits,
+    finish_empty,
+    identities,
+    read_waiting,
+    restart_books,
+)
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Store, World, run_work
+from sync_rules.pipeline.telemetry import sum_over_rules
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
@@ -60,7 +69,7 @@ class Pump:
     handle_message: Callable[[Taken], None]
     now_ms: Callable[[], int] = field(kw_only=True)
     sleep: Callable[[float], object] = field(kw_only=True)
-    concurrently: Concurrently = field(default=serially, kw_only=True)
+    concurrently: Concurrently = field(default=run_serially, kw_only=True)
     thrown: Counter[str] = field(default_factory=Counter, init=False)  # what the handler raised, by name
 
     @property
@@ -104,7 +113,7 @@ class Pump:
 
 
 @dataclass(frozen=True)
-class Status:
+class RunStatus:
     """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch at
     its end, for the rule that lags most (DynamoDB rounds times down to the second), None when idle. `parked` counts
     failure records, `again` retries that were scheduled: calls that failed, parked items. `waiting` counts looks at
@@ -151,7 +160,7 @@ class LocalRun:
         caller: Caller = NULL_PORTS,
         beginnings: RunBeginnings | None = None,
         acceptance: RunAcceptance | None = None,
-        concurrently: Concurrently = serially,
+        concurrently: Concurrently = run_serially,
         latest_streams: Callable[[], Mapping[str, str | None]] | None = None,
         now_ms: Callable[[], int] | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -215,12 +224,13 @@ class LocalRun:
         doubtful: frozenset[str] = frozenset()
         try:
             if known is None:
-                doubtful = run_work(titles_complete(rules), self._world)
+                waiting = run_work(read_waiting(rules), self._world)
+                doubtful = frozenset(rule.title for rule in books_of(rules) if rule not in waiting)
         except StoreError as error:
             return (_unread_books(error),)
         if known is not None:
             new = [rule.books for identity, rule in kept.items() if identity not in known and rule.books is not None]
-            for failed in run_work(begin_anew(new), self._world).values():
+            for failed in run_work(restart_books(new), self._world).values():
                 raise failed
         if known != sorted(kept):
             self._books = sorted(kept)
@@ -228,8 +238,8 @@ class LocalRun:
         try:
             left = run_work(finish_empty(rules), self._world)
         except StoreError as error:
-            return (*doubts(doubtful), _unread_books(error))
-        return (*doubts(doubtful), *waits((rule.title for rule in left), options))
+            return (*describe_doubts(doubtful), _unread_books(error))
+        return (*describe_doubts(doubtful), *describe_waits((rule.title for rule in left), options))
 
     def step(self) -> StepCounts:
         """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""
@@ -246,7 +256,7 @@ class LocalRun:
         """Write the checkpoint now. Raises StoreError when that fails: work since the last one is repeated."""
         started_ms = self._now_ms()
         streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
-        messages = file.stored(self.pump.queue.pending)
+        messages = file.pack_messages(self.pump.queue.pending)
         parked = self._parked_before + self._failures.parked
         found = Checkpoint(self._fingerprint, streams, messages, parked, self._began, self._books, self._accepted)
         try:
@@ -295,11 +305,11 @@ class LocalRun:
             self._dirty = True
 
     @property
-    def status(self) -> Status:
+    def status(self) -> RunStatus:
         telemetry = self.consumer.telemetry
         counts = {name: telemetry.total(*group) for name, group in GROUPS.items()}
         thrown = sum((mapping.thrown for mapping in self.pump.mappings), self.pump.thrown)
-        return Status(
+        return RunStatus(
             seconds=(self._now_ms() - self._started_ms) / 1000,
             records=self._total.finished,
             **counts,
@@ -312,7 +322,7 @@ class LocalRun:
             messages_waiting=self.pump.queue.waiting,
             shards=sum(mapping.shards_open for mapping in self.pump.mappings),
             errors=dict(thrown + telemetry.reasons),
-            alterations=telemetry.count_alterations(),
+            alterations=sum_over_rules(telemetry.alterations),
         )
 
     def _invoke(self, event: dict[str, Any]) -> dict[str, Any] | None:

@@ -41,7 +41,7 @@ class Concurrently(Protocol):
     def __call__(self, function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]: ...
 
 
-def serially(function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]:
+def run_serially(function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]:
     return [function(thing) for thing in things]
 
 
@@ -102,7 +102,7 @@ class EventSourceMapping:
         now_ms: Callable[[], int],
         settings: MappingSettings | None = None,
         progress: Iterable[ShardProgress] = (),
-        concurrently: Concurrently = serially,
+        concurrently: Concurrently = run_serially,
     ) -> None:
         self.stream_arn = stream_arn
         self.settings = settings or MappingSettings()
@@ -270,23 +270,20 @@ class EventSourceMapping:
             return Response(request_id, thrown=type(error).__name__)
 
     def _note(self, attempt: Attempt, tried: Response) -> StepCounts:
+        """Hand over a batch that is given up, and only then move on: so nothing is lost between the two."""
         now_ms = self._now_ms()
         result = evaluate(attempt.batch, tried.answer, thrown=bool(tried.thrown), settings=self.settings, now_ms=now_ms)
         if tried.thrown:
             self.thrown[tried.thrown] += 1
-        return StepCounts(batches=1) + self._file(attempt, result, tried, now_ms)
-
-    def _file(self, attempt: Attempt, result: AttemptResult, tried: Response, now_ms: int) -> StepCounts:
-        """Hand over a batch that is given up, and only then move on: so nothing is lost between the two."""
         dropped = result.dropped
         if dropped is not None and not self._hand_over(attempt.shard, result, tried, now_ms):
             kept = replace(dropped, due_ms=now_ms + self.settings.retry_max_ms)
             attempt.lane.replace_tried(replace(result, again=(kept, *result.again), dropped=None))
-            return StepCounts()
+            return StepCounts(batches=1)
         attempt.lane.replace_tried(result)
         given_up = dropped.records if dropped else ()
         attempt.shard.finish((*result.finished, *given_up))
-        return StepCounts(finished=len(result.finished), records_dropped=len(given_up))
+        return StepCounts(batches=1, finished=len(result.finished), records_dropped=len(given_up))
 
     def _hand_over(self, shard: ShardQueue, result: AttemptResult, tried: Response, now_ms: int) -> bool:
         record = invocation_record(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sync_rules.adapters.acceptance import Acceptance, list_guarded, match_fingerprints, read_accepted
-from sync_rules.adapters.beginnings import NOT_KNOWN_MS, Beginnings, in_table, shown, with_new
+from sync_rules.adapters.beginnings import NOT_KNOWN_MS, Beginnings, add_new, describe_beginnings, note_in_table
 from sync_rules.adapters.state import State
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
@@ -124,16 +124,19 @@ class RunBeginnings:
 
     def of(self, began: Beginnings | None, *, resumes: bool, started_ms: int) -> dict[str, int]:
         """The beginnings of all rules that call. `began` are those of the checkpoint, None where it has none; `resumes`
-        says that there was a checkpoint. Raises like `in_table`.
+        says that there was a checkpoint. Raises like `note_in_table`.
         """
         if not self.rules.functions:
             return {}
         upgraded = resumes and began is None
         if self.calls_table:
-            return in_table(self.client, self.rules, self.calls_table, lambda: started_ms, upgraded=upgraded)
-        return with_new(self.rules, began or {}, lambda: NOT_KNOWN_MS if upgraded else started_ms)
+            return note_in_table(self.client, self.rules, self.calls_table, lambda: started_ms, upgraded=upgraded)
+        return add_new(self.rules, began or {}, lambda: NOT_KNOWN_MS if upgraded else started_ms)
 
     def notices(self, began: Beginnings) -> list[str]:
         """A sentence for each rule that calls, with the changes that it calls for."""
         functions = self.rules.functions
-        return [f"{name} calls {functions[name]} for {words}" for name, words in shown(self.rules, began).items()]
+        return [
+            f"{name} calls {functions[name]} for {words}"
+            for name, words in describe_beginnings(self.rules, began).items()
+        ]

@@ -40,9 +40,9 @@ class Since:
         return "new" if title in self.new else "changed" if title in self.changed else UNCHANGED
 
 
-def since(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> Since:
+def compare_applied(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> Since:
     """Compare the fingerprints of now with those applied. Rules that act on changes only are never applied."""
-    kept = {rule.title for rule in rules.rules.values() if rule.swept}
+    kept = {rule.title for rule in rules.rules.values() if rule.swept_entities}
     known = kept & applied.keys()
     unchanged = frozenset(title for title in known if now[title] == applied[title])
     gone = applied.keys() - {rule.title for rule in rules.rules.values()}
@@ -50,7 +50,7 @@ def since(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> S
 
 
 # ---------------------------------------------------------------- what a move takes from other rules
-def left_by_moves(rules: Rules) -> Mapping[str, Mapping[str, str]]:
+def list_losses_by_moves(rules: Rules) -> Mapping[str, Mapping[str, str]]:
     """By the title of each rule that moves items, the titles of the rules that lose them, with what each does."""
     moves = [rule for rule in rules.rules.values() if rule.moves]
     return {move.title: _losing(rules, move) for move in moves}

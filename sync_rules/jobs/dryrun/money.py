@@ -1,4 +1,4 @@
-"""Money for units: on demand, in provisioned capacity that follows the load, in reserved capacity, and for storage.
+"""Money for units: on demand, in provisioned capacity that follows the load, and for storage.
 
 A month is 730 hours, as in AWS's pricing calculator (https://calculator.aws); a caller may give another number. A GB is
 2**30 bytes.
@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from sync_rules.jobs.dryrun.prices import Provisioned, Region, Reservation
+from sync_rules.jobs.dryrun.prices import Provisioned, Region
 
 MILLION: Final = 1_000_000
 HOUR_SECONDS: Final = 3600
 MONTH_HOURS: Final = 730
 GIGABYTE: Final = 2**30
-RESERVED_AT_ONCE_UNITS: Final = 100  # capacity is reserved by the hundred units
-YEAR_MONTHS: Final = 12
-TERMS: Final = {"one_year": YEAR_MONTHS, "three_years": 3 * YEAR_MONTHS}
 
 
 # ---------------------------------------------------------------- units in all
@@ -60,31 +57,6 @@ def scaled_units(units_second: float, target: int) -> int:
 def of_capacity(prices: Provisioned, read_units: int, write_units: int, *, hours: float = MONTH_HOURS) -> Decimal:
     """The price of provisioned capacity for some hours."""
     return Decimal(hours) * (write_units * prices.write_unit_hour + read_units * prices.read_unit_hour)
-
-
-def of_reserved(region: Region, term: str, read_units: int, write_units: int) -> Decimal | None:
-    """The price of a month of capacity, reserved for a term by the hundred units: as many hundreds as cost least, the
-    rest provisioned. The price paid once is spread over the months of the term. None where no price is known.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/reserved-capacity.html: for tables of the standard
-    class and provisioned capacity alone.
-    """
-    prices: Reservation | None = getattr(region.reserved, term)
-    if prices is None:
-        return None
-    months, hourly = TERMS[term], region.provisioned
-    writes = _least(write_units, hourly.write_unit_hour, prices.write_upfront / months, prices.write_hour)
-    return writes + _least(read_units, hourly.read_unit_hour, prices.read_upfront / months, prices.read_hour)
-
-
-def _least(units: int, unit_hour: Decimal, upfront_month: Decimal, hour: Decimal) -> Decimal:
-    """The lowest price of these units for a month, with some hundreds of them reserved."""
-    whole = units // RESERVED_AT_ONCE_UNITS
-    hundred = upfront_month + MONTH_HOURS * hour
-    return min(
-        hundreds * hundred + MONTH_HOURS * unit_hour * max(0, units - hundreds * RESERVED_AT_ONCE_UNITS)
-        for hundreds in (0, whole, whole + 1)
-    )
 
 
 def gigabytes(size_bytes: float) -> Decimal:

@@ -18,8 +18,8 @@ from typing import Any, Final
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
-from sync_rules.model.json_bytes import tagged, untagged
-from sync_rules.model.numbers import spelt
+from sync_rules.model.json_bytes import tag_binary, untag_binary
+from sync_rules.model.numbers import spell
 from sync_rules.model.semantics import comparable, identity, key_values
 from sync_rules.model.values import AttributeValue, Item
 
@@ -127,14 +127,14 @@ def _listing(table: str, index: str | None, values: Iterable[Value]) -> str:
 
 def _part(value: Value) -> str:
     if isinstance(value, Decimal):
-        return spelt(value)
+        return spell(value)
     return value.hex() if isinstance(value, bytes) else value
 
 
 def _text(item: Item | None) -> str | None:
-    return None if item is None else json.dumps(item, default=tagged)
+    return None if item is None else json.dumps(item, default=tag_binary)
 
 
 def _item(text: str | None) -> Item | None:
-    item: Item | None = None if text is None else json_bytes.parsed(text, object_hook=untagged)
+    item: Item | None = None if text is None else json_bytes.parsed(text, object_hook=untag_binary)
     return item

@@ -17,8 +17,7 @@ from typing import Final, Generic, TypeVar
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything, segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
 from sync_rules.model.alterations import Alteration, alteration
@@ -38,7 +37,7 @@ TOP: Final = 5
 DOES: Final[Mapping[type[Action], str]] = {Update: "update", Put: "put", Delete: "delete", Increment: "add"}
 
 
-class Heaviest(Generic[T]):
+class HeavyHitters(Generic[T]):
     """Things and their weights. Each weight given is at most `cut` too low; as long as that is 0, all are exact."""
 
     def __init__(self, room: int = ROOM) -> None:
@@ -89,8 +88,8 @@ class Planner:
         self._writers = _writers(self.rules, self.names)
         self._writes = 0
         self._units: defaultdict[str, float] = defaultdict(float)
-        self._fan_outs: Heaviest[tuple[str, ItemKey]] = Heaviest()
-        self._partitions: Heaviest[ItemKey] = Heaviest()
+        self._fan_outs: HeavyHitters[tuple[str, ItemKey]] = HeavyHitters()
+        self._partitions: HeavyHitters[ItemKey] = HeavyHitters()
         self._supplies = segments(self.rules, self.share.segments, self.tables, self.share.numbers)
         self._dry = DryStore(self.store, self.rules, self.names, self._note, self.share)
         self._run = BackfillRun(
@@ -113,7 +112,7 @@ class Planner:
         done = self._run.run()
         self._dry.overlay.close()
         if not done:
-            raise StoreError("PlanNotFinished", next((one.reason for one in self._run.left), ""))
+            raise StoreError("PlanNotFinished", next(iter(self._run.left.values()), ""))
         share = self.share
         factor = share.segments / len(share.numbers) if share.sampled else 1
         return Plan(
@@ -163,7 +162,7 @@ class Planner:
         wanted = self.wanted(key, item)
         entity = self.rules.entity_of(key) if wanted and self._first else None
         for rule in self.rules.into_target(entity) if entity is not None else ():
-            if rule.name in self._names and rule.source not in rule.owned and not rule.pull_only:
+            if rule.name in self._names and rule.source not in rule.owned_entities and not rule.pull_only:
                 with self._lock:
                     for source in dict.fromkeys(rule.source_keys(item)):
                         self._fan_outs.add((rule.name, source))
@@ -205,7 +204,11 @@ class Planner:
 
     def _shown(self, name: str, action: Update, paths: Sequence[Path]) -> tuple[Path, ...]:
         rule, values = self.rules.rules[name], dict(action.sets)
-        return rule.shown({path: values.get(path) for path in paths}) if isinstance(rule, TargetRule) else tuple(paths)
+        return (
+            rule.mask_paths({path: values.get(path) for path in paths})
+            if isinstance(rule, TargetRule)
+            else tuple(paths)
+        )
 
 
 def _list_alterations(paths: Iterable[Path], before: Item | None, after: Item | None) -> dict[Path, Alteration]:
@@ -240,6 +243,6 @@ def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Pat
             found[entity.name].setdefault(rule.name, set()).add(path)
         if isinstance(rule, PartRule) and rule.by_listing:
             found[rule.target.name].setdefault(rule.name, set())
-        for entity in rule.owned:  # marks of books among them
+        for entity in rule.owned_entities:  # marks of books among them
             found[entity.name].setdefault(rule.name, set())
     return found

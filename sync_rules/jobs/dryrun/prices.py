@@ -62,22 +62,6 @@ class Storage(_Form):
     export_gb: Price
 
 
-class Reservation(_Form):
-    """The price of a hundred units per second that are reserved for a term: once, and for each hour of it."""
-
-    write_upfront: Price
-    write_hour: Price
-    read_upfront: Price
-    read_hour: Price
-
-
-class Reserved(_Form):
-    """The prices of reserved capacity, by term."""
-
-    one_year: Reservation | None = None
-    three_years: Reservation | None = None
-
-
 class Streams(_Form):
     """The price of a million GetRecords requests of a stream. Those of Lambda are free."""
 
@@ -113,7 +97,6 @@ class Region(_Form):
     on_demand: OnDemand
     provisioned: Provisioned
     storage: Storage | None = None
-    reserved: Reserved = Reserved()
     streams: Streams | None = None
     functions: Annotated[Lambda | None, Field(alias="lambda")] = None
     queues: Annotated[Queues | None, Field(alias="sqs")] = None

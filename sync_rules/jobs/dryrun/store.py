@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import Cost, SeenItems, costs_of
+from sync_rules.adapters.meter import Cost, SeenItems, costs_of
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.semantics import actions_of, identity
+from sync_rules.model.semantics import actions_of, place_of
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.units import READ_UNIT_BYTES, read_units
 from sync_rules.model.values import Item
@@ -72,26 +72,30 @@ class DryStore:
     def __post_init__(self) -> None:
         self.reads: defaultdict[str, float] = defaultdict(float)
         self.overlay = Overlay(self.rules.tables)
-        self._kept = looked_at_again(self.rules, self.names)
+        self._kept = find_seen_again(self.rules, self.names)
         self._seen = _Seen()
         self._lock = threading.Lock()
 
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:
-        known = self._known(request.keys)
-        unknown = tuple(dict.fromkeys(key for key in request.keys if key not in known))
-        found = known | (dict(zip(unknown, self.inner.read(Read(unknown)), strict=True)) if unknown else {})
+        found = self._read_through(request.keys, self._known(request.keys))
         for key, item in found.items():
             self._meter(key.table, [item or {}], consistent=True)
-            self._seen.items.note(_place(key), item)
+            self._seen.items.note(place_of(key), item)
         return tuple(found[key] for key in request.keys)
+
+    def _read_through(
+        self, keys: tuple[ItemKey, ...], known: Mapping[ItemKey, Item | None]
+    ) -> dict[ItemKey, Item | None]:
+        """The items of these keys: those that are known, and the others from the store behind, in one request."""
+        unknown = tuple(dict.fromkeys(key for key in keys if key not in known))
+        return {**known, **(dict(zip(unknown, self.inner.read(Read(unknown)), strict=True)) if unknown else {})}
 
     def list(self, request: List) -> Page:
         page = self._merged(request)
         self._meter(request.table, page.items, consistent=request.index is None)
         if request.index is None:
-            for item in page.items:
-                self._seen.items.note(self._at(request.table, item), item)
+            self._note(request.table, page.items)
         return page
 
     def _merged(self, request: List) -> Page:
@@ -112,8 +116,8 @@ class DryStore:
         return both.list(request)
 
     def _unkept(self, table: str, rows: Iterable[Item]) -> tuple[Item, ...]:
-        keyed = [(self.rules.tables[table].key_of(row), row) for row in rows]
-        kept = self.overlay.find(key for key, _ in keyed if key is not None)
+        keyed = self._keyed(table, rows)
+        kept = self.overlay.find(key for key, _ in keyed)
         return tuple(row for key, row in keyed if key not in kept)
 
     def scan(self, request: Scan) -> Page:
@@ -125,16 +129,15 @@ class DryStore:
         if page.cursor is None and request.segment == first:
             page = self._with_added(request, page.items)
         self._meter(request.table, page.items, consistent=request.consistent, rounded=not self.share.sampled)
-        for item in page.items:
-            self._seen.items.note(self._at(request.table, item), item)
+        self._note(request.table, page.items)
         return page
 
     def _behind(self, request: Scan) -> Page:
         """The store's page, each item as it is now."""
         page = self.inner.scan(request)
-        keyed = [(self.rules.tables[request.table].key_of(item), item) for item in page.items]
-        known = self._known(key for key, _ in keyed if key is not None)
-        items = (item if key is None else known.get(key, item) for key, item in keyed)
+        keyed = self._keyed(request.table, page.items)
+        known = self._known(key for key, _ in keyed)
+        items = (known.get(key, item) for key, item in keyed)
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
     def _with_added(self, request: Scan, items: tuple[Item, ...]) -> Page:
@@ -159,10 +162,9 @@ class DryStore:
         """The items to be written. Some, such as totals, are written unread: reading them here is not counted, since a
         backfill does not.
         """
-        wanted, items = tuple(dict.fromkeys(keys)), self._seen.items
-        known = {key: items.get(_place(key)) for key in wanted if _place(key) in items} | self._known(wanted)
-        unread = tuple(key for key in wanted if key not in known)
-        return known | (dict(zip(unread, self.inner.read(Read(unread)), strict=True)) if unread else {})
+        wanted, items = tuple(keys), self._seen.items
+        seen = {key: items.get(place_of(key)) for key in wanted if place_of(key) in items}
+        return self._read_through(wanted, seen | self._known(wanted))
 
     def _try(self, write: Write, seen: Mapping[ItemKey, Item | None]) -> Result:
         actions = actions_of(write)
@@ -182,7 +184,7 @@ class DryStore:
 
     def _take(self, key: ItemKey, before: Item | None, now: Item | None) -> None:
         """Keep what was written: until the end of the page, or for good if it will be looked at again."""
-        self._seen.written[_place(key)] = now
+        self._seen.written[place_of(key)] = now
         entity = self.rules.entity_of(key)
         if entity is None or entity.name in self._kept:
             self.overlay.put(key, now, added=before is None)
@@ -191,12 +193,17 @@ class DryStore:
     def _known(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
         """The items of these keys that were written: the store behind has old images of them."""
         keys = tuple(keys)
-        written = {key: self._seen.written[_place(key)] for key in keys if _place(key) in self._seen.written}
+        written = {key: self._seen.written[place_of(key)] for key in keys if place_of(key) in self._seen.written}
         return written | self.overlay.find(keys)
 
-    def _at(self, table: str, item: Item) -> object:
-        key = self.rules.tables[table].key_of(item)
-        return key and _place(key)
+    def _keyed(self, table: str, items: Iterable[Item]) -> tuple[tuple[ItemKey, Item], ...]:
+        """The items of a page, each with its key."""
+        of = self.rules.tables[table]
+        return tuple((key, item) for item in items if (key := of.key_of(item)) is not None)
+
+    def _note(self, table: str, items: Iterable[Item]) -> None:
+        for key, item in self._keyed(table, items):
+            self._seen.items.note(place_of(key), item)
 
     def _meter(self, table: str, items: Iterable[Item], *, consistent: bool, rounded: bool = True) -> None:
         size_bytes = sum(map(item_bytes, items))
@@ -205,7 +212,7 @@ class DryStore:
             self.reads[table] += units
 
 
-def looked_at_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
+def find_seen_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
     """The entities whose items a rule in `names` looks at after a rule, or itself in an earlier round, may have
     written them. An item with parts is met from both sides of each part.
     """
@@ -217,7 +224,9 @@ def looked_at_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
             written = {node.writes[0].name for node in rule.nodes()} | ({rule.source.name} if rule.moves else set())
             rounds = step.max_rounds > 1 or isinstance(rule, PartRule)
             again |= written if rounds else written & later
-            again |= {one.name for one in rule.owned if one not in (rule.source, rule.target)}  # marks of books
+            again |= {
+                one.name for one in rule.owned_entities if one not in (rule.source, rule.target)
+            }  # marks of books
             looked_at |= {rule.source.name, rule.target.name} | written
         later |= looked_at
     return frozenset(again)
@@ -232,8 +241,3 @@ def _tried(scratch: MemoryStore, images: Mapping[ItemKey, Item | None], write: W
     except StoreError as error:
         return Result(Status.REJECTED, reason=error.reason)
     return scratch.apply(Apply((write,)))[0]
-
-
-def _place(key: ItemKey) -> object:
-    """The identity of an item, however numbers in its key are spelt."""
-    return key.table, identity(key)

@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.streams import DynamoDBStreams, read_span
-from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
+from sync_rules.jobs.redrive.work import describe_entry, split_legible, titles_of, work_of
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
+from sync_rules.model.json_bytes import compact
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.acceptance import NOT_ACCEPTED
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
-from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, GivenUp, read_entry, text_of
+from sync_rules.pipeline.failed_entries import Failed, FailedEntry, FailureStore, GivenUp, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, encode
 from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, World, run_work
@@ -70,7 +71,7 @@ class RedriveCounts:
 class OpenEntry:
     """An entry that is being retried. `waiting` counts its messages for later."""
 
-    entry: Entry
+    entry: FailedEntry
     place: FailureStore
     body: Failed
     whole: bool = True
@@ -92,7 +93,7 @@ class WaitingMessage:
     opens: list[OpenEntry] = field(default_factory=list)
 
 
-class FailsAgain:
+class FailureRaiser:
     """Failures for an entry that is a failure itself: it fails again, and stays where it is recorded."""
 
     def park(self, failure: Failure) -> None:
@@ -100,7 +101,7 @@ class FailsAgain:
 
 
 @dataclass(frozen=True)
-class KeptAlready:
+class KeptCallReader:
     """Kept calls for entries that hold their changes themselves: a call that fails again stays where it is."""
 
     _behind: KeptCalls
@@ -114,7 +115,7 @@ class KeptAlready:
 
 
 @dataclass(frozen=True)
-class RecordsNew:
+class NewFailures:
     """Failures that are new are recorded, except those of effects: only their entry holds the values, so it stays."""
 
     _behind: Failures
@@ -160,11 +161,11 @@ class Redriver:
         self._called: set[str] = set()
         self._uncalled: set[str] = set()
         self._rules = self.rules.titled(self.only)  # to retry by
-        failures = RecordsNew(self.world.failures, self.rules, self.tally)
-        alone = KeptAlready(self.world.kept)
+        failures = NewFailures(self.world.failures, self.rules, self.tally)
+        alone = KeptCallReader(self.world.kept)
         kept = self.world.kept if self.queue else alone
         self._world = replace(self.world, queue=self.queue or self, failures=failures, kept=kept)
-        self._strict = replace(self._world, failures=FailsAgain(), kept=alone)
+        self._strict = replace(self._world, failures=FailureRaiser(), kept=alone)
         self._unaccepted = self.unaccepted or dict
         limits = None if self.queue else AT_ONCE
         self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=limits, unaccepted=self._unaccepted)
@@ -246,17 +247,17 @@ class Redriver:
                 continue
             try:
                 if isinstance(opened.body, GivenUp):
-                    legible((opened.body.event or {}).get("Records", ()), self.rules)
+                    split_legible((opened.body.event or {}).get("Records", ()), self.rules)
                 else:
                     work_of(opened.body, self._rules, Bounds())
             except RecordError as error:
                 self._leave(opened, str(error), unreadable=True)
             else:
                 self.tally.done += 1
-                yield described(opened.body)
+                yield describe_entry(opened.body)
 
     # ---------------------------------------------------------------- one entry
-    def _open(self, entry: Entry, place: FailureStore) -> OpenEntry | None:
+    def _open(self, entry: FailedEntry, place: FailureStore) -> OpenEntry | None:
         """The entry as read; None for one that is not asked for or cannot be read."""
         try:
             body = read_entry(entry.text)
@@ -309,7 +310,7 @@ class Redriver:
 
     def _records(self, records: Iterable[Any]) -> str:
         """Process records as the handler does."""
-        readable, unreadable = legible(records, self.rules)
+        readable, unreadable = split_legible(records, self.rules)
         answer = self._consumer.handle_event({"Records": readable}, self.remaining_ms)
         self.tally.records += len(readable)
         failed = list(self._consumer.telemetry.failed.values())
@@ -346,14 +347,14 @@ class Redriver:
     def _leave(self, opened: OpenEntry, reason: str, *, unreadable: bool = False) -> None:
         if isinstance(opened.body, FailureRecord):
             self._uncalled.add(opened.body.call)
-        self.on_left(LeftEntry(opened.entry.where, described(opened.body), reason, unreadable))
+        self.on_left(LeftEntry(opened.entry.where, describe_entry(opened.body), reason, unreadable))
         if unreadable:
             self.tally.unreadable += 1
             return
         self.tally.again += 1
         if isinstance(opened.body, FailureRecord | GivenUp):
             now = datetime.fromtimestamp(self.clock(), UTC)
-            opened.place.replace(opened.entry, text_of(opened.body.again(reason, now)))
+            opened.place.replace(opened.entry, compact(opened.body.again(reason, now)))
 
     def _count(self) -> None:
         """Take over the counts of the consumer."""

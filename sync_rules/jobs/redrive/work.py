@@ -68,7 +68,7 @@ def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
 def unknown_by_key(key: ItemKey, rules: Rules) -> list[Rule]:
     """The rules that may need an item's old image: it may name things that neither the key nor the item names."""
     entity = rules.entity_of(key)
-    return [rule for rule in rules.rules.values() if entity is None or not rule.known_by_key(entity)]
+    return [rule for rule in rules.rules.values() if entity is None or not rule.is_known_by_key(entity)]
 
 
 def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work[Report]:
@@ -120,13 +120,13 @@ def _too_little(rule: Rule) -> RecordError:
 
 def _of_call(failure: Failure, rules: Rules, bounds: Bounds) -> Work[Report]:
     """The call of a function that was given up, with the change as it was kept. Raises RecordError."""
+
+    def call() -> Work[Report]:
+        message: CallMessage = yield FetchCall(failure.call)
+        return (yield from process_message(replace(message, attempt=0), rules, bounds))
+
     _require_call(failure.rule, rules)
-    return _kept_call(failure.call, rules, bounds)
-
-
-def _kept_call(place: str, rules: Rules, bounds: Bounds) -> Work[Report]:
-    message: CallMessage = yield FetchCall(place)
-    return (yield from process_message(replace(message, attempt=0), rules, bounds))
+    return call()
 
 
 def _require_call(name: str, rules: Rules) -> None:
@@ -231,7 +231,7 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
     return process_message(replace(message, attempt=0), rules, bounds)
 
 
-def legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]:
+def split_legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]:
     """The records of tables with rules, and a sentence for each record that cannot be read. Raises RecordError when no
     record is of such a table.
     """
@@ -282,7 +282,7 @@ def is_gone(names: Iterable[str], rules: Rules) -> bool:
     return bool(names) and not any(rules.named(name) or name in known for name in names)
 
 
-def described(body: Failed) -> str:
+def describe_entry(body: Failed) -> str:
     """One line about the retry of an entry: keys, never a value."""
     match body:
         case GivenUp():

@@ -8,49 +8,44 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.effects import archive_of, caller_of
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.effects import make_archive, make_caller
 from sync_rules.adapters.expressions import Expressions
+from sync_rules.adapters.failure_log import FailureLog
+from sync_rules.adapters.host import THIS_PROCESS, steady_clock
+from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
-from sync_rules.lab.rehearsal import CountedCalls, archived
+from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.local_run import WAIT_SECONDS, LocalRun
+from sync_rules.jobs.local_files import Files, wall_clock_ms
+from sync_rules.lab.rehearsal import CountedCalls, read_archived
 from sync_rules.lab.scenario import Action, Expire, Reported
-from sync_rules.lab.scenario_file import SCENARIO
+from sync_rules.lab.scenario_file import RULES, SCENARIO
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import ItemKey
+from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.model.limits import Limits
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
+from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.records import TIME_TO_LIVE
-from sync_rules.pipeline.requests import Read
+from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Read, World
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-import time
-from collections import Counter
-from typing import TYPE_CHECKING
 
-from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.failure_log import FailureLog
-from sync_rules.adapters.host import THIS_PROCESS, steady_clock
-from sync_rules.adapters.preflight import require
-from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.local_run import WAIT_SECONDS, LocalRun
-from sync_rules.jobs.local_files import Files, wall_clock_ms
-from sync_rules.model import json_bytes
-from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, World
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
+EXAMPLES: Final = Path("examples")
+READS: Final = "read.py"
 BATCH_SIZE: Final = 500
 POLL_IDLE_MS: Final = 20
 OLD_RECORDS_MAX: Final = 100  # per stream
@@ -129,14 +124,9 @@ class LocalPipeline:
         return [(record["rule"], record["reason"]) for record in records]
 
 
-def hastened(rules: Rules, settle_seconds: int) -> Rules:
+def with_settle_seconds(rules: Rules, settle_seconds: int) -> Rules:
     """The same rules with another delay of their second looks."""
     return replace(rules, rules={n: replace(r, settle_seconds=settle_seconds) for n, r in rules.rules.items()})
-
-
-EXAMPLES: Final = Path("examples")
-RULES: Final = "rules.yaml"
-READS: Final = "read.py"
 
 
 # ---------------------------------------------------------------- the folder
@@ -229,14 +219,14 @@ class EngineScene:
         self._archives = {name: (archive.bucket, archive.prefix) for name, archive in rules.archives.items()}
         for bucket in {bucket for bucket, _ in self._archives.values()}:
             self._retrying(self._s3.create_bucket, Bucket=bucket)
-        self._calls = CountedCalls(caller_of(rules, self.client, None, folder=folder))
+        self._calls = CountedCalls(make_caller(rules, self.client, None, folder=folder))
         self._reader = ExpiringReader(DynamoDBStreams(aws.dynamodbstreams(endpoint)))
         self.pipeline = LocalPipeline(
             rules,
             self.client,
             self._reader,
             directory,
-            archive=archive_of(rules, endpoint_url=endpoint),
+            archive=make_archive(rules, endpoint_url=endpoint),
             caller=self._calls,
         )
 
@@ -278,7 +268,7 @@ class EngineScene:
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         names = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
         bodies = [self._s3.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names]
-        return [item for body in bodies for item in archived(body)]
+        return [item for body in bodies for item in read_archived(body)]
 
     def calls(self, rule: str) -> int:
         return self._calls.times(rule)

@@ -1,7 +1,4 @@
-"""Rules of kind `archive`: deleted items are kept in S3.
-
-Whether the bucket exists shows only when it is used.
-"""
+"""Rules of kind `archive`: deleted items are kept in S3."""
 
 from __future__ import annotations
 
@@ -12,9 +9,9 @@ from pydantic import Field
 from sync_rules.language.compiler import RuleCompiler, key_types
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom
-from sync_rules.language.variables import without
+from sync_rules.language.variables import blank_variables
 from sync_rules.model.entities import Entity
-from sync_rules.rules.kinds.archive import ArchiveRule, misnamed, parse_into
+from sync_rules.rules.kinds.archive import ArchiveRule, check_bucket_name, parse_into
 
 
 class ArchiveForm(Model):
@@ -40,8 +37,8 @@ class ArchiveForm(Model):
 def _compile(compiler: RuleCompiler, form: ArchiveForm) -> tuple[ArchiveRule, ...]:
     source = compiler.entity(form.archive, "archive")
     filled = compiler.known.filled(form.into, compiler.at("into"))
-    address = compiler.parse("SR118", "into", parse_into, without(form.into) if filled is None else filled)
-    if address is not None and (wrong := misnamed(address[0])):
+    address = compiler.parse("SR118", "into", parse_into, blank_variables(form.into) if filled is None else filled)
+    if address is not None and (wrong := check_bucket_name(address[0])):
         compiler.add("SR118", "into", wrong)
     where = None if source is None else compiler.own_where(form.where, source)
     ttl = None if source is None else time_to_live(compiler, source, form.ttl)
@@ -72,7 +69,7 @@ def time_to_live(compiler: RuleCompiler, entity: Entity, text: str | None, optio
         return None
     types = {**{one.name: one.type for one in entity.table.key_attributes}, **key_types(entity)}
     if types.get(path[0], "N") != "N":
-        message = f"{text} is no number by the keys of {entity.name!r}: Time to Live is one, in seconds since 1970"
+        message = f"keys type {text} as {types[path[0]]}, but Time to Live needs a number (seconds since 1970)"
         compiler.add("SR125", option, message)
         return None
     return path[0]

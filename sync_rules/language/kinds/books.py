@@ -22,7 +22,7 @@ from sync_rules.language.kinds.options import (
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Find
 from sync_rules.model.suggest import unknown
-from sync_rules.rules.ledger import RESERVED, Ledger, ledger_of, suitable, supported
+from sync_rules.rules.ledger import RESERVED, Ledger, is_suitable, is_supported, ledger_of
 
 DEFAULT_LEDGER = "ledger"
 LedgerOption = Annotated[
@@ -65,13 +65,13 @@ def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: 
         return None
     if name not in tables:
         message = unknown("table", name, compiler.known.document.names("tables"))
-        others = [other for other in tables if other not in compiler.known.held and suitable(tables[other])]
+        others = [other for other in tables if other not in compiler.known.held and is_suitable(tables[other])]
         cure = "; ".join(filter(None, (f"add under tables: {name}: {{key: {{PK: S, SK: S}}}}", instead)))
         cure = f"say which: ledger: {others[0]}" if others and not given else cure
         compiler.add("SR210", location, message, cure)
         return None
     table = tables[name]
-    if not suitable(table):
+    if not is_suitable(table):
         key = ", ".join(f"{attribute.name}: {attribute.type}" for attribute in table.key)
         needed = f"the ledger needs a string partition key and a string sort key, not named {', '.join(RESERVED)}"
         compiler.add("SR211", location, f"the key of table {name!r} is {{{key}}}: {needed}", "{key: {PK: S, SK: S}}")
@@ -88,7 +88,7 @@ def ledger_named(
 ) -> Ledger | None:
     """The books of this name, for children and parents; None, with the problem reported, where no key can name them."""
     for entity in dict.fromkeys(sides):
-        if not supported(entity):
+        if not is_supported(entity):
             compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")
     if table is None or not compiler.sound:
         return None

@@ -44,7 +44,7 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
         compiler.add("SR103", compiler.at_key(), "'as' is missing", cure)
     element = None if form.element is None else compiler.parse("SR109", "as", parse_element, form.element)
     if element is not None and form.numbers and element.template.whole is None:
-        message = f"{form.element!r} is no number: expected one field and no text"
+        message = f"{form.element!r} is not a number: expected one field and no text"
         compiler.add("SR120", "as", message, "as: '{field}', or drop numbers")
     if edge is None or into is None:
         return ()

@@ -88,7 +88,7 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     if mapping is None:
         return ()
     source, target, pairs = mapping
-    said = defaults.said(form)
+    said = defaults.has_default(form)
     if said and form.mode == "snapshot":
         message = "a default would count as the snapshot: no source that comes later would be copied"
         compiler.refuse("default", message, "remove it, or use mode: live")
@@ -129,7 +129,7 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, way: Route, source:
     """True for a snapshot whose targets nothing lists: their own records fill them. Says so, and what then does not."""
     if form.mode != "snapshot" or way.via is not None or form.sparse:
         return False
-    if links.choose(links.ways(source, target, way.link, compiler.known.said(target)), None) is not None:
+    if links.choose(links.list_ways(source, target, way.link, compiler.known.said(target)), None) is not None:
         return False
     nothing = f"nothing lists the items of {target.name!r} by their {source.name!r}"
     if "settle_seconds" in form.model_fields_set:
@@ -179,12 +179,11 @@ def _sources(compiler: RuleCompiler, form: CopyForm) -> list[tuple[str, Location
 def _defaults(
     compiler: RuleCompiler, form: CopyForm, target: Entity, pairs: tuple[tuple[Path, Path], ...]
 ) -> dict[Path, AttributeValue]:
-    """The defaults, by the paths of their copies."""
     if isinstance(form.copied, str):
-        return defaults.of_one(compiler, form.default, target, pairs[0][1])
+        return defaults.compile_default(compiler, form.default, target, pairs[0][1])
     into = compiler.resolve(form.into, "into")
     outer = len(into.path) if into is not None else 0
-    return defaults.of_several(compiler, form.default, target, {copy[outer:]: copy for _, copy in pairs})
+    return defaults.compile_defaults(compiler, form.default, target, {copy[outer:]: copy for _, copy in pairs})
 
 
 def _where(compiler: RuleCompiler, form: CopyForm, source: Entity, target: Entity) -> Where | None:

@@ -20,7 +20,7 @@ from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Shards, parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compiled_weights
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.lookups import Find, Link
+from sync_rules.model.lookups import Link
 from sync_rules.model.values import Path
 from sync_rules.model.where import Where
 from sync_rules.rules.kinds.counted_rule import Function, Weights
@@ -78,7 +78,7 @@ class MaxForm(GroupForm):
 
 
 @dataclass(frozen=True)
-class Group:
+class CountParts:
     """The parts that both modes are compiled from."""
 
     function: Function
@@ -126,13 +126,13 @@ def _compile(
     if way is None:
         return ()
     link = way.link
-    group = Group(function, child, into, link, of, weights, per, where, shards)
+    parts = CountParts(function, child, into, link, of, weights, per, where, shards)
     name = form.renamed_from or compiler.name  # the books keep the name that they began with
     _check_via(compiler, form, way.via)
     if form.mode == "recount":
-        rules = _recounted(compiler, form, group) if way.via is None else ()
+        rules = _recounted(compiler, form, parts) if way.via is None else ()
     else:
-        rules = _booked(compiler, name, group, table)
+        rules = _booked(compiler, name, parts, table)
     find = children_of_deleted(compiler, form, way, into.entity, child)
     if not compiler.sound or not rules:
         return ()
@@ -163,101 +163,91 @@ def _check_via(compiler: RuleCompiler, form: GroupForm, via: str | None) -> None
         compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
 
 
-# ---------------------------------------------------------------- by recount
-def _recounted(compiler: RuleCompiler, form: GroupForm, group: Group) -> tuple[Rule, ...]:
-    find = _base_listing(compiler, group)
-    if find is None:
+def _recounted(compiler: RuleCompiler, form: GroupForm, parts: CountParts) -> tuple[Rule, ...]:
+    child, parent = parts.child, parts.into.entity
+    found = [way.find for way in links.list_ways(parent, child, parts.link) if way.find.index is None]
+    if not found:
+        known = ", ".join(f"{{{ref.field}}}" for _, ref in parts.link) or "nothing"
+        message = f"the key of table {child.table.name!r} does not list the items of {child.name!r} by {known}"
+        compiler.add("SR206", "mode", message)
         return ()
     rule = RecountRule(
         name=compiler.name,
-        source=group.child,
-        target=group.into.entity,
-        find=find,
+        source=child,
+        target=parent,
+        find=found[0],
         settle_seconds=form.settle_seconds,
-        into=group.into.path,
-        link=group.link,
-        where=group.where,
-        function=group.function,
-        of=group.of,
-        weights=group.weights,
-        per=group.per,
+        into=parts.into.path,
+        link=parts.link,
+        where=parts.where,
+        function=parts.function,
+        of=parts.of,
+        weights=parts.weights,
+        per=parts.per,
     )
     return (rule,)
 
 
-def _base_listing(compiler: RuleCompiler, group: Group) -> Find | None:
-    """The Query of the base table for the children of a parent."""
-    child, parent = group.child, group.into.entity
-    found = [way for way in links.ways(parent, child, group.link) if way.find.index is None]
-    if not found:
-        known = ", ".join(f"{{{ref.field}}}" for _, ref in group.link) or "nothing"
-        message = f"the key of table {child.table.name!r} does not list the items of {child.name!r} by {known}"
-        compiler.add("SR206", "mode", message)
-        return None
-    return found[0].find
-
-
-# ---------------------------------------------------------------- by ledger
-def _booked(compiler: RuleCompiler, name: str, group: Group, table: Table | None) -> tuple[Rule, ...]:
+def _booked(compiler: RuleCompiler, name: str, parts: CountParts, table: Table | None) -> tuple[Rule, ...]:
     """The rule that keeps the books of this name, and the rule that copies its result to the parent."""
-    books = ledger_named(compiler, name, (group.child, group.into.entity), table, group.shards)
+    books = ledger_named(compiler, name, (parts.child, parts.into.entity), table, parts.shards)
     if books is None:
         return ()
-    return _ranked(compiler, group, books) if group.function in ("min", "max") else _tallied(compiler, group, books)
+    return _ranked(compiler, parts, books) if parts.function in ("min", "max") else _tallied(compiler, parts, books)
 
 
-def _tallied(compiler: RuleCompiler, group: Group, books: Ledger) -> tuple[Rule, ...]:
-    assert group.function in ("count", "sum")
+def _tallied(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> tuple[Rule, ...]:
+    assert parts.function in ("count", "sum")
     tally = TallyRule(
         name=f"{compiler.name}.ledger",
-        source=group.child,
+        source=parts.child,
         target=books.entries,
-        parent=group.into.entity,
+        parent=parts.into.entity,
         marks=books.marks,
         totals=books.totals,
-        function=group.function,
-        link=group.link,
-        of=group.of,
-        weights=group.weights,
-        per=group.per,
-        where=group.where,
-        shards=group.shards,
+        function=parts.function,
+        link=parts.link,
+        of=parts.of,
+        weights=parts.weights,
+        per=parts.per,
+        where=parts.where,
+        shards=parts.shards,
     )
     total = TotalRule(
         name=compiler.name,
         source=books.totals,
-        target=group.into.entity,
-        into=group.into.path,
+        target=parts.into.entity,
+        into=parts.into.path,
         books=tally.books,
-        function=group.function,
-        per=group.per is not None,
-        shards=group.shards,
+        function=parts.function,
+        per=parts.per is not None,
+        shards=parts.shards,
     )
     return total, tally
 
 
-def _ranked(compiler: RuleCompiler, group: Group, books: Ledger) -> tuple[Rule, ...]:
-    assert group.function in ("min", "max")
-    assert group.of is not None
+def _ranked(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> tuple[Rule, ...]:
+    assert parts.function in ("min", "max")
+    assert parts.of is not None
     rank = RankRule(
         name=f"{compiler.name}.ledger",
-        source=group.child,
+        source=parts.child,
         target=books.ranks,
-        parent=group.into.entity,
+        parent=parts.into.entity,
         marks=books.marks,
-        function=group.function,
-        of=group.of,
-        link=group.link,
-        where=group.where,
+        function=parts.function,
+        of=parts.of,
+        link=parts.link,
+        where=parts.where,
     )
     ends = RecountRule(
         name=compiler.name,
         source=books.ranks,
-        target=group.into.entity,
+        target=parts.into.entity,
         find=books.find,
-        into=group.into.path,
+        into=parts.into.path,
         link=books.link,
-        function=group.function,
+        function=parts.function,
         of=(AMOUNT,),
         books=rank.books,
     )

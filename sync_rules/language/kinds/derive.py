@@ -57,8 +57,8 @@ def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]
     default = None
     if ref is not None and formula is not None:
         compiler.own(ref.entity, formula.fields, "as" if form.join is None else "join")
-    if ref is not None and defaults.said(form):
-        default = defaults.of_one(compiler, form.default, ref.entity, ref.path).get(ref.path)
+    if ref is not None and defaults.has_default(form):
+        default = defaults.compile_default(compiler, form.default, ref.entity, ref.path).get(ref.path)
     if isinstance(formula, Expiry):
         _check_expiry(compiler, form, ref, default)
     if ref is None or formula is None or not compiler.sound:

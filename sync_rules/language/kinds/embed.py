@@ -110,7 +110,7 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         if len(name) > 1:
             message = f"{show_path(name)!r} is inside a map: an entry is flat"
             compiler.add("SR120", "fields", message, f"give it a name of its own: {name[-1]}")
-    given = _defaults(compiler, form, into, fields) if defaults.said(form) else {}
+    given = _defaults(compiler, form, into, fields) if defaults.has_default(form) else {}
     if child is None or into is None:
         return ()
     compiler.own(child, form.order, "order")
@@ -118,7 +118,7 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     where = compiler.own_where(form.where, child)
     link = compiler.link(form.link, into.entity, child)
     by = None if link is None else _by(compiler, form, child, link)
-    choose = _base_first if form.form == "list" else links.closest
+    choose = _base_first if form.form == "list" else links.choose_closest
     find = None
     if link is not None:
         find = compiler.find(link, into.entity, child, form.via, "into", sparse=form.sparse, choose=choose)
@@ -160,7 +160,6 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
 def _defaults(
     compiler: RuleCompiler, form: EmbedForm, into: AttributeRef | None, fields: tuple[tuple[Path, Path], ...] | None
 ) -> dict[str, AttributeValue]:
-    """The defaults of an entry, by the names of its fields."""
     if fields is None:
         message = "`default` goes by the names of `fields`, which are not given"
         compiler.refuse("default", message, "remove it, or name the fields")
@@ -169,12 +168,11 @@ def _defaults(
         return {}
     entry = (*into.path, "")  # each has another name there
     paths = {name: entry + name for _, name in fields}
-    found = defaults.of_several(compiler, form.default, into.entity, paths, "field of an entry")
+    found = defaults.compile_defaults(compiler, form.default, into.entity, paths, "field of an entry")
     return {path[-1]: value for path, value in found.items()}
 
 
 def _limits(compiler: RuleCompiler, form: EmbedForm) -> tuple[int | None, int | None]:
-    """The most entries and the most bytes."""
     items, size = (form.limit.items, form.limit.bytes) if form.limit else (None, None)
     if items is None and size is None:
         location = compiler.at("limit") if form.limit else compiler.at_key("embed")
@@ -201,7 +199,7 @@ def _order(compiler: RuleCompiler, form: EmbedForm) -> tuple[Path, bool] | None:
 def _base_first(found: list[links.Way], via: str | None) -> links.Way | None:
     """Choose the Query for a list: that of the children's own table, if its key lists them at all."""
     base = [way for way in found if way.find.index is None]
-    return links.closest(base if base and via is None else found, via)
+    return links.choose_closest(base if base and via is None else found, via)
 
 
 def _own(child: Entity, link: Link) -> list[str]:

@@ -20,7 +20,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import show_path
 from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
-from sync_rules.rules.kinds.history import HistoryRule, KeepRule, NewestRule, VersionRule, telling
+from sync_rules.rules.kinds.history import HistoryRule, KeepRule, NewestRule, VersionRule, list_version_fields
 
 Beside = TypeVar("Beside", NewestRule, KeepRule)
 
@@ -97,7 +97,7 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[VersionRule, ..
 
 def _check_keep(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> None:
     """Report versions of one item that a Query does not list by their numbers."""
-    found = telling(source, target, fields)
+    found = list_version_fields(source, target, fields)
     partition, *sort = (target.templates[one.name] for one in target.table.key)
     ttl = f"; or let versions expire by a rule: {{derive: {target.name}.expires_at, as: 'ttl(changed_at, 90d)'}}"
     name = target.table.sort.name if target.table.sort is not None else ""
@@ -128,14 +128,14 @@ def _check_keep(compiler: RuleCompiler, source: Entity, target: Entity, fields: 
 
 
 def _beside(kind: type[Beside], rule: HistoryRule, part: str, **changes: Any) -> Beside:
-    """The rule of a kind beside the one that keeps every version."""
+    """A rule of another kind with the same versions."""
     given = {one.name: getattr(rule, one.name) for one in dataclass_fields(VersionRule)}
     return kind(**(given | {"name": f"{rule.name}.{part}"} | changes))
 
 
 def _version(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> str:
     """The one field of the key that says which version it is; reports several, and one that cannot be 0."""
-    found = telling(source, target, fields)
+    found = list_version_fields(source, target, fields)
     binary = [one.name for one in target.table.key if one.type == "B" and target.templates[one.name].whole in found]
     if len(found) > 1:
         message = f"{braced(found)} together identify a version of {source.name!r}, but version 0 needs a single field"
@@ -149,7 +149,7 @@ def _version(compiler: RuleCompiler, source: Entity, target: Entity, fields: Lin
 
 
 def _newest(rule: HistoryRule) -> NewestRule:
-    """The rule beside, which shows the number too where nothing else has its name."""
+    """The rule for version 0, with the version number as an attribute unless that name is taken."""
     attributes, (number,) = rule.attributes, (ref for field, ref in rule.fields if field == rule.version)
     shown = (rule.version,)
     taken = {to[0] for _, to in attributes or ()} | {attribute.name for attribute in rule.target.table.key_attributes}
@@ -169,7 +169,7 @@ def _names_versions(compiler: RuleCompiler, source: Entity, target: Entity, fiel
         message = f"the key of {target.name!r} does not hold {braced(missing)} of {source.name!r}"
         cure = f"put {braced(missing)} into the key of {target.name!r}, or say by link which field holds it"
         compiler.add("SR228", "into", message, cure)
-    elif not telling(source, target, fields):
+    elif not list_version_fields(source, target, fields):
         message = f"nothing in the key of {target.name!r} says which version of {source.name!r} it is"
         if not fixed:
             compiler.add("SR229", "into", message)

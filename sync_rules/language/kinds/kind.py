@@ -15,14 +15,14 @@ from sync_rules.rules.rule import Rule
 class Kind:
     """One kind of rule. A kind works as soon as it is in `registry.KINDS`.
 
-    `name` is the key that tells its rules apart, and required in its `form`. `compile` returns the compiled rules: the
-    one of the rule's name first, those beside it named NAME.part; none after an error was reported.
+    `name` is the key that tells its rules apart, and required in its `form`. `compile` returns the compiled
+    rules: first the rule with the name of the entry, then others named NAME.part; none after a reported error.
     """
 
     name: str
     form: type[Model]
     compile: Callable[[RuleCompiler, Any], tuple[Rule, ...]]
-    sentence: str = ""  # the short form, such as "count ENTITY into ENTITY.ATTRIBUTE"; empty: there is none
+    sentence: str = ""  # the short form, such as "count ENTITY into ENTITY.ATTRIBUTE"; empty for none
     example: str = ""  # a sentence for the JSON Schema
     alone: bool = False  # its rules read nothing but the item that they write
     gives: bool = False  # a rule with a default gives an attribute to every target

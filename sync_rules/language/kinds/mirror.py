@@ -79,7 +79,10 @@ def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]
     if not compiler.sound or fields is None:
         return ()
     if form.mode == "move":
-        _check_move(compiler, form)
+        for option in ("attributes", "each"):
+            if getattr(form, option) is not None:
+                message = f"`{option}` goes with a mirror: a move takes the whole item to one place"
+                compiler.refuse(option, message, "remove it, or drop mode: move")
         chosen = "all"
     kind = MoveRule if form.mode == "move" else MirrorRule
     rule = kind(
@@ -121,14 +124,6 @@ def own_attributes(compiler: RuleCompiler, source: Entity, target: Entity, chose
         compiler.own(target, name, "attributes", text, written=True)
 
 
-def _check_move(compiler: RuleCompiler, form: MirrorForm) -> None:
-    """Report options that a move cannot have: it takes the whole item to one place."""
-    for option in ("attributes", "each"):
-        if getattr(form, option) is not None:
-            message = f"`{option}` goes with a mirror: a move takes the whole item to one place"
-            compiler.refuse(option, message, "remove it, or drop mode: move")
-
-
 def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
     """Report attributes that would overwrite the fields that name the source, or a key."""
     owner = {ref.path: field for field, ref in rule.names}
@@ -147,8 +142,8 @@ def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
 
 
 def _check_required(compiler: RuleCompiler, rule: MirrorRule) -> None:
-    """Report attributes that every item of the target has, where the rule creates items without them. A mark of
-    ElectroDB says the entity of its item: no other item's mark will do.
+    """Report attributes that every target item has by the file, and that the rule does not write. The source's marks
+    of ElectroDB do not count: they name its own entity.
     """
     source, target = rule.source, rule.target
     held = {*rule.index_keys, *(ref.path[0] for _, ref in rule.names), *(to[0] for _, to in rule.attributes or ())}
@@ -202,8 +197,8 @@ def _each(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: Enti
 def key_fields(
     compiler: RuleCompiler, source: Entity, target: Entity, given: Mapping[str, str], each: Collection[str] = ()
 ) -> Link | None:
-    """Every field of the mirror's key templates but that of `each`, index keys included, and those `link` adds
-    (`given`), with their sources.
+    """Every field of the mirror's key templates, index keys included, and of `link` (`given`), with their sources;
+    without the field of `each`.
     """
     bound = dict.fromkeys(field for template in target.templates.values() for field in template.fields)
     named = [field for field in (*target.identity, *bound) if field not in each]

@@ -13,7 +13,7 @@ from sync_rules.language.compiler import RuleCompiler
 from sync_rules.model.entities import Entity
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.numbers import SPELLING, holdable, spelt
+from sync_rules.model.numbers import SPELLING, is_holdable, spell
 from sync_rules.model.where import Where
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.rule import Rule
@@ -33,7 +33,6 @@ def by_type(forms: Mapping[type[Any], str], expected: str) -> Discriminator:
     return Discriminator(lambda value: forms.get(type(value)), custom_error_type=NO_FORM, custom_error_message=expected)
 
 
-# ---------------------------------------------------------------- options
 Names = Annotated[list[str], Field(min_length=1)]
 Renames = Annotated[dict[str, str], Field(min_length=1)]
 LinkOption = Annotated[
@@ -106,7 +105,6 @@ RenamedFrom = Annotated[
 ]
 
 
-# ---------------------------------------------------------------- steps of compilers
 def parent_rule(
     compiler: RuleCompiler,
     rule: Rule,
@@ -117,7 +115,7 @@ def parent_rule(
     on_delete: Literal["keep", "delete", "restrict"],
     child: Entity | None = None,
 ) -> tuple[CopyRule, ...]:
-    """The rule beside `rule` that deletes or reports the items of a deleted parent; none for `keep`."""
+    """The rule that deletes or reports the items of a deleted parent of `rule`; none for `keep`."""
     if on_delete == "keep" or find is None:
         return ()
     beside = CopyRule(
@@ -157,4 +155,4 @@ def exact(compiler: RuleCompiler, number: float, *key_path: str) -> Decimal:
 def plain_number(compiler: RuleCompiler, number: float, *key_path: str) -> str:
     """A number of the rule without an exponent: 0.1 as written, not as a machine holds it."""
     held, written = Decimal(repr(number)), exact(compiler, number, *key_path)
-    return format(held, "f") if held == written or not holdable(written) else spelt(written)
+    return format(held, "f") if held == written or not is_holdable(written) else spell(written)

@@ -74,11 +74,11 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
             "SR120", compiler.at("shards"), "shards are numbered in `graph`, which is not given", "graph: GraphId"
         )
     given: dict[Path, AttributeValue] = {}
-    if defaults.said(form) and form.carry is None:
+    if defaults.has_default(form) and form.carry is None:
         compiler.refuse("default", "`default` goes with `carry`, which is not given", "remove it")
-    elif ref is not None and defaults.said(form):
+    elif ref is not None and defaults.has_default(form):
         paths = {path: path for path in carried}
-        given = defaults.of_several(compiler, form.default, ref.entity, paths, "carried attribute")
+        given = defaults.compile_defaults(compiler, form.default, ref.entity, paths, "carried attribute")
     parent = compiler.path(form.parent, "parent")
     entity = None if ref is None else ref.entity
     for option in ("parent", "by", "carry"):
@@ -134,7 +134,6 @@ def _breadcrumb(compiler: RuleCompiler, form: PathForm, ref: AttributeRef) -> Br
 
 
 def _ids(compiler: RuleCompiler, form: PathForm, path: Path) -> Path:
-    """The attribute for the ids of a rule with a breadcrumb."""
     ids = compiler.option_path(form.ids, "ids") or (*path[:-1], f"{path[-1]}_ids")
     if overlaps(ids, path):
         compiler.add("SR301", "ids", f"{form.path} holds the names already", "name another attribute for the ids")
@@ -162,7 +161,7 @@ def _find_children(compiler: RuleCompiler, form: PathForm, entity: Entity, link:
     parent = link[0][1].field
 
     def choose(found: list[links.Way], via: str | None) -> links.Way | None:
-        return links.closest([way for way in found if parent in way.fields], via)
+        return links.choose_closest([way for way in found if parent in way.fields], via)
 
     return compiler.find(link, entity, entity, form.via, "parent", sparse=form.sparse, choose=choose)
 

@@ -1,7 +1,6 @@
 """The kinds of rules. A new kind is one file here, one in `rules/kinds`, and its line in `KINDS`.
 
-Everything else that depends on kinds is made from `KINDS` when it is needed, so that a kind put in later, by a test for
-instance (`monkeypatch.setitem(registry.KINDS, KIND.name, KIND)`), is known to `check`, `schema` and the compiler.
+All code reads `KINDS` when it runs, so that a test can add a kind.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ def kind_of_rule(rule: Any) -> Kind | None:
 
 
 def kind_of_form(form: Model) -> Kind:
-    """The kind of a rule that was read."""
     return next(kind for kind in KINDS.values() if isinstance(form, kind.form))
 
 

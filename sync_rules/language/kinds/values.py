@@ -64,7 +64,6 @@ def is_of_values(form: ValuesForm) -> bool:
 
 
 def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]:
-    """The rules of a form that names an attribute."""
     of, into = compiler.resolve(form.collect, "collect", attribute=True), compiler.into(form.into)
     shape = _shape(compiler, form)
     order = None if form.order is None else compiler.path(form.order.removeprefix("-"), "order")

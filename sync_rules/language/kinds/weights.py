@@ -1,7 +1,7 @@
 """`weights` of count: how much each item counts, by the value of one attribute.
 
-The short form names texts and numbers, and every other value counts 0. The form with `values` says how much the others
-count, and may name truth values and NULL. In the short form `true` is a text, as in rules files of before.
+The short form names texts and numbers; other values count 0. The form with `values` has a default, and may name truth
+values and NULL.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import Discriminator, Field, Tag, WithJsonSchema
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import Model, by_type, exact, plain_number
 from sync_rules.model.entities import Entity
-from sync_rules.model.numbers import holdable, respelt
+from sync_rules.model.numbers import is_holdable, respell
 from sync_rules.rules.kinds.counted_rule import WORDS, Weights
 
 # An integer is a number too: of pydantic's own `oneOf` it would be two, and editors would call it wrong.
@@ -96,12 +96,12 @@ def _other_value(text: str) -> str:
     word = "null" if text == "~" else text.lower()
     if word in WORDS:
         return f"if the attribute holds truth values or NULL, write weights: {{values: {{ATTRIBUTE: {{{word}: ...}}}}}}"
-    number = respelt(text)
+    number = respell(text)
     return "" if number in (None, text) else f"for the number write {number}"
 
 
 def _check_number(compiler: RuleCompiler, at: tuple[str, ...], value: float) -> None:
     number = exact(compiler, value, *at)
-    if not number.is_finite() or not holdable(number):
+    if not number.is_finite() or not is_holdable(number):
         message = f"expected a number that DynamoDB can hold, found {number}"
         compiler.add("SR106", compiler.at(*at), message, "write a number of at most 38 digits")

@@ -35,8 +35,8 @@ BUCKET: Final = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ArchiveRule(EffectRule):
-    """`prefix` is what the names of all objects begin with; it ends in a slash or is empty. `ttl` is the
-    table's attribute of Time to Live: it makes no difference to what is kept, so it is not in the body.
+    """`prefix`: of all objects' names, ends in a slash or is empty. `ttl`: the table's attribute of Time to Live; it
+    changes no object, so it is not in the body.
     """
 
     bucket: str
@@ -57,7 +57,7 @@ class ArchiveRule(EffectRule):
     def archive(self) -> ArchivePlace:
         return ArchivePlace(self.bucket, self.prefix, self.when)
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         notes = () if self.ttl is None else (f"Time to Live {self.ttl}",)
         return Drawing((self.archive.text, "S3"), ((),), (), (f"when {self.when}", *notes))
 
@@ -65,10 +65,10 @@ class ArchiveRule(EffectRule):
     def times_to_live(self) -> tuple[tuple[Table, str], ...]:
         return () if self.ttl is None else ((self.source.table, self.ttl),)
 
-    def resolved(self, name: str) -> ArchiveRule:
+    def resolve_variables(self, name: str) -> ArchiveRule:
         """The rule with its place taken apart now: a variable may hold a bucket and a part of the prefix."""
         bucket, prefix = parse_into(self.archive.text)
-        if wrong := misnamed(bucket):
+        if wrong := check_bucket_name(bucket):
             raise UserError(f"{name}: rule {self.name}: {wrong}")
         return replace(self, bucket=bucket, prefix=prefix)
 
@@ -107,12 +107,11 @@ def parse_into(text: str) -> tuple[str, str]:
     """
     bucket, _, prefix = text.removeprefix(SCHEME).partition("/")
     if not text.startswith(SCHEME) or not bucket:
-        raise UserError(f"{text!r} is no place to archive to: expected s3://BUCKET/PREFIX/")
+        raise UserError(f"{text!r} is not a place to archive to: expected s3://BUCKET/PREFIX/")
     return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
 
 
-def misnamed(bucket: str) -> str:
-    """The mistake in the name of a bucket; "" when there is none."""
+def check_bucket_name(bucket: str) -> str:
     return (
         "" if re.fullmatch(BUCKET, bucket) else f"{bucket!r} is not a name of a bucket: expected 3 to 63 of a-z 0-9 . -"
     )

@@ -10,7 +10,7 @@ from functools import cached_property
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
-from sync_rules.model.values import Item, Path, changed
+from sync_rules.model.values import Item, Path, has_changed
 from sync_rules.model.where import Where
 from sync_rules.rules import fingerprints, ledger
 from sync_rules.rules.books import Books
@@ -21,8 +21,8 @@ from sync_rules.rules.rule import AttributeRef, Blocked, let_in
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BookedRule(PartRule):
-    """`source` is the child, `target` its item in the ledger, `marks` the entity of the mark of these books. `link`
-    pairs each identity field of the parent with the place on the child where it is read.
+    """`source` is the child, `target` its item in the ledger, `marks` the entity of the mark of these books. `link`:
+    how a child holds each identity field of its parent.
     """
 
     parent: Entity
@@ -38,7 +38,6 @@ class BookedRule(PartRule):
 
     @cached_property
     def pointer(self) -> Pointer:
-        """From a child to its parent."""
         return Pointer(self.link, self.parent)
 
     @property
@@ -55,10 +54,10 @@ class BookedRule(PartRule):
         read = (*self.reads, *(self.where.paths if self.where else ()))
         return self.source.changing((*(ref.path for _, ref in self.link), *map(self.source.stored, read)))
 
-    def read_of(self, source: Item) -> tuple[Path, ...]:
+    def list_read_paths(self, source: Item) -> tuple[Path, ...]:
         return self.source_paths
 
-    def compared(self, target: Item) -> tuple[Path, ...]:
+    def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
         return self.target.changing((name,) for name in target)
 
     @property
@@ -77,10 +76,10 @@ class BookedRule(PartRule):
         return Books(mark, fingerprints.of_books(self, self.parent))
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return (self.target, self.marks)
 
-    def drawn(self) -> Drawing | None:
+    def draw(self) -> Drawing | None:
         return Drawing(self.parent, self.reads, None)
 
     def writing_uses(self) -> Iterator[Use]:
@@ -92,20 +91,18 @@ class BookedRule(PartRule):
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """The items of a child that came, went or changed in what decides; and every item that was written."""
         if entity is self.target:
-            return (Part(self, change.key, ledger.named("child", self.source, entity.fields(change.key))),)
-        if change.old is None or change.new is None or changed(change.old, change.new, self.source_paths):
+            return (Part(self, change.key, ledger.read_key("child", self.source, entity.fields(change.key))),)
+        if change.old is None or change.new is None or has_changed(change.old, change.new, self.source_paths):
             keys = dict.fromkeys(self._items_of(change))
             return [Part(self, key, change.key) for key in keys if key is not None]
         return ()
 
     @abstractmethod
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
-        """The ledger items that a change of a child concerns; one under which nothing ever stands where the child is
-        blocked, so that the reason is reported.
-        """
+        """The ledger items of a changed child; for a blocked child a key without an item, whose check reports why."""
 
     def _speaks_of(self, child: Item) -> bool | Blocked:
         return let_in(self.where, child, self.source)
 
     def _nowhere(self, child: ItemKey) -> ItemKey:
-        return ledger.nowhere(self.title, self.target.table, child)
+        return ledger.make_empty_place(self.title, self.target.table, child)

@@ -1,7 +1,6 @@
 """call: a user's function, called once per change.
 
-Invariant: which changes matter follows from the record alone. No rule reads what the function does, and no copy waits
-for it.
+Invariant: the record alone decides if a change matters. No rule reads what the function writes.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final, Literal
 
 from sync_rules.model.item_change import When
 from sync_rules.model.items import Call, Change
-from sync_rules.model.values import Path, changed, overlaps
+from sync_rules.model.values import Path, has_changed, overlaps
 from sync_rules.model.where import Where
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths
 from sync_rules.rules.families import EffectRule
@@ -36,7 +35,6 @@ class CallRule(EffectRule):
 
     @cached_property
     def watched(self) -> tuple[Path, ...]:
-        """The places where an item keeps what `watch` names."""
         return tuple(self.source.stored(path) for path in self.watch)
 
     def follows(self, when: When) -> bool:
@@ -64,7 +62,7 @@ class CallRule(EffectRule):
     def calls_from_horizon(self) -> bool:
         return self.since == "horizon"
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         return Drawing((self.function, "function"), self.watch, (), (f"when {', '.join(sorted(self.when))}",))
 
     def effect(self, change: Change) -> Call | None:
@@ -74,9 +72,7 @@ class CallRule(EffectRule):
         return self.retry(Call(self.name, self.function, change))
 
     def retry(self, asked: Call) -> Call | None:
-        """Calls the function that the rule names now, if it speaks of the item: all that may have changed since the
-        message was sent.
-        """
+        """The call of the rule's present function, if its present condition holds."""
         item = asked.change.old if asked.change.new is None else asked.change.new
         lets_in = item is not None and let_in(self.where, item, self.source)
         unsure = lets_in.reason if isinstance(lets_in, Blocked) else ""
@@ -85,9 +81,8 @@ class CallRule(EffectRule):
         return replace(asked, rule=self.name, function=self.function, unsure=unsure, former=self.former_name or "")
 
     def _what_happened(self, change: Change) -> When | None:
-        """The kind of change; None for one that is not watched."""
         if change.new is None:
             return "deleted"
         if change.old is None:
             return "created"
-        return "changed" if not self.watch or changed(change.old, change.new, self.watched) else None
+        return "changed" if not self.watch or has_changed(change.old, change.new, self.watched) else None

@@ -1,8 +1,8 @@
 """collect: a set on a node with an element for each edge that points to it.
 
-Invariant: an element is in the set exactly if the edge that it names exists, points to this node and is let in. Each
-element is put in or taken out without the others being read; the node is never created. Whatever enters or leaves a set
-is checked again, also if an application wrote it, so no guard is needed and a late write does not last.
+Invariant: an element is in the set exactly if its edge exists, points to this node, and passes the conditions. A write
+adds or deletes one element and never creates the node. The record of each change of a set, by any program, checks the
+changed elements, so a late write does not last and needs no guard.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
-from sync_rules.model.numbers import respelt
+from sync_rules.model.numbers import respell
 from sync_rules.model.sizes import FULL_BYTES
 from sync_rules.model.templates import Fields, as_text
-from sync_rules.model.values import AttributeValue, Item, Path, changed, same
+from sync_rules.model.values import AttributeValue, Item, Path, has_changed, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Check, Transaction, Update, Write, target_exists, unchanged
 from sync_rules.rules.description import (
@@ -96,9 +96,6 @@ class CollectRule(ListingRule, PartRule):
         """A write of the node, without or with a check of the edge; node and edge are read twice. An element that
         changes goes out and in. A node that came lists its edges.
         """
-        if occasion is Occasion.BACKFILL:  # what goes into one node goes in at once
-            writes, checks = (2, 2) if self.strict else (1, 0)
-            return Effort(writes, checks, target_reads=1, source_reads=1, transactions=writes + checks if checks else 0)
         if occasion is Occasion.TARGET:
             return Effort(listings=1 if self.find is None or self.find.index is None else 2)
         if paths is not None:
@@ -115,13 +112,12 @@ class CollectRule(ListingRule, PartRule):
 
     # ---------------------------------------------------------------- finding
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
-        """The Query for the edges of a node."""
         named = self._named(anchor)
         return None if self.find is None or named is None else self.find.conditions(named)
 
     def pushes(self, change: Change) -> bool:
-        """A node came: its edges may be older than it. What is put into its set or taken out later, its record shows,
-        unless there was something that is no set, or the node was full: nothing could be put into that.
+        """True for a new node, whose edges may be older, and for a node that could take no element before: it was full,
+        or held another type.
         """
         if change.new is None or change.old is None:
             return change.new is not None
@@ -130,7 +126,6 @@ class CollectRule(ListingRule, PartRule):
     # ---------------------------------------------------------------- what an edge asks for
     @cached_property
     def element_refs(self) -> Mapping[str, Ref]:
-        """The places where an edge holds the fields of its element."""
         return {field: self.source.ref(field) for field in self.element.fields}
 
     @cached_property
@@ -145,18 +140,18 @@ class CollectRule(ListingRule, PartRule):
         ]
         return self.source.changing(paths)
 
-    def read_of(self, source: Item) -> tuple[Path, ...]:
+    def list_read_paths(self, source: Item) -> tuple[Path, ...]:
         return self.source_paths
 
     def unconditional(self) -> CollectRule:
         find = None if self.find is None else replace(self.find, sparse=False)
         return replace(self, where=None, omit=None, find=find)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         """An element that went from a node is found among the node's edges, which are listed."""
         return entity is not self.source or not self.unconditional().source_paths
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         return Drawing(self.target, tuple((field,) for field in self.element.fields), self.copies)
 
     def writing_uses(self) -> Iterator[Use]:
@@ -178,7 +173,7 @@ class CollectRule(ListingRule, PartRule):
 
         text = self.element.text(read)
         if text is not None and self.numbers:
-            text = respelt(text)
+            text = respell(text)
         if text is None:
             return None
         named = self.edge_key(node, text)
@@ -198,9 +193,7 @@ class CollectRule(ListingRule, PartRule):
 
     # ---------------------------------------------------------------- what an element names
     def edge_key(self, node: ItemKey, element: str) -> ItemKey | None:
-        """The key of the edge that an element in a node's set names; None when it names none. A node is no edge of its
-        own, though in a graph of one table its key may look like one.
-        """
+        """The key of the edge that an element in a node's set names; None for no edge, and for the node's own key."""
         named, parsed = self._named(node), self.element.parse(element)
         if named is None or parsed is None:
             return None
@@ -230,7 +223,6 @@ class CollectRule(ListingRule, PartRule):
         return "NS" if self.numbers else "SS"
 
     def _misfit(self, node: Item) -> bool:
-        """True if there is something in the set's place that is no such set."""
         value = node.get(self.into)
         return value is not None and self._type not in value
 
@@ -244,8 +236,8 @@ class CollectRule(ListingRule, PartRule):
 
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """Parts affected by a change: for an edge, what its images claim; for a node, elements added or removed, and
-        without an edge what replaced the set and is not such a set, which no other record reports.
+        """Parts affected by a change: for an edge, what its images claim; for a node, elements added or removed, and a
+        part without an edge for a value of another type in place of the set.
         """
         found: list[Part] = []
         if entity is self.source:
@@ -258,14 +250,18 @@ class CollectRule(ListingRule, PartRule):
         return dict.fromkeys(found)
 
     def _of_edge(self, change: Change) -> Iterator[Part]:
-        if change.old is not None and change.new is not None and not changed(change.old, change.new, self.source_paths):
+        if (
+            change.old is not None
+            and change.new is not None
+            and not has_changed(change.old, change.new, self.source_paths)
+        ):
             return
         before, now = self.claim(change.key, change.old), self.claim(change.key, change.new)
         for claim in (before, now) if before != now else ():
             if claim is not None:
                 yield Part(self, claim.node, change.key, claim.element)
 
-    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
+    def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
         """Replace a part without an element by a part for each element of its edge that the node's set has or should
         have. A part without an edge too is for a value that is not a set, or for elements that name no edge.
         """
@@ -283,7 +279,6 @@ class CollectRule(ListingRule, PartRule):
 
     @cached_property
     def _of_keys(self) -> bool:
-        """True if an element is made of the edge's key alone."""
         return not self.source.changing(ref.path for ref in self.element_refs.values())
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
@@ -324,7 +319,7 @@ class CollectRule(ListingRule, PartRule):
 
 
 def _canonical(text: str) -> str:
-    return respelt(text) or text
+    return respell(text) or text
 
 
 def _is_same(left: ItemKey, right: ItemKey) -> bool:

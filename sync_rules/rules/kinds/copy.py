@@ -1,8 +1,7 @@
 """copy: attributes of a source, kept equal on every target that points to it.
 
-Invariant: a copy is a function of the two items as they are now, never of their history. `mode: snapshot` adds a guard:
-it only ever fills what is empty; without a listing, only when something happens to the target. A default is a value
-like any other: what stands where there is none to copy.
+Invariant: a copy is a function of the two items as they are now, never of their history. `mode: snapshot` fills only
+empty targets, and its guard checks that. A default takes the place of a missing value.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Literal
 from sync_rules.model.entities import Table
 from sync_rules.model.items import Change
 from sync_rules.model.sizes import KeyLimit, index_key_limits
-from sync_rules.model.templates import possible
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.model.templates import is_possible
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
 from sync_rules.model.writes import Condition, equals_seen
 from sync_rules.rules.description import Connection, Drawing, TypeOf
 from sync_rules.rules.families import Desired
@@ -49,9 +48,9 @@ class CopyRule(LinkedRule):
 
     def nodes(self) -> tuple[Node, ...]:
         decides = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))
-        decided_by = tuple((self.target, path) for path in self.decided_by)
+        deciding = tuple((self.target, path) for path in self.deciding_paths)
         return tuple(
-            Node(self, (self.target, to), ((self.source, path), *decides), decided_by) for path, to in self.mapping
+            Node(self, (self.target, to), ((self.source, path), *decides), deciding) for path, to in self.mapping
         )
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
@@ -89,19 +88,18 @@ class CopyRule(LinkedRule):
         return self.find is None
 
     @property
-    def streamed(self) -> tuple[Table, ...]:
-        return (self.target.table,) if self.pull_only else super().streamed
+    def streamed_tables(self) -> tuple[Table, ...]:
+        return (self.target.table,) if self.pull_only else super().streamed_tables
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         note: str = "" if self.mode == "live" else f"{self.mode}, no listing" if self.pull_only else self.mode
         if not self.mapping:
             note = f"on_delete: {self.on_delete}"
         notes = (note, "default" if self.defaults else "")
         return Drawing(self.target, self._read, self.copies, tuple(filter(None, notes)))
 
-    # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:
-        """A source came, went, or changed in what the rule reads of it. A snapshot is pushed only to be filled."""
+        """True for a created, deleted or changed source; a snapshot is pushed only to fill empty targets."""
         if self.pull_only:
             return False
         if change.new is None:
@@ -110,18 +108,15 @@ class CopyRule(LinkedRule):
             return bool(self.mapping)
         if self.snapshot:
             return self._may_fill(change.old, change.new)
-        return changed(change.old, change.new, self.source_paths)
+        return has_changed(change.old, change.new, self.source_paths)
 
     def _may_fill(self, old: Item, new: Item) -> bool:
-        """True if something appeared in the source that targets which came before it still lack."""
+        """True if an attribute appeared in the source that earlier targets still lack."""
         appeared = any(get(old, path) is None and get(new, path) is not None for path, _ in self.mapping)
-        return appeared or (self.where is not None and changed(old, new, self.where.source_paths))
+        return appeared or (self.where is not None and has_changed(old, new, self.where.source_paths))
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
-        """The copies as the source has them, with defaults for what it lacks. Without a source, or where `where` says
-        no, the delete policy decides.
-        """
+        """The source's values or defaults. Without a source, or if `where` fails, `on_delete` decides."""
         if self.alike and sources and sources[0] is not None:
             return self.values(sources[0])
         if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
@@ -149,7 +144,7 @@ class CopyRule(LinkedRule):
     def _held(self, to: Path, value: AttributeValue | None) -> bool:
         """True for a value that can be copied. Where there is a default, an index whose key it is must take it too."""
         limit = self._limits.get(to)
-        return value is not None and (limit is None or (limit[0] in value and possible(value, limit[1])))
+        return value is not None and (limit is None or (limit[0] in value and is_possible(value, limit[1])))
 
     @cached_property
     def _limits(self) -> Mapping[Path, KeyLimit]:

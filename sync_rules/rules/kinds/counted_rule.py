@@ -18,8 +18,8 @@ WORDS: Final = ("true", "false", NULL)  # for the truth values and for NULL
 
 @dataclass(frozen=True)
 class Weights:
-    """How much a child counts by the value at a path: `texts` by the text of a string or number, `words` by a truth
-    value or NULL. `default` is for every other value, and for none.
+    """The weight of a child by its value at a path: `texts` for strings and numbers, `words` for true, false and NULL,
+    `default` for all others and a missing value.
     """
 
     path: Path
@@ -28,7 +28,6 @@ class Weights:
     default: str = "0"
 
     def of(self, value: AttributeValue | None) -> Decimal:
-        """The weight of a value."""
         text = text_of(value)
         weight = self.words.get(_word_of(value)) if text is None else self.texts.get(text)
         return Decimal(self.default if weight is None else weight)
@@ -40,7 +39,6 @@ class Weights:
 
 
 def _word_of(value: AttributeValue | None) -> str:
-    """The word for a truth value or NULL; "" for anything else."""
     if value is None:
         return ""
     return str(value["BOOL"]).lower() if "BOOL" in value else NULL if "NULL" in value else ""
@@ -48,8 +46,8 @@ def _word_of(value: AttributeValue | None) -> str:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountedRule(Rule):
-    """`of` is the field of a child, here the source, that is added up or compared; `weights` says instead how much each
-    value of a field counts; `per` is the field by whose values children are grouped.
+    """`of`: the field of a child, the source, that is added up or compared; `weights`: the weights of a field's values
+    instead; `per`: the field that groups children.
     """
 
     function: Function
@@ -68,7 +66,7 @@ class CountedRule(Rule):
         return tuple(path for path in paths if path is not None)
 
     @property
-    def takes(self) -> Mapping[Path, tuple[str, ...]]:
+    def required_types(self) -> Mapping[Path, tuple[str, ...]]:
         needed: dict[Path, tuple[str, ...]] = {} if self.of is None else {self.of: ("N",)}
         return needed if self.per is None else {**needed, self.per: ("S", "N")}
 
@@ -109,5 +107,4 @@ class CountedRule(Rule):
         return group or None  # a map has no empty key
 
     def _read(self, child: Item, path: Path) -> AttributeValue | None:
-        """The value of a field, be it an attribute or bound by the child's key."""
         return get(self.source.view(child, (path,)), path)

@@ -1,8 +1,7 @@
 """derive: an attribute made from other attributes of the same item, such as `500-LEAD` or `STATE#CITY#ZIP`.
 
-Invariant: nothing is read but the item itself, and nothing is written unless every input is as it was read. A composite
-key is made whole or not at all; where it cannot be made, the default takes its place. So is a Time to Live. A date that
-gives no Time to Live is reported.
+Invariant: the rule reads only the item itself, and writes only if every input is as it was read. A composite key or a
+Time to Live is made whole, or the default takes its place. A date that gives no Time to Live is reported.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.numbers import respelt
-from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
+from sync_rules.model.numbers import respell
+from sync_rules.model.sizes import KeyLimit, fit_value, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf, Use
 from sync_rules.rules.expiry import Expiry
@@ -43,13 +42,12 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
-        """The paths where an item stores the fields of the formula."""
         return tuple(dict.fromkeys(self._read_as.stored(path) for path in self._named.values()))
 
     @cached_property
     def _read_as(self) -> Entity:
-        """The entity without the template of what is derived: a field that only this binds is an attribute of its own
-        name. If it were read from the key that is made of it, it could never have a first value.
+        """The entity without the template of the derived attribute. A field that only this template binds is read from
+        the attribute of its name: the derived key cannot give its first value.
         """
         keys = {attribute.name for attribute in self.target.table.key}
         templates = self.target.templates.items()
@@ -58,11 +56,10 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def _named(self) -> Mapping[str, Path]:
-        """The fields of the formula as paths."""
         return {name: parse_path(name) for name in self.formula.fields}
 
     @cached_property
-    def decided_by(self) -> tuple[Path, ...]:
+    def deciding_paths(self) -> tuple[Path, ...]:
         """The inputs, except those inside the item's key, which cannot change. A rule that writes one goes first."""
         return self.target.changing(self.inputs)
 
@@ -81,7 +78,7 @@ class DeriveRule(TargetRule):
         made = "N" if asked and self.formula.may_be_number else self.formula.type
         return made if self.default is None or self._asked is not None or made in self.default else None
 
-    def defaulted(self, item: Item) -> tuple[Path, ...]:
+    def list_defaults(self, item: Item) -> tuple[Path, ...]:
         return self.copies if self.default is not None and same(get(item, self.path), self.default) else ()
 
     def fills(self, path: Path, item: Item) -> bool:
@@ -89,16 +86,18 @@ class DeriveRule(TargetRule):
 
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.target, path) for path in self.inputs)
-        return (Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.decided_by)),)
+        return (
+            Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.deciding_paths)),
+        )
 
     def body(self) -> Mapping[str, object]:
         default = {} if self.default is None else {"default": self.default}
         return {"path": self.path, **self.formula.body(), **default}
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # nothing is read but the item itself
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         said = {"Time to Live": bool(self.times_to_live), "default": self.default is not None}
         notes = tuple(note for note, is_so in said.items() if is_so)
         return Drawing(self.target, tuple(self._named.values()), self.copies, notes)
@@ -113,14 +112,13 @@ class DeriveRule(TargetRule):
     def finding_uses(self) -> Iterator[Use]:
         return iter(())
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired:
         """The text of the formula, as a number where an index wants one; the default where it cannot be made."""
         text = self.formula.text(lambda name: self._read(target, self._named[name]))
         made = None if text is None else self._typed(text)
         return {self.path: self.default if made is None else made}
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
+    def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         reason = self.formula.unread(lambda name: self._read(target, self._named[name]))
         return None if reason is None else Blocked(reason)
 
@@ -137,9 +135,9 @@ class DeriveRule(TargetRule):
             return {self.formula.type: text}
         match self._asked:
             case "S", max_bytes:
-                return fitting({"S": text}, max_bytes)
+                return fit_value({"S": text}, max_bytes)
             case "N", _:
-                number = respelt(text)
+                number = respell(text)
                 return None if number is None else {"N": number}
         return None  # no text is binary
 

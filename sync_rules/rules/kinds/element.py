@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import respelt
+from sync_rules.model.numbers import respell
 from sync_rules.model.templates import Template, as_text, parse_template
 from sync_rules.model.values import AttributeValue
 
@@ -25,7 +25,6 @@ class Element:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields and attributes it is made of, each once."""
         return tuple(dict.fromkeys(self.template.fields))
 
     def text(self, read: Reader) -> str | None:
@@ -50,7 +49,7 @@ class Element:
         values: dict[str, str] = {}
         for field in self.fields:
             value = read(field)
-            text = respelt(value["N"]) if value is not None and "N" in value else as_text(value)
+            text = respell(value["N"]) if value is not None and "N" in value else as_text(value)
             if not text:
                 return None
             values[field] = text

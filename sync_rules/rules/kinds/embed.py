@@ -2,8 +2,8 @@
 
 Invariant: the copy is what its children say, within its limits; without children it is an empty map, never a missing
 one. In a map only the entries that differ are written and guarded, so work on two children of one parent does not
-collide. Of several children that claim one entry, the one whose key comes first has it, also if another had it before:
-else the map would depend on which record came first. The others are reported beside what is written.
+collide. Of several children that claim one entry, the first by key has it, so that the order of records does not
+matter. The others are reported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ENTRIES_MAX_WRITES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A child as it stands in its parent."""
+    """The entry of a child in its parent."""
 
     child: ItemKey
     name: str
@@ -45,10 +45,9 @@ class Entry:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EmbedRule(GatheredRule):
-    """`by` makes the key of a child's entry; `fields` pairs what an entry shows with its name there, None shows every
-    attribute but the table's key. `order` is a field and whether it descends. `defaults` are, by name, what an entry
-    shows where its child lacks a field. `claimed`: `by` does not name the child, so two may claim one entry; `ids` then
-    pairs the fields of a child's key with their names in its entry, if it shows them all.
+    """`by` makes the name of a child's entry. `fields` pairs a child's attributes with their names in the entry; None:
+    all but the table's key. `order`: a field, and True for descending. `defaults`: by name, for missing fields.
+    `claimed`: two children may claim one entry; then `ids` pairs the child's key fields with their names in the entry.
     """
 
     by: Template
@@ -95,7 +94,7 @@ class EmbedRule(GatheredRule):
         return replace(listing, max_items=max(listing.max_items, self.max_items + 1))
 
     def named(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
-        """The children whose entries the map has. What it has beside them is no child's and names none."""
+        """The children that the entries of the map name."""
         parent = named_fields(self.link, self.target, key)
         entries: Mapping[str, AttributeValue] = (get(target, self.into) or {}).get("M", {})
         if self.claimed:
@@ -106,24 +105,23 @@ class EmbedRule(GatheredRule):
         return tuple(dict.fromkeys(child for child in children if child is not None))
 
     def _ids_in(self, entry: AttributeValue) -> Mapping[str, AttributeValue] | None:
-        """The fields of a child's key, as its entry shows them."""
         shown = entry.get("M", {})
         return {field: shown[name] for field, name in self.ids} if all(name in shown for _, name in self.ids) else None
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
+    def find_value_sources(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
         """The children that entries at these paths name; None where an entry may be of one child or another."""
         if self.claimed:
             return None
         entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
         return self.named(key, {self.into[0]: nest(self.into[1:], entries)})
 
-    def shown(self, desired: Desired) -> tuple[Path, ...]:
+    def mask_paths(self, desired: Desired) -> tuple[Path, ...]:
         """The name of an entry is a child's key where there is a child and its name is made of nothing else."""
         keys = not self.source.changing(self.source.ref(field).path for field in self.by.fields)
         paths = (path if keys and value is not None else self._copy_at(path) for path, value in desired.items())
         return tuple(dict.fromkeys(paths))
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         shown = ((),) if self.fields is None else tuple(path for path, _ in self.fields)
         return Drawing(self.target, shown, self.copies, ("default",) if self.defaults else ())
 
@@ -135,13 +133,10 @@ class EmbedRule(GatheredRule):
 
     @cached_property
     def may_leave_out(self) -> bool:
-        """True if a child may have no entry in a map: another one claims it, `by` reads an attribute that the child
-        lacks, or a field of the child's key holds a separator of `by`.
-        """
+        """True if a child may have no entry in a map: another child claims it, or `by` cannot make its name."""
         attributes = self.source.changing(self.source.ref(field).path for field in self.by.fields)
         return self.shape == "map" and (self.claimed or bool(attributes) or len(self.by.fields) > 1)
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The entries of the children that fit. What does not fit is `on_overflow`'s to decide."""
         entries = self._entries(sources)
@@ -154,7 +149,7 @@ class EmbedRule(GatheredRule):
             return {self.into: TOO_MANY}
         return self._written(self._fitting(entries) if excess else entries, target)
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
+    def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """The first child that claims an entry which another one has, or that names none."""
         if not self.may_leave_out:
             return None
@@ -204,7 +199,6 @@ class EmbedRule(GatheredRule):
         found = ((name, get(view, path) or self.defaults.get(name)) for path, name in self.fields)
         return ((name, value) for name, value in found if value is not None)
 
-    # ---------------------------------------------------------------- limits
     def _excess(self, entries: Sequence[Entry]) -> str:
         """The limit that the entries exceed; "" for none."""
         if self.max_items is not None and len(entries) > self.max_items:
@@ -214,7 +208,7 @@ class EmbedRule(GatheredRule):
         return ""
 
     def _fitting(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """As many as fit of those whose order is the greatest, whichever end of the order they stand at."""
+        """As many of the greatest in order as fit."""
         if self.order is not None and self.order[1]:
             return tuple(reversed(self._last(tuple(reversed(entries)))))
         return self._last(entries)
@@ -232,7 +226,6 @@ class EmbedRule(GatheredRule):
                 return entries[position + 1 :]
         return entries
 
-    # ---------------------------------------------------------------- what is written
     def _whole(self, entries: Iterable[Entry]) -> AttributeValue:
         if self.shape == "list":
             return {"L": [entry.value for entry in entries]}
@@ -250,7 +243,6 @@ class EmbedRule(GatheredRule):
 
 
 def _place(entry: Entry) -> tuple[str | bytes, ...]:
-    """A child's place among its siblings, by its key."""
     return tuple(value for _, _, value in entry.child.values)
 
 

@@ -1,7 +1,7 @@
-"""Rules whose target is made of several members: what embeds and recounts have in common.
+"""Rules whose target is made of several members: embeds, recounts and values.
 
-Invariant: the value is a function of the members as they are now: the items that exist, point to this target, are where
-the listing would show them, and satisfy `where`. Their order and the target's old value change nothing.
+Invariant: the value is a function of the members as they are now: existing items that point to this target, that the
+listing would show, and that satisfy `where`. Their order and the target's old value do not matter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, KeyAttribute
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
-from sync_rules.model.values import Item, Path, changed, same
+from sync_rules.model.values import Item, Path, has_changed, same
 from sync_rules.model.where import Where
 from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Paths, Use
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
@@ -32,7 +32,7 @@ class GatheredRule(ListingRule, TargetRule):
     into: Path
     where: Where | None = None
     gathers = True
-    decided_by = ()  # what a target's members point to is its key, which cannot change
+    deciding_paths = ()  # what a target's members point to is its key, which cannot change
 
     @property
     def copies(self) -> tuple[Path, ...]:
@@ -52,21 +52,19 @@ class GatheredRule(ListingRule, TargetRule):
             "settle_seconds": self.settle_seconds,
         }
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source or not self.source.changing(ref.path for _, ref in self.link)
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         """The targets; and the members, where one that the index does not list would be left out."""
         reported = self.find is not None and self.find.needs and not self.sparse
         return (self.target, self.source) if reported else (self.target,)
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A write of the target, and two looks at all its members; through an index a third one, later. A target that
-        came is looked at, too. A backfill looks once.
+        came is looked at, too.
         """
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, listings=1)
         looks = 2 if self.find is None or self.find.index is None else 3
         if occasion is Occasion.SOURCE:
             return Effort(target_writes=1, target_reads=1, listings=looks)
@@ -83,9 +81,7 @@ class GatheredRule(ListingRule, TargetRule):
         found = None if self.books is not None else super().connection
         return found and replace(found, reads=tuple((self.source, path) for path in self.reads if path != WHOLE))
 
-    # ---------------------------------------------------------------- finding
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
-        """The Query for the members of a target."""
         assert self.find is not None, "without a listing every target would look empty"
         return self.find.conditions(named_fields(self.link, self.target, anchor))
 
@@ -101,9 +97,9 @@ class GatheredRule(ListingRule, TargetRule):
         """The members that the present value names: an index may not show them yet."""
         return ()
 
-    def belongs(self, key: ItemKey, member: Item) -> bool | Blocked:
-        """True if an item is a member. One that the listing does not show is none, even if a record or the present
-        value names it: else the value would depend on who was asked.
+    def is_member(self, key: ItemKey, member: Item) -> bool | Blocked:
+        """True if an item is a member. An item that the listing cannot show is none, even if a record names it: else
+        the value would depend on the record.
         """
         at = self.source.table.key_of(member)
         if at is None or self.source.fields(at) is None:
@@ -136,7 +132,6 @@ class GatheredRule(ListingRule, TargetRule):
             key=lambda one: tuple(value for _, _, value in one[0].values),
         )
 
-    # ---------------------------------------------------------------- what matters
     @cached_property
     def read_paths(self) -> tuple[Path, ...]:
         """The places where a member keeps all that decides: value, `where`, link, its key in the listing index."""
@@ -162,4 +157,4 @@ class GatheredRule(ListingRule, TargetRule):
     def _touches(self, old: Item, new: Item) -> bool:
         if WHOLE in self.read_paths:
             return not same({"M": old}, {"M": new})
-        return changed(old, new, self.read_paths)
+        return has_changed(old, new, self.read_paths)

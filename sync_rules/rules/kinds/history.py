@@ -1,9 +1,8 @@
 """history: an item for each version of an item, as the application numbers them.
 
-Invariant: what a version holds follows from one state of its source, which a record, a scan or a consistent read
-showed: so it is put once, where there is none, and never changed. Unlike any other rule this one writes what records
-show, and not what is read now: the states between are nowhere else. A second state under one version is reported. The
-newest state under version 0 is a mirror: made of what is read now, and checked, so that it never goes back.
+Invariant: a version follows from one state of its source, which a record, scan or consistent read showed. The rule puts
+it once and never changes it. Only this rule writes states from records, because past states are nowhere else. A second
+state under one version is reported. The newest state, under version 0, is a mirror of the source as it is now.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import text_of
 from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.templates import Fields
-from sync_rules.model.values import AttributeValue, Item, Path, changed, overlaps
+from sync_rules.model.values import AttributeValue, Item, Path, has_changed, overlaps
 from sync_rules.model.writes import Delete, Write, differences, unchanged
 from sync_rules.rules.description import Drawing, Effort, Moment, Occasion, Operation, Paths, Use, name_of
 from sync_rules.rules.families import Members, Part, Seen
@@ -38,15 +37,15 @@ ZERO: Final[AttributeValue] = {"N": "0"}  # the version under which the newest s
 BEYOND: Final = Seen("beyond", {})  # of a part that a listing showed
 
 
-def telling(source: Entity, target: Entity, fields: Link) -> list[str]:
+def list_version_fields(source: Entity, target: Entity, fields: Link) -> list[str]:
     """The fields of a version's key that tell it from others of its item: what they are read from may change."""
     return [field for field, ref in fields if field in target.identity and source.changing([ref.path])]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VersionRule(MirrorRule):
-    """A version is made like a mirror: `fields` and `attributes` are those of its key and of what it holds. `version`
-    is the field of the key that tells the newest from the others; "" where the newest stands nowhere else.
+    """A version is made like a mirror, of `fields` for its key and `attributes`. `version`: the key field that is 0 for
+    the newest state; "" without `newest`.
     """
 
     version: str = ""
@@ -58,7 +57,7 @@ class VersionRule(MirrorRule):
         return fields is not None and text_of(fields.get(self.version)) == ZERO["N"]
 
     def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
-        """The values beside a version's key; of `all`, not what would put it into an index among current items."""
+        """The values besides a version's key; `all` leaves out index keys, which would list it as current."""
         held = super()._desired(key, fields, source)
         if self.attributes is not None:
             return held
@@ -73,8 +72,8 @@ class VersionRule(MirrorRule):
 class NewestRule(VersionRule):
     """The newest state of an item, under version 0. `fields` are without the version."""
 
-    def drawn(self) -> Drawing:
-        return replace(super().drawn(), notes=("the newest",))
+    def draw(self) -> Drawing:
+        return replace(super().draw(), notes=("the newest",))
 
     def owns(self, item: Item) -> bool:
         key = self.target.table.key_of(item)
@@ -90,16 +89,14 @@ class NewestRule(VersionRule):
 
 
 def _number(key: ItemKey) -> tuple[Decimal, str]:
-    """The place of an item in its partition."""
     _, kind, value = key.values[-1]
     return (Decimal(str(value)), "") if kind == "N" else (Decimal(0), str(value))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KeepRule(VersionRule):
-    """The newest versions of an item alone: `keep` of them, by the order of their keys, beside the newest state. The
-    record of a version that was put asks for a look, also if another rule put it: the last of several is seen
-    with all others, and a version that is put again, of an old record, goes again.
+    """Deletes the versions of an item beyond the newest `keep`, by the order of their keys; version 0 does not count.
+    The record of each put version requires a look, so a version that an old record puts again is deleted again.
     """
 
     keep: int
@@ -112,7 +109,7 @@ class KeepRule(VersionRule):
     def nodes(self) -> tuple[Node, ...]:
         return ()  # it makes nothing
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         return Drawing(self.target, (), (), (f"keeps the newest {self.keep}",))
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
@@ -124,21 +121,21 @@ class KeepRule(VersionRule):
         return ()
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return ()
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return (self.target,)
 
     @property
-    def streamed(self) -> tuple[Table, ...]:
+    def streamed_tables(self) -> tuple[Table, ...]:
         return (self.target.table,)
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
         return ()
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True
 
     def uses(self) -> Iterator[Use]:
@@ -151,9 +148,7 @@ class KeepRule(VersionRule):
             Moment.WRITTEN, Operation.DELETE, self.target.table, f"{name_of(self.target)}, where there are too many"
         )
 
-    # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """A version that came, which stands for all of its item."""
         if entity is not self.target or change.old is not None or change.new is None:
             return ()
         source = self.pointer(change.new)
@@ -177,12 +172,11 @@ class KeepRule(VersionRule):
         partition, *sort = ((one, self.target.templates[one.name]) for one in self.target.table.key)
         return Find(None, (partition,), tuple(sort))
 
-    def among(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
-        """The versions beyond the newest."""
+    def list_wrong_parts(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
         mine = sorted((key for key in dict.fromkeys(keys) if self._is_of(source, key)), key=_number, reverse=True)
         return [Part(self, key, source, seen=BEYOND) for key in mine[self.keep :]]
 
-    def comes_first(self, part: Part, key: ItemKey) -> bool:
+    def is_first_part(self, part: Part, key: ItemKey) -> bool:
         return part.source is not None and self._is_of(part.source, key) and _number(key) <= _number(part.target)
 
     def _is_of(self, source: ItemKey, key: ItemKey) -> bool:
@@ -206,11 +200,11 @@ class HistoryRule(VersionRule):
     snapshot = True
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return (self.source,)
 
     @property
-    def streamed(self) -> tuple[Table, ...]:
+    def streamed_tables(self) -> tuple[Table, ...]:
         return (self.source.table,)
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
@@ -223,7 +217,7 @@ class HistoryRule(VersionRule):
 
     def owns(self, item: Item) -> bool:
         """True for a version. Version 0 may be the newest of a rule that had one: then that is left over."""
-        key, numbers = self.target.table.key_of(item), telling(self.source, self.target, self.fields)
+        key, numbers = self.target.table.key_of(item), list_version_fields(self.source, self.target, self.fields)
         fields = (self.target.fields(key) if key is not None else None) or {}
         return super().owns(item) and any(text_of(fields.get(field)) != ZERO["N"] for field in numbers)
 
@@ -231,16 +225,14 @@ class HistoryRule(VersionRule):
         """A write of the version; versions and item are read before it, and for its own record."""
         if occasion is Occasion.TARGET:
             return None
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, target_reads=1)
         return Effort(target_writes=1, target_reads=3, source_reads=1, comes=True)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
-        """The version that a state has. Version 0 is none, if that is the newest."""
+        """The version of a state. With `newest`, version 0 is not one."""
         named = super().mirrors(source)
         return {key: fields for key, fields in named.items() if not (self.version and self.is_newest(key))}
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source  # its states come and go
 
     def writing_uses(self) -> Iterator[Use]:
@@ -257,41 +249,43 @@ class HistoryRule(VersionRule):
         read = (self.source.stored(one) for one, _ in self.attributes)
         return any(overlaps(path, one) for one in self.source.changing(read))
 
-    # ---------------------------------------------------------------- parts
     def label(self, part: Part) -> str:
         return STATE if part.seen is not None else part.element
 
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """For a source, its versions before and after: what was there before the first change is kept with that. A
-        deletion shows nothing new, and makes no version: who erases an item may have erased its versions with it. For
-        a version that came or changed, itself.
+        """For a source, the versions of its old and new image; none for a deletion, because an application that erases
+        an item may have erased its versions. For a version that was created or changed, itself.
         """
         old, new = change.old, change.new
         found: list[Part] = []
-        if entity is self.source and new is not None and (old is None or changed(old, new, self.paths_of(old, new))):
+        if (
+            entity is self.source
+            and new is not None
+            and (old is None or has_changed(old, new, self.paths_of(old, new)))
+        ):
             states = (self._state(change.key, image) for image in (old, new) if image is not None)
             found += (state for state in states if state is not None)
         kept = entity is self.target and not (self.version and self.is_newest(change.key))
-        if kept and new is not None and (old is None or changed(old, new, self._kept(old, new))):
+        if kept and new is not None and (old is None or has_changed(old, new, self._kept(old, new))):
             source = self.pointer(new)
             found += () if source is None else (Part(self, change.key, source),)
         return dict.fromkeys(found)
 
     def _state(self, key: ItemKey, image: Item) -> Part | None:
-        """The part of a state, which stands nowhere if it has no version; None for one that is not let in."""
+        """The part of a state, at the source's key if it has no version; None if the condition fails."""
         if let_in(self.where, image, self.source) is False:
             return None
         names = {*(path[0] for path in self.paths_of(image)), *key.attributes()}
         held = {name: value for name, value in image.items() if name in names}
         return Part(self, next(iter(self.mirrors(held)), key), key, seen=Seen(canonical(held), held))
 
-    def taken_by(self, part: Part) -> Part | None:
+    def find_removing_part(self, part: Part) -> Part | None:
         if self.kept is None or part.target == part.source:
             return None
         return Part(self.kept, part.target, part.source)
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """Put a version where there is none. A part that has no state with it speaks of the source as it is."""
+        """Put a missing version. A part without a state means the source as it is."""
         state = source if part.seen is None else part.seen.item
         lets_in = state is not None and let_in(self.where, state, self.source)
         if isinstance(lets_in, Blocked):

@@ -1,7 +1,7 @@
-"""Rules whose targets each point to one source: what copies and paths have in common.
+"""Rules whose targets each point to one source: copies and paths.
 
-Invariant: no target gets another source's value. Every guard compares what names the source, and a target that points
-elsewhere by now is checked through its own record.
+Invariant: no target gets another source's value. Every guard compares the link. The record of a target whose link
+changed checks that target again.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ CLEARS: Final[Mapping[OnDelete, bool]] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class LinkedRule(TargetRule):
-    """`link` pairs each identity field of the source with the place on the target where it is read. `settle_seconds` is
-    how long an index may lag before the second look at its targets. `defaults` are, by copy, what stands where the
-    source gives no value.
+    """`link`: how a target holds each identity field of its source. `settle_seconds`: the time that an index may lag
+    before the second look. `defaults`: by copy, the value that replaces a missing one.
     """
 
     link: Link
@@ -61,7 +60,7 @@ class LinkedRule(TargetRule):
         }
 
     @property
-    def named_by(self) -> tuple[str, ...]:
+    def source_fields(self) -> tuple[str, ...]:
         return tuple(ref.field for _, ref in self.link)
 
     @property
@@ -78,41 +77,33 @@ class LinkedRule(TargetRule):
         return self.where_holds({}, target) is True
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A write of each target; of a target that came, the source is read for its record and for that of the write.
-        A strict rule checks the source in each transaction.
-        """
+        """One write of each target. The record of a new target and the record of that write each read the source."""
         times, checked = (2, 2) if self.strict else (1, 0)
         if occasion is Occasion.SOURCE:
             return None if self.pull_only else Effort(times, checked, transactions=times + checked - 1, of_all=True)
-        looks = 1 if occasion is Occasion.BACKFILL else 2
-        return Effort(times, checked, source_reads=looks, transactions=times + checked - 1)
+        return Effort(times, checked, source_reads=2, transactions=times + checked - 1)
 
-    # ---------------------------------------------------------------- finding
     @property
     def lists_by(self) -> tuple[object, ...]:
         return (self.target.name, self.find, self.link)
 
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
-        """The Query for the targets of a source."""
         return None if self.find is None else self.find.conditions(named_fields(self.link, self.source, anchor))
 
     @cached_property
     def pointer(self) -> Pointer:
-        """From a target to its source."""
         return Pointer(self.link, self.source)
 
     def points(self, item: Item) -> bool:
         return self.pointer(item) is not None
 
     def source_key(self, target: Item) -> ItemKey | None:
-        """The key of the source that a target points to; None when it points to none."""
         return self.pointer(target)
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
         key = self.pointer(target)
         return () if key is None else (key,)
 
-    # ---------------------------------------------------------------- what matters
     @cached_property
     def link_paths(self) -> tuple[Path, ...]:
         """The target paths that say which source it points to, without those inside its key, which cannot change."""
@@ -120,21 +111,17 @@ class LinkedRule(TargetRule):
 
     @cached_property
     def where_paths(self) -> tuple[Path, ...]:
-        """The target paths that `where` reads, and those of a sparse index, without what the target's key binds, which
-        cannot change.
-        """
+        """The target paths that `where` reads, and those of a sparse index, without the unchangeable key."""
         read = self.target.changing(map(self.target.stored, self.where.target_paths if self.where else ()))
         return (*read, *self.sparse_paths)
 
     @cached_property
-    def decided_by(self) -> tuple[Path, ...]:
+    def deciding_paths(self) -> tuple[Path, ...]:
         return (*self.link_paths, *self.where_paths)
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
-        """Link, copies, `where`, and the keys of the index that lists a target, because an item that moves inside an
-        index can slip past a page.
-        """
+        """Link, copies, `where`, and the index keys: an item that moves within an index can slip past a page."""
         index = self.find.index if self.find is not None else None
         keys = [a.name for a in self.target.table.index(index).attributes] if index else []
         return tuple(dict.fromkeys([*self.link_paths, *self.copies, *self.where_paths, *((name,) for name in keys)]))
@@ -148,7 +135,6 @@ class LinkedRule(TargetRule):
     def watches_in_source(self) -> tuple[Path, ...]:
         return self.source_paths
 
-    # ---------------------------------------------------------------- what is true
     def where_holds(self, source: Item, target: Item) -> bool | Blocked:
         """True if the rule speaks of this pair; blocked where `where` cannot be evaluated."""
         if self.find is not None and self.find.leaves_out(target):
@@ -162,10 +148,9 @@ class LinkedRule(TargetRule):
             return Blocked(error.reason)
 
     def without_source(self, target: Item) -> Mapping[Path, AttributeValue | None] | None:
-        """The values for a target whose source does not exist, or does not count; None: the rule says nothing.
+        """The values for a target without a source, or whose `where` fails; None if the rule leaves it alone.
 
-        Only `clear` brings a default back. Another policy leaves what stands, whatever it was: then a default is for
-        what is missing, so that the former source need not be known.
+        Only `clear` brings a default back. Other policies leave present values, and give defaults to missing ones.
         """
         if CLEARS[self.on_delete]:
             return {copy: self.defaults.get(copy) for copy in self.copies}
@@ -173,28 +158,25 @@ class LinkedRule(TargetRule):
         return missing or None
 
     def deletes(self, target: Item) -> bool:
-        """True if a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees
-        to it that it reads no attribute of a source that is gone.
-        """
+        """True if a target is deleted with its source. `check` refuses a `where` that would read the deleted source."""
         return self.on_delete == "delete" and self.where_holds({}, target) is True
 
     def restricts(self, target: Item) -> bool:
         return self.on_delete == "restrict" and self.where_holds({}, target) is True
 
     def outlives(self, image: Item) -> bool:
-        kept = (copy for copy in self.copies if get(image, copy) is not None and copy not in self.defaulted(image))
+        kept = (copy for copy in self.copies if get(image, copy) is not None and copy not in self.list_defaults(image))
         return bool(self.where_holds({}, image)) and any(kept)
 
-    def defaulted(self, item: Item) -> tuple[Path, ...]:
+    def list_defaults(self, item: Item) -> tuple[Path, ...]:
         return tuple(copy for copy, value in self.defaults.items() if same(get(item, copy), value))
 
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:
+    def find_value_sources(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:
         return self.source_keys(image)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # a target names its source by what it holds, and a source lists its targets
 
-    # ---------------------------------------------------------------- what it needs of tables
     def finding_uses(self) -> Iterator[Use]:
         return listing_uses(self, Moment.LISTED)
 
@@ -206,6 +188,5 @@ class LinkedRule(TargetRule):
             yield Use(Moment.DELETED, Operation.DELETE, self.target.table, goes)
             yield Use(Moment.DELETED, Operation.CHECK, self.source.table, f"on_delete: {source} still is gone")
 
-    # ---------------------------------------------------------------- guards
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
         return unchanged(self.source.table.partition.name, source, self.source_paths)

@@ -1,9 +1,8 @@
 """mirror: an item for an item, under another key.
 
-Invariant: a mirror exists exactly if the source that it names exists, is let in, and names it. Each write of a mirror
-is a transaction with a check of everything that was read of the source, or, of very many attributes, at least of those
-that name and let in the mirror. Only an item that names this source is written: a key that something else has taken is
-reported and left alone.
+Invariant: a mirror exists exactly if its source exists, passes the condition, and names it. Each write is a transaction
+that checks every attribute read of the source; of more than a condition holds, those that name the mirror or decide.
+The rule writes only items that name this source. It reports a key that another item has, and leaves that item alone.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from typing import Final
 from sync_rules.model.entities import Entity, KeyType, Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
-from sync_rules.model.sizes import fitting, index_key_limits
+from sync_rules.model.sizes import fit_value, index_key_limits
 from sync_rules.model.templates import Fields, Template
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get, overlaps, show_path
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, overlaps, show_path
 from sync_rules.model.where import Where
 from sync_rules.model.writes import (
     Check,
@@ -49,8 +48,8 @@ KEYS_HELD_MAX: Final = 3  # a mirror that goes may free the key that another one
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MirrorRule(PartRule):
-    """`fields` pairs fields of the mirror with the places on the source where they are read; `each` binds one more,
-    with a mirror for every element of a list or set. `attributes` pairs what is copied, source and mirror; None: all.
+    """`fields`: how the source holds each field of the mirror's key. `each`: one more field, with a mirror for every
+    element of a list or set. `attributes`: pairs of paths, on the source and on the mirror; None: all.
     """
 
     fields: tuple[tuple[str, Ref], ...]
@@ -76,14 +75,10 @@ class MirrorRule(PartRule):
         }
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A transaction of the mirror and its source, which are read twice; of two mirrors where one moves. Mirrors of
-        one source are in one transaction.
-        """
+        """A transaction of the mirror and its source, both read twice; of two mirrors if one moves."""
         if occasion is Occasion.TARGET:
             return None
         each = self.each is not None
-        if occasion is Occasion.BACKFILL:  # another round sees what the first one freed
-            return Effort(2, 2, target_reads=4, source_reads=4, transactions=4, each=each)
         if self.each is not None and paths is not None and any(overlaps(path, self.each[1]) for path in paths):
             taken = f"an update of {show_path(self.each[1])} is taken to change one element of it"
             return Effort(4, 2, target_reads=4, source_reads=2, transactions=6, taken=taken)
@@ -95,27 +90,24 @@ class MirrorRule(PartRule):
     # ---------------------------------------------------------------- what a mirror holds
     @cached_property
     def pointer(self) -> Pointer:
-        """From a mirror to its source."""
         return Pointer(self.names, self.source)
 
     @cached_property
     def names(self) -> Link:
-        """The places where a mirror holds the identity of its source: in its key, if that binds it, else an
-        attribute.
-        """
+        """How a mirror holds the identity of its source: in its key if that binds it, else in an attribute."""
         mirrored = {ref: field for field, ref in reversed(self.fields)}
         here = [(field, mirrored.get(self.source.ref(field), field)) for field in self.source.identity]
         return tuple((f, self.target.ref(m) if m in self.target.identity else Ref(m, (m,))) for f, m in here)
 
     @cached_property
     def identity_paths(self) -> tuple[Path, ...]:
-        """The attributes that say whose a mirror is, beside its key."""
+        """The attributes that name the source of a mirror, besides its key."""
         return self.target.changing(ref.path for _, ref in self.names)
 
     @cached_property
     def index_keys(self) -> Mapping[str, tuple[Template, KeyType, int]]:
-        """The attributes that the rule builds for indexes: template, type, and greatest length. The rule builds an
-        attribute that is a field by itself only if it binds that field; else it is an attribute like any other.
+        """The index key attributes that the rule builds: template, type, and greatest length. Without a template, only
+        those whose field the rule binds.
         """
         bound = {field for field, _ in self.fields} | ({self.each[0]} if self.each else set())
         found: dict[str, tuple[Template, KeyType, int]] = {}
@@ -132,7 +124,7 @@ class MirrorRule(PartRule):
 
     @cached_property
     def puts(self) -> tuple[Path, ...]:
-        """The paths written on a mirror beside its key; with `all`, whatever else it holds is written too."""
+        """The paths written on a mirror besides its key; with `all`, every other attribute is written too."""
         given = (to for _, to in self.attributes or ())
         return self.target.changing([*self.identity_paths, *((name,) for name in self.index_keys), *given])
 
@@ -145,24 +137,24 @@ class MirrorRule(PartRule):
         return tuple(Node(self, (self.target, path), reads) for path in writes)
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return (self.target,)
 
     def owns(self, item: Item) -> bool:
         """True if an item names a source where a mirror has it."""
         return self.pointer(item) is not None
 
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
-        """All copies of a mirror; none on an application's own item that stands under a mirror's key."""
+    def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+        """All copies of a mirror; none on an application's own item under a mirror's key."""
         return self.copies if self.owns(item) else ()
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         known = True
         if entity is self.source:
             known = self.each is None and not entity.changing(ref.path for _, ref in self.fields)
         return known and (entity is not self.target or not self.identity_paths)
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         pairs = (((), ()),) if self.attributes is None else self.attributes
         return Drawing(self.target, tuple(path for path, _ in pairs), tuple(path for _, path in pairs))
 
@@ -190,7 +182,7 @@ class MirrorRule(PartRule):
             return self.source_paths
         return self.source.changing((*self._reads, *sorted({(name,) for source in sources for name in source or ()})))
 
-    def read_of(self, source: Item) -> tuple[Path, ...]:
+    def list_read_paths(self, source: Item) -> tuple[Path, ...]:
         return self.paths_of(source)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
@@ -203,8 +195,8 @@ class MirrorRule(PartRule):
         return found
 
     def _unnamed(self, source: Item | None) -> bool:
-        """True if a mirror is missing because its key cannot be, though the source has all that it is made of: it is
-        too long, has a separator within a field, or a field that is neither text nor number. No record would show it.
+        """True if a mirror has an impossible key although the source has all its fields: it is too long, or a field
+        holds a separator or is neither text nor number.
         """
         return source is not None and any(
             self.target.key_of(fields) is None and all(_says(fields.get(field)) for field in self.target.identity)
@@ -234,13 +226,13 @@ class MirrorRule(PartRule):
         found: list[Part] = []
         came_or_went = change.old is None or change.new is None
         if entity is self.source and (
-            came_or_went or changed(change.old, change.new, self.paths_of(change.old, change.new))
+            came_or_went or has_changed(change.old, change.new, self.paths_of(change.old, change.new))
         ):
             found += (Part(self, key, change.key) for key in {**self.mirrors(change.old), **self.mirrors(change.new)})
             if self._unnamed(change.old) or self._unnamed(change.new):
                 found.append(Part(self, change.key, change.key))  # no mirror stands there: a look reports why
         if entity is self.target and (
-            came_or_went or changed(change.old, change.new, self._kept(change.old, change.new))
+            came_or_went or has_changed(change.old, change.new, self._kept(change.old, change.new))
         ):
             named = (self.pointer(image) for image in (change.old, change.new) if image is not None)
             found += (Part(self, change.key, source) for source in named if source is not None)
@@ -252,11 +244,10 @@ class MirrorRule(PartRule):
             return self.copies
         return self.target.changing((name,) for mirror in mirrors for name in mirror or ())
 
-    def compared(self, target: Item) -> tuple[Path, ...]:
-        return self._kept(target) if self.owned else ()
+    def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
+        return self._kept(target) if self.owned_entities else ()
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """Put, update or delete one mirror; nothing when it is as it should be."""
         if part.source is None:
             return None
         lets_in = source is not None and let_in(self.where, source, self.source)
@@ -288,7 +279,7 @@ class MirrorRule(PartRule):
 
     # ---------------------------------------------------------------- what is written
     def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
-        """The values that a mirror of this key must hold beside the key."""
+        """The values that a mirror of this key must hold besides the key."""
         if self.attributes is None:
             held: Values = {path: source[path[0]] for path in self.source.changing((name,) for name in source)}
         else:
@@ -300,13 +291,11 @@ class MirrorRule(PartRule):
         for name, (template, kind, max_bytes) in self.index_keys.items():
             known = {field: fields.get(field) or get(item, tuple(field.split("."))) for field in template.fields}
             value = template.build({f: v for f, v in known.items() if v is not None}, kind)
-            held[(name,)] = fitting(value, max_bytes)
+            held[(name,)] = fit_value(value, max_bytes)
         return held
 
     def _change(self, key: ItemKey, mirror: Item, desired: Values, changes: Values) -> Update | Put:
-        """Update the differences, each guarded by the value that was read. Put a whole item if a condition has no room
-        for all of them and only the copied attributes may stay.
-        """
+        """Update the differences, each guarded by the value read; put the whole item if a guard has no room for all."""
         still = self._still_of(key, mirror)
         if self.attributes is None and len(changes) > CHECK_MAX_ATTRIBUTES:
             return put_of(key, desired, still)
@@ -322,9 +311,8 @@ class MirrorRule(PartRule):
         return Transaction((Check(key, unchanged(self.source.table.partition.name, source, checked)), action))
 
     def _checked(self, source: Item) -> tuple[Path, ...]:
-        """The paths that the check compares: all that was read; of an item with more attributes than a condition has
-        room for, those that name and let in the mirror. The price: a late write may show old attributes until the
-        record of that write, or of the source, was processed; it never leaves a mirror too many or too few.
+        """The paths that the check compares: all that were read, or, if a condition has no room for them, those that
+        name the mirror or decide. Then a late write may show old attributes until its own record is processed.
         """
         paths = self.paths_of(source)
         return paths if len(paths) <= CHECK_MAX_ATTRIBUTES else self.source_paths
@@ -336,11 +324,10 @@ def put_of(key: ItemKey, held: Values, guard: tuple[Condition, ...]) -> Put:
 
 
 def _item(key: ItemKey, held: Values) -> Item:
-    """The item of this key that holds these values, in as many maps as it takes."""
     update = update_of(key, key.attributes(), {path: value for path, value in held.items() if value is not None}, ())
     return {**key.attributes(), **{path[0]: value for path, value in update.sets}}
 
 
 def _says(value: AttributeValue | None) -> bool:
-    """True if a field is given. What is NULL or an empty text is not: a user without an email is no failure."""
+    """True if a field has a value. NULL and empty text have none: a user without an email is not a failure."""
     return value is not None and "NULL" not in value and value.get("S") != ""

@@ -1,13 +1,12 @@
 """mirror with `mode: move`: an item gets another key, once and for good.
 
-Invariant: the item is created under its new key and removed under its old one in one transaction, or neither. Nothing
-that was seen is left behind: the new item has every attribute of the old one, its former key included, and the old one
-goes only if each of them still has the value that was read. The rule makes only those index keys again
-that the new entity has a template for; it drops a key if the item lacks a field of the template. An item that has the
-new key already is left alone, and reported. Nothing moves back: an item under its new key is the application's. An
-attribute that came after the look goes with the old item: the record of the delete shows it, and it is reported by its
-name. It is never put back, because that record may come late: the application may have removed the attribute since.
-What other rules write on the new item is theirs, and never missed.
+Invariant: one transaction puts the item under its new key and deletes it under its old key. The new item has every
+attribute of the old one, its former key included, and the delete checks that each still has the value that was read.
+The rule rebuilds only index keys with a template of the new entity. It reports another item under the new key and
+leaves it alone. Nothing moves back: the moved item belongs to the application.
+
+An attribute that was set after the read is deleted with the old item. The record of the delete shows it, and it is
+reported by name. The rule never restores it: the application may have removed it before a late record arrives.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ LATE: Final = "AttributeLeftBehind"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MoveRule(MirrorRule):
-    """The source is the item under its old key, the target the same item under its new one. `theirs` has the attributes
-    that other rules write on the target, and remove from it.
+    """The source is the item under its old key, the target the same item under its new key. `theirs`: attributes that
+    other rules write on the target.
     """
 
     theirs: tuple[str, ...] = ()
@@ -45,37 +44,36 @@ class MoveRule(MirrorRule):
     def body(self) -> Mapping[str, object]:
         return {**super().body(), "mode": "move"}
 
-    def beside(self, others: Iterable[Rule]) -> Self:
+    def adapt_to(self, others: Iterable[Rule]) -> Self:
         writes = [node.writes for rule in others if not rule.moves for node in rule.nodes()]
         names = {path[0] for entity, path in writes if entity is self.target and len(path) == 1}  # a map stays
         return replace(self, theirs=tuple(sorted(names)))
 
-    # ---------------------------------------------------------------- the item is no mirror
     @cached_property
     def copies(self) -> tuple[Path, ...]:
         return ()
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return ()
 
     def owns(self, item: Item) -> bool:
         return False
 
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+    def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         return ()
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source  # what it had when it went
 
     @property
-    def swept(self) -> tuple[Entity, ...]:
+    def swept_entities(self) -> tuple[Entity, ...]:
         return (self.source,)
 
     def nodes(self) -> tuple[Node, ...]:
         return (Node(self, (self.target, ()), ((self.source, ()),)),)
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         return Drawing(self.target, ((),), ((),), ("moves",))
 
     def writing_uses(self) -> Iterator[Use]:
@@ -83,11 +81,9 @@ class MoveRule(MirrorRule):
         yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, f"{new}, where {old} moves")
         yield Use(Moment.WRITTEN, Operation.DELETE, self.source.table, f"{old}, which moves")
 
-    # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The place to which an item that is there should move. An item that went is looked for at the place where it
-        should be, by the names of all that it had, to tell what was left behind; none that expired has moved. Where
-        another one went, an item may wait for its key.
+        """The new key of an existing item. For a deleted item, its new key with the names of its attributes, to report
+        those left behind; an expired item did not move. A deleted target may free the key for a waiting source.
         """
         if entity is self.target and change.new is None:
             waiting = None if change.old is None else self.pointer(change.old)
@@ -105,8 +101,8 @@ class MoveRule(MirrorRule):
     def label(self, part: Part) -> str:
         return part.element  # names of attributes
 
-    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
-        """The part; of an item that went, with the names of what its moved self lacks, if that stands there."""
+    def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
+        """The part; of a deleted item, with the names of the attributes that the moved item lacks."""
         if not part.element:
             return (part,)
         moved = target if target is not None and self.pointer(target) == part.source else None
@@ -115,7 +111,6 @@ class MoveRule(MirrorRule):
         return (replace(part, element=_element(late)),) if late else ()
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """The transaction that moves an item; nothing where there is none to move."""
         if part.source is None:
             return None
         if part.element:
@@ -144,9 +139,7 @@ class MoveRule(MirrorRule):
         return Transaction((Delete(part.source, still), moved))
 
     def _overwritten(self, key: ItemKey, source: Item, moved: Item) -> str:
-        """An attribute that the new item could not have as it was: one with the name of a field of the old or the new
-        key. What the target's templates make for indexes is made again.
-        """
+        """An attribute that the move would overwrite: its name is a field of the old or the new key; "" if none."""
         kept = (name for name in source if name not in self._anew(key))
         return next((show_path((name,)) for name in kept if not same(moved.get(name), source[name])), "")
 

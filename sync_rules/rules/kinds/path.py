@@ -1,9 +1,8 @@
-"""path: where an item stands in a hierarchy, as the path of ids from the root down to it, and as one of names.
+"""path: the place of an item in a hierarchy, as the path of ids from the root down, and as a breadcrumb of names.
 
-Invariant: a path is its parent's path and one segment more; the record of one level triggers the next. An id that is in
-the parent's path already is never appended, so paths stay simple and every walk ends, on a true cycle too. Segments are
-compared whole: CM1 is not in CM10. Names may repeat, and say nothing of cycles: a breadcrumb is written with the path
-of ids, in one write, and only where that path can be.
+Invariant: a path is its parent's path and one more segment; the record of one level triggers the next. An id that is
+already in the parent's path is never appended, so every walk ends, on a true cycle too. Segments are compared whole:
+CM1 is not in CM10. Names may repeat, so one write has the breadcrumb and its path of ids.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import text_of
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
 from sync_rules.model.writes import differences, misfit, update_of
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
 from sync_rules.rules.families import Desired
@@ -34,8 +33,8 @@ LEVELS_MAX: Final = 1_000  # of a hierarchy: the rounds end with the first that 
 
 @dataclass(frozen=True, slots=True)
 class Breadcrumb:
-    """The names from the root down to an item, as text at `path`. `name` is the place of an item's own; the
-    text is never parsed, so that a name may hold the separator.
+    """The names from the root down to an item, as text at `path`. `name`: the place of an item's own name. The text is
+    never parsed, so names may contain the separator.
     """
 
     path: Path
@@ -47,7 +46,6 @@ class Breadcrumb:
         return text_of(self.name.read(item)) or None
 
     def of(self, item: Item) -> str | None:
-        """The breadcrumb that an item has."""
         value = get(item, self.path)
         return None if value is None else value.get("S") or None
 
@@ -65,12 +63,12 @@ class Breadcrumb:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeRule(LinkedRule):
-    """Source and target are one entity, the source being the parent; the first pair of `link` names it. `own` is the id
-    that becomes the item's segment. `graph` holds `<root id>#<n>`, n from 1 to `shards`; `carry` is taken from the
-    parent, or from `defaults` where that has none, and is a root's own. `crumb` is made of names.
+    """Source and target are one entity; the source is the parent, which the first pair of `link` names. `own`: the id
+    that becomes the item's segment. `graph` holds `<root id>#<n>`, n from 1 to `shards`. `carry`: attributes taken
+    from the parent, or from `defaults`; a root has its own.
 
-    Only the children of a parent that is gone are under its delete policy. What hangs below a cleared child waits, with
-    the paths it has, because a parent without a path may just have been put again.
+    `on_delete` applies to the children of a deleted parent. Items below a cleared child keep their paths and wait,
+    because a parent without a path may have been put just now.
     """
 
     path: Path
@@ -101,12 +99,11 @@ class TreeRule(LinkedRule):
 
     @cached_property
     def name_paths(self) -> tuple[Path, ...]:
-        """The place of an item's own name, where a breadcrumb is made of it."""
         return () if self.crumb is None else self.target.changing((self.crumb.name.path,))
 
     @cached_property
-    def decided_by(self) -> tuple[Path, ...]:
-        return (*super().decided_by, *self.name_paths)
+    def deciding_paths(self) -> tuple[Path, ...]:
+        return (*super().deciding_paths, *self.name_paths)
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
@@ -119,11 +116,11 @@ class TreeRule(LinkedRule):
 
     def nodes(self) -> tuple[Node, ...]:
         """Without what each attribute reads of itself, one level up: hierarchies are the cycles that end."""
-        decided_by = tuple((self.target, path) for path in self.decided_by)
+        deciding = tuple((self.target, path) for path in self.deciding_paths)
         parent = (self.source, self.path)
         names = [] if self.crumb is None else [(self.target, path) for path in self.name_paths]
         reads = {self.path: ()} if self.crumb is None else {self.path: (), self.crumb.path: (parent, *names)}
-        return tuple(Node(self, (self.target, copy), reads.get(copy, (parent,)), decided_by) for copy in self.copies)
+        return tuple(Node(self, (self.target, copy), reads.get(copy, (parent,)), deciding) for copy in self.copies)
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
         if path in self.carry:
@@ -132,7 +129,7 @@ class TreeRule(LinkedRule):
         return "N" if path == self.depth else "S"
 
     def body(self) -> Mapping[str, object]:
-        return {
+        body = {
             **super().body(),
             "path": self.path,
             "separator": self.separator,
@@ -140,17 +137,12 @@ class TreeRule(LinkedRule):
             "depth": self.depth,
             "carry": sorted(self.carry),
             "shards": self.shards,
-            **self._crumb_body,
         }
+        if self.crumb is None:  # the body of versions without breadcrumbs
+            return body
+        return {**body, "crumb": self.crumb.path, "by": self.crumb.name.path, "between": self.crumb.separator}
 
-    @property
-    def _crumb_body(self) -> Mapping[str, object]:
-        """In the body of a rule with a breadcrumb alone: others have the body that they had before there were any."""
-        if self.crumb is None:
-            return {}
-        return {"crumb": self.crumb.path, "by": self.crumb.name.path, "between": self.crumb.separator}
-
-    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+    def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """All copies, but for a root what its descendants take from it, which is the root's own."""
         is_root = self.source_key(item) in (None, key)
         return tuple(path for path in self.copies if path not in self.carry) if is_root else self.copies
@@ -159,33 +151,28 @@ class TreeRule(LinkedRule):
         path = get(image, self.path)
         return path["S"].count(self.separator) + 1 if path and "S" in path else 0
 
-    def drawn(self) -> Drawing:
+    def draw(self) -> Drawing:
         notes = ("default",) if self.defaults else ()
         named = () if self.crumb is None else (self.crumb.name.path,)
         reads = (*(ref.path for _, ref in self.link), *named, *self.carry)
         return Drawing(self.target, reads, self.copies, notes)
 
-    # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:
-        """A parent came or went, or changed in what its children take from it. Of one without a path they take nothing:
-        its own record gives it one, and the record of that pushes. One that loses its name before it had a breadcrumb
-        has children that wait for that.
+        """True for a deleted parent, and for one with a path that was created or changed in what children take. Without
+        a path children take nothing: its own record writes one, and that write's record pushes.
         """
         if change.new is None:
             return self.on_delete != "keep"
         if self._path_of(change.new) is None:
             return False
-        if change.old is None or changed(change.old, change.new, self.source_paths):
+        if change.old is None or has_changed(change.old, change.new, self.source_paths):
             return True
         return self.crumb is not None and self.crumb.is_due(change.old) and not self.crumb.is_due(change.new)
 
     def orphans(self, target: Item) -> bool:
-        """True if it is reported that a parent does not exist, whatever the policy: the paths below lead nowhere. Where
-        they are cleared, it is what the rule says.
-        """
+        """True unless paths are cleared: below a missing parent they lead nowhere."""
         return self.on_delete != "clear"
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
         own = text_of(self.own.read(target))
         if own is None:
@@ -224,7 +211,7 @@ class TreeRule(LinkedRule):
             return item
         return apply_write(update_of(key, item, changes, ()), item) or item
 
-    def left_out(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
+    def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """The breadcrumb of an item whose parent has none yet; a parent that is an orphan gets none."""
         parent = sources[0] if sources else None
         due = self.crumb is not None and parent is not None and self.crumb.is_due(parent)

@@ -1,8 +1,7 @@
-"""min and max: an item for each child in the ledger, under its parent, in the order of the amounts. Values of collect
-are kept in the same way, in another order.
+"""min, max and values of collect: an item for each child in the ledger, under its parent, in the order of its rank.
 
-Invariant: a rank item stands where its child's rank puts it, and nowhere else. Each write of one checks the child in
-the same transaction, and every record of a rank item triggers a check against its child.
+Invariant: a rank item has the key that its child's rank makes. Each write checks the child in the same transaction, and
+every record of a rank item triggers a check against its child.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Self
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.numbers import spelt
+from sync_rules.model.numbers import spell
 from sync_rules.model.values import AttributeValue, Item, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
 from sync_rules.rules import ledger
@@ -62,9 +61,7 @@ class RankedRule(BookedRule):
             "ledger": self.target.table.name,
         }
 
-    # ---------------------------------------------------------------- what matters
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
-        """The places of a child as it was and as it is."""
         for image in (change.old, change.new):
             place = self._place(change.key, image)
             if place is not None:
@@ -74,8 +71,6 @@ class RankedRule(BookedRule):
         """A transaction of the entry and a check of the child; both are read twice, the mark of the books, too."""
         if occasion is Occasion.TARGET:
             return None
-        if occasion is Occasion.BACKFILL:
-            return Effort(source_writes=2, ledger_writes=2, transactions=4, source_reads=2, ledger_reads=2)
         if paths is not None:  # its place is another one
             return Effort(source_writes=2, ledger_writes=4, transactions=6, source_reads=2, ledger_reads=5)
         return Effort(source_writes=2, ledger_writes=2, transactions=4, source_reads=2, ledger_reads=3)
@@ -83,17 +78,16 @@ class RankedRule(BookedRule):
     def unconditional(self) -> Self:
         return replace(self, where=None)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source or not self.unconditional().source_paths
 
     def writing_uses(self) -> Iterator[Use]:
         yield from super().writing_uses()
         yield checking_use(self)
 
-    # ---------------------------------------------------------------- what is true
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
-        """A rank item where the child belongs, none where it does not. A blocked child is reported once, where
-        nothing ever stands: the place that the child had before must be cleared all the same.
+        """A rank item under the child's key, none elsewhere. A blocked child is reported at a key without an item, so
+        its former rank item is still deleted.
         """
         place = None if part.source is None else self._place(part.source, source)
         if isinstance(place, Blocked):
@@ -108,7 +102,6 @@ class RankedRule(BookedRule):
         return self._checked(part, source, Put(part.target, {**part.target.attributes(), AMOUNT: place.held}, seen))
 
     def _place(self, key: ItemKey, child: Item | None) -> RankPlace | Blocked | None:
-        """The place of a child; None when it belongs nowhere."""
         if child is None:
             return None
         parent, rank, speaks = self.pointer(child), self.rank_of(child), self._speaks_of(child)
@@ -118,7 +111,7 @@ class RankedRule(BookedRule):
             return speaks
         if isinstance(rank, Blocked):
             return rank
-        fields = ledger.naming("parent", self.parent, parent) | ledger.naming("child", self.source, key)
+        fields = ledger.write_fields("parent", self.parent, parent) | ledger.write_fields("child", self.source, key)
         place = self.target.key_of({**fields, RANK: {"S": rank.text}})
         return Blocked("KeyTooLong") if place is None else RankPlace(place, rank.held)
 
@@ -139,4 +132,4 @@ class RankRule(CountedRule, RankedRule):
 
     def rank_of(self, child: Item) -> Rank | Blocked | None:
         amount = self.amount_of(child)
-        return Rank(ledger.rank_text(amount), {"N": spelt(amount)}) if isinstance(amount, Decimal) else amount
+        return Rank(ledger.rank_text(amount), {"N": spell(amount)}) if isinstance(amount, Decimal) else amount

@@ -1,7 +1,6 @@
 """count, sum, min and max by listing: each look reads the members and counts them again.
 
-Invariant: the number is exact, whatever order the members are found in. This is for small groups; large ones are kept
-by a ledger, from whose sorted items `ends` reads the first or the last.
+Invariant: the number is exact in any order of the members. This is for small groups; large groups need a ledger.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, spelt, total_of
+from sync_rules.model.numbers import is_holdable, spell, total_of
 from sync_rules.model.values import Item, Path
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
@@ -23,8 +22,8 @@ from sync_rules.rules.rule import Blocked
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecountRule(CountedRule, GatheredRule):
-    """`books` are the books whose items are listed, None where the children themselves are. They are listed sorted by
-    the amount, so that the first or last member is enough.
+    """`books`: the books whose items are listed, sorted by the amount, so that the first or last one is enough. None:
+    the children are listed.
     """
 
     books: Books | None = None
@@ -48,15 +47,13 @@ class RecountRule(CountedRule, GatheredRule):
             return listing
         return replace(listing, max_items=1, enough=True, backward=self.function == "max")
 
-    def drawn(self) -> Drawing | None:
+    def draw(self) -> Drawing | None:
         return None if self.ends else Drawing(self.target, self.reads, self.copies)
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """One item is read where an end of the list is enough, and the mark of the books."""
         if not self.ends:
             return super().effort(occasion)
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, ledger_reads=2)
         if occasion is Occasion.SOURCE:
             return Effort(target_writes=1, target_reads=1, ledger_reads=6)
         return Effort(ledger_reads=2)
@@ -66,7 +63,6 @@ class RecountRule(CountedRule, GatheredRule):
         """True if the first or the last member is enough."""
         return self.books is not None
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The result over the members, in all or per group. As with a ledger, empty groups are left out."""
         groups: dict[str, list[Decimal]] = {}
@@ -78,9 +74,9 @@ class RecountRule(CountedRule, GatheredRule):
                 group, amount = share
                 groups.setdefault(group, []).append(amount)
         numbers = {group: self._number(amounts) for group, amounts in groups.items()}
-        if not all(map(holdable, numbers.values())):
+        if not all(map(is_holdable, numbers.values())):
             return Blocked("NumberTooLong")
-        shown = {group: {"N": spelt(number)} for group, number in numbers.items() if number or not self.adds}
+        shown = {group: {"N": spell(number)} for group, number in numbers.items() if number or not self.adds}
         if self.per is not None:
             return {self.into: {"M": shown}}
         return {self.into: shown.get("", {"N": "0"} if self.adds else None)}

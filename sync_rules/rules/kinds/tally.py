@@ -14,7 +14,7 @@ from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path, overlaps
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
@@ -50,30 +50,27 @@ class TallyRule(CountedRule, BookedRule):
             "ledger": self.target.table.name,
         }
 
-    # ---------------------------------------------------------------- what matters
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
-        """The entry of a child, and beside it the place where a child that cannot be counted is reported."""
+        """The entry of a child; for a child that cannot be counted also the key where that is reported."""
         entry = self._entry_of(change.key)
         yield entry
         images = (image for image in (change.old, change.new) if image is not None)
         if any(isinstance(self._contribution(entry, image), Blocked) for image in images):
             yield self._nowhere(change.key)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # an entry is named by the key of its child alone
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """A transaction of the entry and the total; entry and child are read twice, the mark of the books, too."""
         if occasion is Occasion.TARGET:
             return None
-        if occasion is Occasion.BACKFILL:  # the totals of all entries move together
-            return Effort(ledger_writes=2, transactions=2, source_reads=2, ledger_reads=2)
         links = [ref.path for _, ref in self.link]
         if paths is not None and any(overlaps(path, link) for path in paths for link in links):  # another parent
             return Effort(ledger_writes=6, transactions=6, source_reads=2, ledger_reads=3, moves=True)
         return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5)
 
-    def adds_to(self, item: Item) -> ItemKey | None:
+    def find_total(self, item: Item) -> ItemKey | None:
         held = self.held_by(item)
         return None if held is None else held.total
 
@@ -88,16 +85,15 @@ class TallyRule(CountedRule, BookedRule):
         yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, "the total, in the same transaction")
 
     def _entry_of(self, child: ItemKey) -> ItemKey | None:
-        return self.target.key_of(ledger.naming("child", self.source, child))
+        return self.target.key_of(ledger.write_fields("child", self.source, child))
 
     def label(self, part: Part) -> str:
-        """The attribute of a total, if it is no group: the name of a group is a value."""
+        """The attribute of a total; "" for a group, whose name is a value."""
         return "" if part.element.startswith(GROUP) else part.element
 
-    # ---------------------------------------------------------------- what is true
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
-        """The entry as its child is now, and the totals moved by the difference. A child that is blocked is
-        reported once, where nothing ever stands: what the child counted before must be taken back all the same.
+        """The entry as its child is now, and the totals moved by the difference. A blocked child is reported at a key
+        without an item, so its former contribution is still taken back.
         """
         if self.target.fields(part.target) is None:
             return self._blocked(part, source)
@@ -107,10 +103,13 @@ class TallyRule(CountedRule, BookedRule):
         wanted = self._wanted(part, source)
         if wanted == held:
             return None
-        moved = (_increment(total, nets) for total, nets in _moves(held, wanted).items())
+        moved = (
+            Increment(total, (*((at, spell(net)) for at, net in nets.items()), (VERSION, "1")))
+            for total, nets in _moves(held, wanted).items()
+        )
         return Transaction((*moved, self._entered(part, target, wanted)))
 
-    def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
+    def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
         """The entry as its child is now. No total is moved: what the entry added, and where, is not known."""
         if self.target.fields(part.target) is None:
             return None
@@ -119,7 +118,6 @@ class TallyRule(CountedRule, BookedRule):
         return None if right else Transaction((self._entered(part, target, wanted),))
 
     def _wanted(self, part: Part, child: Item | None) -> Contribution | None:
-        """The contribution that the entry of a child must have; None for no entry."""
         wanted = None if child is None else self._contribution(part.target, child)
         return None if isinstance(wanted, Blocked) else wanted
 
@@ -150,7 +148,7 @@ class TallyRule(CountedRule, BookedRule):
         group, amount = share
         if entry is None:
             return Blocked("KeyTooLong")
-        fields = ledger.naming("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
+        fields = ledger.write_fields("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
         total = self.totals.key_of(fields)
         return (
             Blocked("KeyTooLong")
@@ -176,22 +174,16 @@ def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemK
     return moves
 
 
-def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
-    return Increment(total, (*((at, spelt(net)) for at, net in nets.items()), (VERSION, "1")))
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TotalRule(TargetRule):
-    """`source` is the entity of the totals; a parent has `shards` of them, which belong to `books`. `per`: a map from
-    group to number.
-    """
+    """`source` is the entity of the totals, each parent has `shards`. `per`: the value is a map of groups."""
 
     into: Path
     books: Books = field(kw_only=True)
     function: Literal["count", "sum"]
     per: bool = False
     shards: int = 1
-    decided_by = ()  # a parent is named by its key alone, which cannot change
+    deciding_paths = ()  # a parent is named by its key alone, which cannot change
 
     @property
     def kind(self) -> str:
@@ -220,24 +212,20 @@ class TotalRule(TargetRule):
         """A write of the parent, by its total, which is read twice with the mark of the books."""
         if occasion is Occasion.TARGET:
             return Effort(ledger_reads=2)
-        if occasion is Occasion.BACKFILL:
-            return Effort(target_writes=1, ledger_writes=2 * self.shards, transactions=2 * self.shards, ledger_reads=2)
         return Effort(target_writes=1, target_reads=1, ledger_reads=4)
 
     @property
-    def owned(self) -> tuple[Entity, ...]:
+    def owned_entities(self) -> tuple[Entity, ...]:
         return (self.source,)
 
-    def known_by_key(self, entity: Entity) -> bool:
+    def is_known_by_key(self, entity: Entity) -> bool:
         return True  # a total names its parent by its key
 
-    def drawn(self) -> None:
+    def draw(self) -> None:
         return None  # the arrow of its entries stands for it
 
-    # ---------------------------------------------------------------- what matters
     def hints(self, change: Change) -> Iterable[Hint]:
-        """The parent that a total names by its key."""
-        parent = ledger.named("parent", self.target, self.source.fields(change.key))
+        parent = ledger.read_key("parent", self.target, self.source.fields(change.key))
         return () if parent is None else (Hint(parent),)
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
@@ -245,11 +233,10 @@ class TotalRule(TargetRule):
         key = self.target.table.key_of(target)
         if key is None:
             return ()
-        parent = ledger.naming("parent", self.target, key)
+        parent = ledger.write_fields("parent", self.target, key)
         keys = [self.source.key_of({**parent, SHARD: {"S": str(shard)}}) for shard in range(self.shards)]
         return tuple(key for key in keys if key is not None)
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The sum over the shards; groups of nothing are left out."""
         if len(sources) < self.shards:
@@ -262,7 +249,7 @@ class TotalRule(TargetRule):
             if number is None:
                 return Blocked("TotalBroken")
             sums[name] = total_of((sums.get(name, Decimal(0)), number))
-        if not all(map(holdable, sums.values())):
+        if not all(map(is_holdable, sums.values())):
             return Blocked("NumberTooLong")
         if not self.per:
             return {self.into: _number(sums.get(AMOUNT, Decimal(0)))}
@@ -271,4 +258,4 @@ class TotalRule(TargetRule):
 
 
 def _number(number: Decimal) -> AttributeValue:
-    return {"N": spelt(number)}
+    return {"N": spell(number)}

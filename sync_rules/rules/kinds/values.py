@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import number_of, spelt, text_of
+from sync_rules.model.numbers import number_of, spell, text_of
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
@@ -33,8 +33,8 @@ Order = tuple[str, Decimal | str]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ValueRule(RankedRule):
-    """`of` is the field of a child that is shown, `order` the field that it is ordered by. `ranked`: the keys of the
-    items are in this order. `numbers`: a value that is no number is none.
+    """`of`: the field of a child that is shown; `order`: the field that orders it. `ranked`: keys are in this order.
+    `numbers`: only numbers are accepted.
     """
 
     of: Path
@@ -48,7 +48,7 @@ class ValueRule(RankedRule):
         return tuple(dict.fromkeys((self.of, self.order)))
 
     @property
-    def takes(self) -> Mapping[Path, tuple[str, ...]]:
+    def required_types(self) -> Mapping[Path, tuple[str, ...]]:
         return {self.order: ("S", "N", "NULL"), self.of: ("N",) if self.numbers else ("S", "N")}
 
     def body(self) -> Mapping[str, object]:
@@ -82,9 +82,8 @@ class Held:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ValuesRule(GatheredRule):
-    """The members are ledger items, `books` the books that they are in. `ranked`: their keys are in order. `join`
-    stands between the parts of a text; `distinct` shows a value once; `max_items` is how many are shown, None for all,
-    and `descending` from which end.
+    """The members are ledger items of `books`. `ranked`: their keys are in order. `join`: the text between values;
+    `distinct`: each value once; `max_items`: the number shown, None for all; `descending`: from the end.
     """
 
     shape: Shape
@@ -116,7 +115,7 @@ class ValuesRule(GatheredRule):
             "descending": self.descending,
         }
 
-    def drawn(self) -> None:
+    def draw(self) -> None:
         return None  # the arrow of its ledger items stands for it
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
@@ -126,7 +125,6 @@ class ValuesRule(GatheredRule):
             return listing
         return replace(listing, max_items=self.max_items, enough=True, backward=self.descending)
 
-    # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The values in order; of equal order, by the keys of the children. Without any, a list is empty, and there is
         no set and no text.
@@ -162,7 +160,7 @@ class ValuesRule(GatheredRule):
 def _plain(value: AttributeValue) -> AttributeValue | None:
     """A text or a number, in its one spelling; None for anything else."""
     number = number_of(value)
-    return {"N": spelt(number)} if number is not None else value if "S" in value else None
+    return {"N": spell(number)} if number is not None else value if "S" in value else None
 
 
 def _order_of(value: AttributeValue | None) -> Order:

@@ -16,30 +16,22 @@ def given(*batches: str) -> list[LoggedRecord]:
     ]
 
 
-@pytest.mark.parametrize("batches", [("12345", "345"), ("12345", "3", "45"), ("12", "345", "345"), ("12345", "12345")])
-def test_from_failed_on_is_well_if_all_from_it_come_again(batches):
-    """Everything from the reported record on comes again, in one batch or several."""
-    assert from_failed_on(given(*batches), 3) == ""
-
-
+@pytest.mark.parametrize("well", [("12345", "345"), ("12345", "3", "45"), ("12", "345", "345"), ("12345", "12345")])
 @pytest.mark.parametrize(
-    "batches", [("12345",), ("12345", "3"), ("12345", "34"), ("12345", "45"), ("12345", "12"), ("12",)]
+    "missing", [("12345",), ("12345", "3"), ("12345", "34"), ("12345", "45"), ("12345", "12"), ("12",)]
 )
-def test_from_failed_on_misses_a_record(batches):
-    """A record from the reported one on that does not come again is missed."""
-    assert from_failed_on(given(*batches), 3)
+def test_from_failed_on_all_records_come_again(well, missing):
+    """Everything from the reported record on comes again, in one batch or several; a record that does not is missed."""
+    assert from_failed_on(given(*well), 3) == ""
+    assert from_failed_on(given(*missing), 3)
 
 
-@pytest.mark.parametrize("batches", [("123", "123"), ("123", "12", "3"), ("1", "23", "23")])
-def test_whole_again_is_well_if_the_batch_comes_again(batches):
-    """The whole batch comes again, also in halves."""
-    assert whole_again(given(*batches), 3) == ""
-
-
-@pytest.mark.parametrize("batches", [("123",), ("123", "3"), ("123", "23"), ("12",)])
-def test_whole_again_misses_a_record(batches):
-    """A batch of which a part does not come again is missed."""
-    assert whole_again(given(*batches), 3)
+@pytest.mark.parametrize("well", [("123", "123"), ("123", "12", "3"), ("1", "23", "23")])
+@pytest.mark.parametrize("missing", [("123",), ("123", "3"), ("123", "23"), ("12",)])
+def test_whole_again_is_the_whole_batch(well, missing):
+    """The whole batch comes again, also in halves; a part is not enough."""
+    assert whole_again(given(*well), 3) == ""
+    assert whole_again(given(*missing), 3)
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,15 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.extras.proof import self_test as running
-from sync_rules.extras.proof.probe import Patience, Verdict, run_probe
-from sync_rules.extras.proof.proof_stack import PREFIX, Clients, journals, list_stacks, new_journal, remove
-from sync_rules.extras.proof.stack_template import TAG
+from sync_rules.extras.proof.probe import Polling, ProbeVerdict, run_probe
+from sync_rules.extras.proof.proof_stack import PREFIX, journals, list_stacks, new_journal, remove
 from sync_rules.model.errors import SyncRulesError, UserError
 
 
-def at_once() -> Patience[Any]:
+def at_once() -> Polling[Any]:
     """Waits without time: a clock that only sleep moves."""
     slept: list[float] = [0.0]
-    return Patience(0.0, clock=lambda: sum(slept), sleep=slept.append)
+    return Polling(0.0, clock=lambda: sum(slept), sleep=slept.append)
 
 
 AT_ONCE = at_once()
@@ -192,19 +191,13 @@ def test_journal_of_another_form_is_a_mistake(tmp_path):
         path.unlink()
 
 
-def test_tag_and_prefix_are_of_one_name():
-    """Only stacks with the name and the tag are looked for."""
-    assert f"{TAG}-" == PREFIX
-    assert Clients().endpoint_url is None
-
-
 @pytest.mark.parametrize(
     ("error", "verdict", "words"),
     [
-        (refusal("AccessDeniedException", DENIED.format("dynamodb:PartiQLUpdate")), Verdict.FAILED, "dynamodb:PartiQLUpdate"),
-        (refusal("ThrottlingException"), Verdict.FAILED, "run it again"),
-        (refusal("ValidationException"), Verdict.FALSE, "ValidationException"),
-        (KeyError("Responses"), Verdict.FALSE, "another form"),
+        (refusal("AccessDeniedException", DENIED.format("dynamodb:PartiQLUpdate")), ProbeVerdict.FAILED, "dynamodb:PartiQLUpdate"),
+        (refusal("ThrottlingException"), ProbeVerdict.FAILED, "run it again"),
+        (refusal("ValidationException"), ProbeVerdict.FALSE, "ValidationException"),
+        (KeyError("Responses"), ProbeVerdict.FALSE, "another form"),
     ],
 )  # fmt: skip
 def test_probe_that_meets_an_error_says_for_whose_reason(error, verdict, words):

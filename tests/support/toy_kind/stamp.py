@@ -33,7 +33,7 @@ class StampRule(TargetRule):
     path: Path
     text: str
     kind = "stamp"
-    decided_by = ()
+    deciding_paths = ()
 
     @property
     def copies(self):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
-from sync_rules.adapters import aws, aws_errors, retries
+from sync_rules.adapters import aws, aws_errors
 from sync_rules.adapters.preflight import require
-from sync_rules.cli import main
 from sync_rules.model.errors import StoreError, UserError
 from tests.support.builders import shop
 
@@ -124,43 +121,6 @@ def test_error_of_access_names_its_cure(code, cure):
     assert error.reason == code
     assert str(error).startswith(f"{code}: DescribeTable of shop: ")
     assert cure in error.sentence
-
-
-@pytest.mark.parametrize("status", [403, 503])
-def test_answer_of_a_proxy_is_cured_on_the_command_line(status, tmp_path, monkeypatch, capsys):
-    """Something between here and the service that answers with a page, as a command meets it."""
-
-    class Proxy(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_arguments):
-            pass
-
-    monkeypatch.setattr(retries, "ATTEMPTS_MAX", 1)
-    (tmp_path / "rules.yaml").write_text(RULES)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        assert main.main(["verify", str(tmp_path / "rules.yaml"), "--endpoint-url", url]) == 2
-        server.shutdown()
-    said = capsys.readouterr().err
-    assert f"{status}: DescribeTable of shop: " in said
-    assert "--endpoint-url" in said
-
-
-RULES = """\
-tables:
-  shop: {key: {PK: S, SK: S}}
-entities:
-  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
-rules:
-  user-name-on-orders: copy user.name into order.user_name
-"""
 
 
 class Account:

@@ -13,7 +13,7 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.adapters.batch_writer import BATCH_MAX_STATEMENTS
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.partiql import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, statement_of
+from sync_rules.adapters.partiql import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, make_statement
 from sync_rules.model.errors import UserError
 from sync_rules.model.writes import WRITTEN, Condition, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply
@@ -119,16 +119,28 @@ def test_statement_with_another_error_is_tried_alone(code):
     assert (rejected.status, rejected.reason, written) == (Status.REJECTED, "ValidationException", WRITTEN)
 
 
-def test_batch_that_is_refused_as_a_whole_is_written_one_by_one(caplog):
-    """Such as where the role lacks PartiQLUpdate."""
-    client = Client(*[failed("AccessDeniedException"), OK, OK] * 2)
+@pytest.mark.parametrize(
+    ("code", "begins", "advice"),
+    [
+        ("AccessDeniedException", "updates may not be sent in batches (AccessDeniedException)", "PartiQLUpdate"),
+        (
+            "UnknownOperationException",
+            "updates fail in batches (UnknownOperationException)",
+            "SYNC_RULES_WRITES=update",
+        ),
+    ],
+)
+def test_batch_that_is_refused_as_a_whole_is_written_one_by_one(caplog, code, begins, advice):
+    """Such as where the role lacks PartiQLUpdate, or in an emulator that does not know the operation: said once."""
+    client = Client(*[failed(code), OK, OK] * 2)
     store, waits = store_on(client)
     for _ in range(2):
         assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
     assert waits == []
-    (told,) = [record.getMessage() for record in caplog.records]  # once
-    assert told.startswith("updates may not be sent in batches (AccessDeniedException)")
-    assert "PartiQLUpdate" in told
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith(begins)
+    assert advice in told
+    assert ("permission" in told) == (code == "AccessDeniedException")
 
 
 class OneInvalid(Client):
@@ -153,16 +165,13 @@ class OneInvalid(Client):
         return OK
 
 
-def test_invalid_statement_costs_its_neighbours_nothing_and_is_blamed_on_nobody(caplog):
-    """The other 24 share requests as before, the invalid one is an UpdateItem, and no permission is asked for."""
+def test_invalid_statement_costs_its_neighbours_nothing():
+    """The other 24 share requests as before, and the invalid one is an UpdateItem."""
     client = OneInvalid(7)
     store, _ = store_on(client)
     assert store.apply(Apply(updates(25))) == (WRITTEN,) * 25
     assert [operation for operation, _ in client.calls].count("update_item") == 1
     assert len(client.calls) < 13
-    (told,) = [record.getMessage() for record in caplog.records]
-    assert "a statement is refused as invalid" in told
-    assert "PartiQLUpdate" not in told
 
 
 @pytest.mark.parametrize(
@@ -176,7 +185,9 @@ def test_warning_of_an_invalid_statement_blames_sync_rules_on_aws_only(endpoint,
     """Many emulators lack a form of PartiQL: the warning then names the setting that avoids it."""
     store_on(OneInvalid(7, endpoint=endpoint))[0].apply(Apply(updates(25)))
     (told,) = [record.getMessage() for record in caplog.records]
+    assert "a statement is refused as invalid" in told
     assert words in told
+    assert "PartiQLUpdate" not in told
     assert ("bug" in told) == ("amazonaws" in endpoint)
 
 
@@ -201,17 +212,6 @@ def test_value_that_is_refused_keeps_its_rule_in_batches(caplog):
     store.apply(Apply(updates(3)))
     assert [operation for operation, _ in client.calls] == ["batch_execute_statement"]
     assert not caplog.records
-
-
-def test_batch_that_fails_otherwise_is_not_blamed_on_permissions(caplog):
-    """Such as an emulator that does not know the operation."""
-    client = Client(failed("UnknownOperationException"), OK, OK)
-    store, _ = store_on(client)
-    assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
-    (told,) = [record.getMessage() for record in caplog.records]
-    assert told.startswith("updates fail in batches (UnknownOperationException)")
-    assert "SYNC_RULES_WRITES=update" in told
-    assert "permission" not in told
 
 
 @pytest.mark.parametrize(
@@ -249,9 +249,9 @@ def test_batch_whose_answers_are_not_as_many_is_written_one_by_one(answer):
 def test_statement_of_large_values_is_none():
     """An update is kept out of batches if its values, set and compared together, are too large for 25 in one request."""
     half = s("x" * (BATCHED_MAX_BYTES // 2))
-    assert statement_of(update(SHOP, order(1), exists(SHOP), a=half), SHOP) is not None
+    assert make_statement(update(SHOP, order(1), exists(SHOP), a=half), SHOP) is not None
     was = Condition(Test.EQUALS, ("a",), half)
-    assert statement_of(update(SHOP, order(1), exists(SHOP), was, a=half, b=n(1)), SHOP) is None
+    assert make_statement(update(SHOP, order(1), exists(SHOP), was, a=half, b=n(1)), SHOP) is None
 
 
 def test_batch_that_nobody_answers_fails():
@@ -292,7 +292,7 @@ def test_statement_says_what_the_update_does():
     """Names quoted, values as parameters, the guard after the whole key. SET has commas; REMOVE repeats the verb, which is
     the only form that its page shows.
     """
-    statement = statement_of(WHOLE, SHOP)
+    statement = make_statement(WHOLE, SHOP)
     assert statement is not None
     assert statement.text == (
         'UPDATE "real-shop" SET "a"=?, "m"."odd ""name"""=? REMOVE "gone" REMOVE "m"."too"'
@@ -305,7 +305,7 @@ def test_statement_may_compare_with_any_value_without_null():
     """A list or a map is a parameter like any other."""
     values = {"L": [s("x"), {"M": {"y": n(1)}}]}, {"M": {"x": {"L": []}}}
     for value in values:
-        statement = statement_of(update(SHOP, order(1), Condition(Test.EQUALS, ("m",), value), a=n(1)), SHOP)
+        statement = make_statement(update(SHOP, order(1), Condition(Test.EQUALS, ("m",), value), a=n(1)), SHOP)
         assert statement is not None
         assert statement.parameters[-1] == value
 
@@ -316,7 +316,7 @@ UNSAYABLE = {
     "is-map": update(SHOP, order(1), Condition(Test.IS_MAP, ("m",)), a=n(1)),
     "null": update(SHOP, order(1), Condition(Test.EQUALS, ("m",), {"NULL": True}), a=n(1)),
     "null-inside": update(
-        SHOP, order(1), Condition(Test.EQUALS, ("m",), {"L": [{"M": {"x": {"NULL": True}}}]}), a=n(1)
+        SHOP, order(1), Condition(Test.EQUALS, ("m",), {"L": [n(1), {"M": {"x": {"NULL": True}, "y": n(1)}}]}), a=n(1)
     ),
     "dotted-name": Update(order(1), ((("a.b",), n(1)),), (), (exists(SHOP),)),
     "dotted-name-beside-others": Update(
@@ -332,7 +332,7 @@ UNSAYABLE = {
 @pytest.mark.parametrize("write", UNSAYABLE.values(), ids=UNSAYABLE)
 def test_what_a_statement_cannot_say_is_an_update_item(write):
     """Or what is not known to mean the same in PartiQL."""
-    assert statement_of(write, SHOP) is None
+    assert make_statement(write, SHOP) is None
     client = Client(OK, OK)
     store, _ = store_on(client)
     assert store.apply(Apply((write, write))) == (WRITTEN, WRITTEN)
@@ -342,7 +342,7 @@ def test_what_a_statement_cannot_say_is_an_update_item(write):
 def test_table_named_by_its_arn_has_no_statement():
     """No page says that an ARN can be quoted: updates of such a table go one by one."""
     arn = "arn:aws:dynamodb:eu-central-1:000000000000:table/real-shop"
-    assert statement_of(WHOLE, replace(SHOP, physical_name=arn)) is None
+    assert make_statement(WHOLE, replace(SHOP, physical_name=arn)) is None
 
 
 @pytest.mark.parametrize(
@@ -352,14 +352,10 @@ def test_table_named_by_its_arn_has_no_statement():
         ("https://dynamodb.cn-north-1.amazonaws.com.cn", True),
         ("https://dynamodb.eu-central-1.api.aws", True),
         ("https://vpce-1-dynamodb.us-east-1.vpce.amazonaws.com", True),
-        ("https://000000000000.ddb.eu-central-1.amazonaws.com:443/", True),
         (None, True),
-        ("http://127.0.0.1:8000", False),
         ("http://localhost:8000/dynamodb.eu-central-1.amazonaws.com", False),
-        ("https://amazonaws.com.example.org", False),
         ("https://dynamodb.eu-central-1.amazonaws.com.example.org", False),
         ("https://dynamodb.eu-central-1.notamazonaws.com", False),
-        ("https://dynamodb.eu-central-1.notapi.aws", False),
     ],
 )
 def test_batches_are_the_default_on_aws_alone(endpoint, on_aws, monkeypatch):

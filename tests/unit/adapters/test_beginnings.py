@@ -7,13 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Lock
 
-import boto3
 import pytest
-from moto import mock_aws
 from tenacity import Retrying, stop_after_attempt
 
 from sync_rules.adapters import aws, beginnings, retries
-from sync_rules.adapters.beginnings import CallsSince, deployed_ms, in_table, read_table, shown, since
+from sync_rules.adapters.beginnings import (
+    CallsSince,
+    deployed_ms,
+    describe_beginnings,
+    note_in_table,
+    read_table,
+    since,
+)
 from sync_rules.adapters.function_calls import FunctionCaller, RememberedInTable, function_of
 from sync_rules.jobs.consume.run_start import RunBeginnings
 from sync_rules.language.load import parse_rules
@@ -31,18 +36,8 @@ def rules_of(**names: str):
 
 
 @pytest.fixture
-def client(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with mock_aws():
-        client = boto3.client("dynamodb", region_name="us-east-1")
-        client.create_table(
-            TableName="calls",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        yield client
+def client(table_of_ids):
+    return table_of_ids("calls")
 
 
 def made_call(client, rules) -> None:
@@ -86,14 +81,14 @@ def test_beginnings_are_counted_as_kept():
 # ---------------------------------------------------------------- noted once
 def test_beginnings_are_noted_once(client):
     """The first process notes the beginning; later ones, and later deployments, read it; a new rule gets its own."""
-    assert in_table(client, rules_of(tell=""), "calls", lambda: NOON_MS) == {"tell": NOON_MS}
-    assert in_table(client, rules_of(tell="", new=""), "calls", lambda: NOON_MS + 9) == {
+    assert note_in_table(client, rules_of(tell=""), "calls", lambda: NOON_MS) == {"tell": NOON_MS}
+    assert note_in_table(client, rules_of(tell="", new=""), "calls", lambda: NOON_MS + 9) == {
         "tell": NOON_MS,
         "new": NOON_MS + 9,
     }
     made_call(client, rules_of(tell=""))
     both = rules_of(tell="", new="", third="")
-    assert in_table(client, both, "calls", lambda: NOON_MS + 20)["third"] == NOON_MS + 20
+    assert note_in_table(client, both, "calls", lambda: NOON_MS + 20)["third"] == NOON_MS + 20
     assert read_table(client, both, "calls") == {"tell": NOON_MS, "new": NOON_MS + 9, "third": NOON_MS + 20}
     assert read_table(client, rules_of(other=""), "calls") == {"other": 0}
 
@@ -109,25 +104,27 @@ def test_beginnings_have_one_winner(client, monkeypatch):
     monkeypatch.setattr(client, "_make_api_call", atomic)
     rules = rules_of(tell="", other="")
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda ms: in_table(client, rules, "calls", lambda: NOON_MS + ms), range(16)))
+        found = list(pool.map(lambda ms: note_in_table(client, rules, "calls", lambda: NOON_MS + ms), range(16)))
     assert len({json.dumps(one, sort_keys=True) for one in found}) == 1
 
 
 def test_beginnings_are_carried_over_by_a_rename(client):
     """A renamed rule keeps the beginning of its former name, also where the new name was noted before."""
-    in_table(client, rules_of(old=""), "calls", lambda: NOON_MS)
+    note_in_table(client, rules_of(old=""), "calls", lambda: NOON_MS)
     renamed = rules_of(new=", renamed_from: old")
-    assert in_table(client, renamed, "calls", lambda: NOON_MS + 9) == {"new": NOON_MS}
-    in_table(client, rules_of(late=""), "calls", lambda: NOON_MS + 9)
-    assert in_table(client, rules_of(late=", renamed_from: old"), "calls", lambda: NOON_MS + 20) == {"late": NOON_MS}
+    assert note_in_table(client, renamed, "calls", lambda: NOON_MS + 9) == {"new": NOON_MS}
+    note_in_table(client, rules_of(late=""), "calls", lambda: NOON_MS + 9)
+    assert note_in_table(client, rules_of(late=", renamed_from: old"), "calls", lambda: NOON_MS + 20) == {
+        "late": NOON_MS
+    }
 
 
 def test_beginnings_lose_no_call_between_versions(client):
     """Rules that called before beginnings were noted have none; rules that come later have one."""
     made_call(client, rules_of(tell=""))
-    assert in_table(client, rules_of(tell=""), "calls", lambda: NOON_MS) == {"tell": 0}
-    assert in_table(client, rules_of(tell="", new=""), "calls", lambda: NOON_MS)["new"] == NOON_MS
-    assert shown(rules_of(tell="", new=""), {"tell": 0, "new": NOON_MS}) == {
+    assert note_in_table(client, rules_of(tell=""), "calls", lambda: NOON_MS) == {"tell": 0}
+    assert note_in_table(client, rules_of(tell="", new=""), "calls", lambda: NOON_MS)["new"] == NOON_MS
+    assert describe_beginnings(rules_of(tell="", new=""), {"tell": 0, "new": NOON_MS}) == {
         "tell": "all changes in the streams",
         "new": "changes since 2023-11-14 22:13:20 UTC",
     }
@@ -135,7 +132,7 @@ def test_beginnings_lose_no_call_between_versions(client):
 
 def test_beginnings_of_a_run_that_made_calls_before_lose_none(client):
     """A run that noted no beginnings so far may have called, though the table of calls shows none."""
-    assert in_table(client, rules_of(tell=""), "calls", lambda: NOON_MS, upgraded=True) == {"tell": 0}
+    assert note_in_table(client, rules_of(tell=""), "calls", lambda: NOON_MS, upgraded=True) == {"tell": 0}
 
 
 def test_beginnings_that_may_not_be_read_are_a_mistake():
@@ -149,9 +146,9 @@ def test_beginnings_that_may_not_be_read_are_a_mistake():
             raise aws.ClientError({"Error": {"Code": self.code}}, "GetItem")
 
     with pytest.raises(UserError, match="dynamodb:Scan"):
-        in_table(Refusing("AccessDeniedException"), rules_of(tell=""), "calls", lambda: NOON_MS)
+        note_in_table(Refusing("AccessDeniedException"), rules_of(tell=""), "calls", lambda: NOON_MS)
     with pytest.raises(StoreError):
-        in_table(Refusing("ValidationException"), rules_of(tell=""), "calls", lambda: NOON_MS)
+        note_in_table(Refusing("ValidationException"), rules_of(tell=""), "calls", lambda: NOON_MS)
 
 
 def test_beginnings_are_the_deployment_on_lambda(monkeypatch):
@@ -191,7 +188,7 @@ def test_beginnings_are_not_noted_before_lambda_has_said_when(client, monkeypatc
     monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Refusing())
     monkeypatch.setattr(retries, "retrying", lambda *_args: Retrying(stop=stop_after_attempt(1), reraise=True))
     with pytest.raises(raises, match=words):
-        in_table(client, rules_of(tell=""), "calls", deployed_ms)
+        note_in_table(client, rules_of(tell=""), "calls", deployed_ms)
     assert read_table(client, rules_of(tell=""), "calls") == {"tell": beginnings.NOT_KNOWN_MS}
     monkeypatch.setattr(beginnings, "now_ms", lambda: NOON_MS)
     if raises is StoreError:

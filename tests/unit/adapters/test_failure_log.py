@@ -49,22 +49,6 @@ def test_failure_log_says_when_a_line_is_not_safe(tmp_path):
     assert log.parked == 0
 
 
-def test_failure_log_keeps_lines_whole_when_threads_write(tmp_path):
-    """Lines of several threads do not mix."""
-    lines = JsonLines(tmp_path / "f.jsonl")
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: lines.append({"n": n, "text": "x" * 5_000}), range(100)))
-    found = [json.loads(line)["n"] for line in lines.path.read_text().splitlines()]
-    assert sorted(found) == list(range(100))
-
-
-def test_failure_log_is_read_by_its_owner_only(tmp_path):
-    """Only the owner can read the file, because batches hold items."""
-    lines = JsonLines(tmp_path / "f.jsonl")
-    lines.append({})
-    assert stat.S_IMODE(lines.path.stat().st_mode) == 0o600
-
-
 def test_failure_log_is_tried_before_it_is_needed(tmp_path):
     """A directory, or a place that is not there, is refused by name; nothing is made by asking."""
     for bad in (tmp_path, tmp_path / "nowhere" / "failures.jsonl"):

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from sync_rules.adapters.files import beside, replacing, require_own, write_whole
+from sync_rules.adapters.files import name_temporary, replace_file, require_own, write_whole
 from sync_rules.model.errors import UserError
 
 
@@ -14,12 +14,12 @@ def test_files_are_replaced_as_a_whole_or_stay(tmp_path):
     """The file has its old content until the block ends, and after a block that raises; no open or second file is left."""
     place = tmp_path / "state.json"
     place.write_text("old")
-    with replacing(place) as written:
+    with replace_file(place) as written:
         written.write(b"new")
         written.flush()
         assert place.read_text() == "old"
     assert (place.read_text(), written.closed) == ("new", True)
-    with suppress(RuntimeError), replacing(place) as written:
+    with suppress(RuntimeError), replace_file(place) as written:
         written.write(b"half")
         raise RuntimeError
     assert (place.read_text(), written.closed) == ("new", True)
@@ -31,7 +31,7 @@ def test_files_of_one_command_are_different_files(tmp_path, there):
     """A file is refused that another option names too, by whatever name, or that would be written on the way to it."""
     place, folder = tmp_path / "state.json", tmp_path / "folder"
     folder.mkdir()
-    others = [folder / ".." / "state.json", beside(place)]
+    others = [folder / ".." / "state.json", name_temporary(place)]
     if there:
         place.write_text("")
         (folder / "link.json").hardlink_to(place)

@@ -10,9 +10,7 @@ from dataclasses import replace
 from threading import Event
 from types import ModuleType
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from sync_rules.adapters import aws, retries
 from sync_rules.adapters.function_calls import FunctionCaller, RememberedInMemory, RememberedInTable, function_of
@@ -52,19 +50,9 @@ def hooks(monkeypatch):
 
 
 @pytest.fixture
-def client(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
+def client(table_of_ids, monkeypatch):
     monkeypatch.delenv("POWERTOOLS_IDEMPOTENCY_DISABLED", raising=False)
-    with mock_aws():
-        client = boto3.client("dynamodb", region_name="us-east-1")
-        client.create_table(
-            TableName="calls",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        yield client
+    return table_of_ids("calls")
 
 
 @pytest.fixture(params=["memory", "table"])
@@ -185,14 +173,6 @@ def test_caller_takes_over_from_the_dead(hooks, memory):
     hooks.before = lambda _change: None
     FunctionCaller(memory).call(other)
     assert len(hooks.told) == 3
-
-
-def test_caller_remembers_for_as_long_as_told(hooks, memory):
-    """A call that was made longer ago than that is made again if its change comes again."""
-    caller = FunctionCaller(memory, remember_seconds=-10)
-    caller.call(CALL)
-    caller.call(CALL)
-    assert len(hooks.told) == 2
 
 
 def test_caller_remembers_a_week_beyond_the_stream(hooks, client):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import stat
 from dataclasses import replace
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from sync_rules.adapters.kept_calls import CallsAnywhere, CallsInBucket, CallsInFolder, CallsInMemory
 from sync_rules.model.errors import StoreError
@@ -21,13 +19,10 @@ CALL = CallMessage("tell", "mypkg.tell", CHANGE, 3)
 
 
 @pytest.fixture
-def client(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with mock_aws():
-        client = boto3.client("s3", region_name="us-east-1")
-        client.create_bucket(Bucket="kept")
-        yield client
+def client(moto):
+    client = moto("s3")
+    client.create_bucket(Bucket="kept")
+    return client
 
 
 @pytest.fixture(params=["bucket", "folder", "memory"])

@@ -101,7 +101,7 @@ def commanded(world: World, seconds: float | None = PATIENCE_SECONDS) -> Iterato
     """The world in a command with so much patience; tenacity sees the world's clock."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tenacity.time", SimpleNamespace(monotonic=lambda: world.now))
-        with patience.having(Patience(world.show, seconds, lambda: world.now)) as one:
+        with patience.use_patience(Patience(world.show, seconds, lambda: world.now)) as one:
             yield one
 
 
@@ -128,15 +128,6 @@ def test_outage_is_shown_from_the_start_to_the_end_or_until_the_command_gives_up
         assert PATIENCE_SECONDS <= world.now - began <= PATIENCE_SECONDS + 2 * GAP_MAX_SECONDS
         assert waits
         assert not ends
-
-
-@pytest.mark.parametrize("fault", ["throttled", "503", "timeout"])
-def test_error_after_an_outage_has_a_cure(fault):
-    """A read that was given up says what to do."""
-    world = World(fault, 1_000)
-    with commanded(world):
-        cure = "is DynamoDB running there? Correct --endpoint-url" if fault == "timeout" else "Try again later"
-        assert cure in world.ask("batch get")
 
 
 def test_short_fault_is_not_shown():

@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from sync_rules.adapters.plain_client import client_of, converts, is_resource, plain, table_name
+from sync_rules.adapters.plain_client import client_of, is_converting, is_resource, plain, table_name
 from sync_rules.read import requests_of
 
 PLACE: dict[str, Any] = {"region_name": "us-east-1", "aws_access_key_id": "x", "aws_secret_access_key": "y"}
@@ -26,7 +26,7 @@ def test_plain_client_of_a_client_is_itself():
     client, other = boto3.client("dynamodb", **PLACE), object()
     assert plain(client) is client
     assert plain(other) is other
-    assert (is_resource(client), converts(client), table_name(client)) == (False, False, None)
+    assert (is_resource(client), is_converting(client), table_name(client)) == (False, False, None)
 
 
 @pytest.mark.parametrize("part", ["resource", "table", "client"])
@@ -36,7 +36,7 @@ def test_plain_client_of_a_resource_is_that_of_the_resource_without_conversion(r
     own = client_of(given)
     found = plain(given)
     assert table_name(given) == ("shop" if part == "table" else None)
-    assert (converts(own), converts(found)) == (True, False)
+    assert (is_converting(own), is_converting(found)) == (True, False)
     assert found.meta.endpoint_url == own.meta.endpoint_url
     assert found._endpoint is own._endpoint
     with Stubber(own) as stub:

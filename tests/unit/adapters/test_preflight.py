@@ -7,10 +7,10 @@ from socket import socket
 from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
+from botocore.exceptions import ClientError
 
 from sync_rules import DOCS
-from sync_rules.adapters import aws, retries
+from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import differences, latest_streams, require, require_answer, survey
 from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
 from sync_rules.language.load import parse_rules
@@ -23,6 +23,22 @@ from tests.support.engines import unique_prefix
 @pytest.fixture
 def client(engine):
     return aws.dynamodb(engine)
+
+
+META = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
+
+
+def client_of(describe_table, **more):
+    """A client that describes tables by this function of their names."""
+
+    def describe(TableName):  # noqa: N803 -- as DynamoDB names it
+        return describe_table(TableName)
+
+    return SimpleNamespace(describe_table=describe, **{"meta": META, **more})
+
+
+def refuse(code):
+    raise ClientError({"Error": {"Code": code}}, "DescribeTable")
 
 
 def preflight(client, rules, **options):
@@ -38,32 +54,17 @@ def test_preflight_finds_nothing_where_all_is_well(client):
         assert preflight(client, rules) == ()
 
 
-def test_preflight_names_each_missing_table(client):
-    """All of them at once, with the cure."""
-    prefix = unique_prefix()
-    problems = preflight(client, library(prefix=prefix))
-    assert [str(problem) for problem in problems] == [
-        f"table {prefix}{name}: it does not exist at {client.meta.endpoint_url} (Region us-east-1). "
-        "Create it with `sync-rules tables create`, or correct its `name` in the rules file, the Region, the credentials "
-        "or the endpoint."
-        for name in ("authors", "books")
-    ]
-
-
 def test_preflight_says_in_which_account_a_table_is_missing(monkeypatch):
     """The tables that exist name the account: nobody else is asked."""
     monkeypatch.setattr(aws, "account_of", lambda _client: pytest.fail("asked"))
 
-    class Client:
-        meta = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
+    def describe(name):
+        if name == "books":
+            refuse("ResourceNotFoundException")
+        arn = f"arn:aws:dynamodb:eu-west-1:111122223333:table/{name}"
+        return {"Table": {"TableArn": arn, "KeySchema": [], "AttributeDefinitions": []}}
 
-        def describe_table(self, TableName):  # noqa: N803 -- as DynamoDB names it
-            if TableName == "books":
-                raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "DescribeTable")
-            arn = f"arn:aws:dynamodb:eu-west-1:111122223333:table/{TableName}"
-            return {"Table": {"TableArn": arn, "KeySchema": [], "AttributeDefinitions": []}}
-
-    (problem,) = (one for one in preflight(Client(), library()) if one.table == "books")
+    (problem,) = (one for one in preflight(client_of(describe), library()) if one.table == "books")
     assert "111122223333" in problem.found
 
 
@@ -119,17 +120,6 @@ def test_preflight_needs_a_stream_with_both_images(client, stream, expected):
     assert problem.found == expected
 
 
-def test_preflight_that_cannot_look_raises():
-    """A table that may not be described raises a StoreError and is no problem of the rules."""
-
-    class Client:
-        def describe_table(self, **_):
-            raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "DescribeTable")
-
-    with pytest.raises(StoreError, match="AccessDeniedException: DescribeTable of shop"):
-        preflight(Client(), shop())
-
-
 @pytest.mark.parametrize(
     "call", [survey, lambda client, rules: require_answer(client, rules.tables["shop"])], ids=["survey", "prune"]
 )
@@ -150,75 +140,12 @@ def test_preflight_names_the_address_where_nothing_answers(call):
     assert len(asked) == 2
 
 
-def test_preflight_still_waits_where_it_is_throttled():
-    """A throttled check is retried as often as any request."""
-
-    class Client:
-        calls = 0
-
-        def describe_table(self, **_):
-            self.calls += 1
-            raise ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeTable")
-
-    client = Client()
-    with pytest.raises(StoreError, match="ThrottlingException: DescribeTable of shop"):
-        survey(client, shop(), retrying=retries.retrying(sleep=lambda _: None, first=True))
-    assert client.calls == retries.ATTEMPTS_MAX
-    with pytest.raises(StoreError, match="ThrottlingException: DescribeTable of shop"):
-        survey(client, shop(), retrying=retries.retrying(attempts_max=1))
-    assert client.calls == retries.ATTEMPTS_MAX + 1
-
-
-def test_preflight_tries_no_second_time_where_the_first_took_seconds(monkeypatch):
-    """An attempt that waited as long as a read may is the last one, and AWS's own address is named as well."""
-
-    class Client:
-        meta = aws.dynamodb(None, "eu-west-1").meta
-        calls = 0
-
-        def describe_table(self, **_):
-            self.calls += 1
-            raise ReadTimeoutError(endpoint_url="")
-
-    monkeypatch.setattr(retries, "FIRST_MAX_SECONDS", 0)  # so every attempt takes longer
-    client = Client()
-    with pytest.raises(
-        StoreError, match=r"no answer from https://dynamodb.eu-west-1.amazonaws.com \(Region eu-west-1\)"
-    ):
-        survey(client, shop())
-    assert client.calls == 1
-
-
-def test_preflight_without_credentials_says_the_cure_alone():
-    """The error of a first call on a machine without settings."""
-
-    class Client:
-        meta = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
-
-        def describe_table(self, **_):
-            raise NoCredentialsError
-
-    with pytest.raises(StoreError) as raised:
-        survey(Client(), shop())
-    assert raised.value.sentence == (
-        "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-    )
-    assert raised.value.reason == "NoCredentialsError"
-    assert str(raised.value).partition(":")[0] == "NoCredentialsError", "failure records and counters keep the code"
-
-
 def test_preflight_require_answer_takes_a_refusal_for_one():
     """`require_answer` accepts a denied DescribeTable, because prune only needs to scan."""
-
     asked = []
-
-    class Client:
-        def describe_table(self, **parameters):
-            asked.append(parameters)
-            raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "DescribeTable")
-
-    require_answer(Client(), shop().tables["shop"])
-    assert asked == [{"TableName": "shop"}]
+    client = client_of(lambda name: asked.append(name) or refuse("AccessDeniedException"))
+    require_answer(client, shop().tables["shop"])
+    assert asked == ["shop"]
 
 
 def test_preflight_without_streams_looks_at_keys_and_indexes_only(client):
@@ -231,64 +158,44 @@ def test_preflight_without_streams_looks_at_keys_and_indexes_only(client):
         require(client, rules)
 
 
-def test_preflight_describes_each_table_once_and_gives_its_stream(client):
-    """One DescribeTable says what is wrong and which stream to read."""
-    rules = library(prefix=unique_prefix())
-    create_tables(client, rules)
-    described: list[str] = []
-
-    class Counting:
-        def describe_table(self, **parameters):
-            described.append(parameters["TableName"])
-            return client.describe_table(**parameters)
-
-    found = survey(Counting(), rules)
-    assert sorted(described) == sorted(t.physical_name for t in rules.tables.values())
-    assert [f"table/{name}/stream/" in arn for name, arn in zip(described, found.stream_arns, strict=True)] == [
-        True
-    ] * 2
-
-
 def test_preflight_knows_no_stream_that_is_switched_off():
     """DynamoDB still names the latest stream of a table whose stream is off."""
-
-    class Client:
-        def describe_table(self, **_parameters):
-            return {"Table": {"LatestStreamArn": "arn", **stream}}
-
     one = [shop().tables["shop"]]
-    stream: dict = {"StreamSpecification": {"StreamEnabled": True}}
-    assert latest_streams(Client(), one) == {"shop": "arn"}
-    stream = {}
-    assert latest_streams(Client(), one) == {"shop": None}
+    for stream, arn in (({"StreamSpecification": {"StreamEnabled": True}}, "arn"), ({}, None)):
+        client = client_of(lambda _name, stream=stream: {"Table": {"LatestStreamArn": "arn", **stream}})
+        assert latest_streams(client, one) == {"shop": arn}
 
 
-@pytest.mark.parametrize(("code", "found"), [("AccessDeniedException", 0), ("UnknownOperationException", 0), ("", 1)])
-def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(code, found):
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [("AccessDeniedException", 0), ("UnknownOperationException", 0), ({"AttributeName": "gone"}, 0), ({}, 1)],
+    ids=str,
+)
+def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(answer, found):
     """A help and no condition: credentials of before, and emulators, need not know DescribeTimeToLive."""
     rules = parse_rules(
         "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
         "rules: {kept: {archive: game, ttl: gone, into: 's3://bucket/'}}\n"
     )
 
-    class Client:
-        meta = SimpleNamespace(region_name="eu-west-1", endpoint_url="http://127.0.0.1:9")
+    def time_to_live(TableName):  # noqa: N803 -- as DynamoDB names it
+        assert TableName == "games"
+        if isinstance(answer, str):
+            refuse(answer)
+        return {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED" if answer else "DISABLED", **answer}}
 
-        def describe_table(self, **_):
-            return {"Table": table_parameters(rules.tables["games"], stream=True) | {"LatestStreamArn": "arn"}}
-
-        def describe_time_to_live(self, **_):
-            if code:
-                raise ClientError({"Error": {"Code": code}}, "DescribeTimeToLive")
-            return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
-
-    problems = survey(Client(), rules, times_to_live=True).problems
+    client = described(
+        rules,
+        meta=SimpleNamespace(region_name="eu-west-1", endpoint_url="http://127.0.0.1:9"),
+        describe_time_to_live=time_to_live,
+    )
+    problems = survey(client, rules, times_to_live=True).problems
     command = (
         "`aws dynamodb update-time-to-live --table-name games --time-to-live-specification "
         """'{"Enabled": true, "AttributeName": "gone"}' --region eu-west-1 --endpoint-url http://127.0.0.1:9`"""
     )
     assert [one.cure for one in problems] == [f"Enable it: {command}"] * found
-    assert survey(Client(), rules).problems == ()  # recordings and backfills do not depend on it
+    assert survey(client, rules).problems == ()  # recordings and backfills do not depend on it
 
 
 FOLLOWED = """
@@ -315,13 +222,10 @@ def test_preflight_needs_the_tables_and_streams_that_tables_create_makes():
         plain = {one.physical_name: table_parameters(one, stream=False) for one in rules.tables.values()}
         there: dict[str, dict] = {}
 
-        def describe_table(*, TableName, there=there):  # noqa: N803 -- as DynamoDB names it
-            if TableName not in there:
-                raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "DescribeTable")
-            return {"Table": there[TableName]}
+        def describe(name, there=there):
+            return {"Table": there[name]} if name in there else refuse("ResourceNotFoundException")
 
-        meta = SimpleNamespace(endpoint_url="http://localhost", region_name="eu-west-1")
-        client = SimpleNamespace(meta=meta, describe_table=describe_table)
+        client = client_of(describe, meta=SimpleNamespace(endpoint_url="http://localhost", region_name="eu-west-1"))
         used = {side.table.physical_name for rule in rules.rules.values() for side in (rule.source, rule.target)}
         assert {one.table for one in preflight(client, rules)} == used
         there |= plain
@@ -343,29 +247,25 @@ rules:
 """
 
 
-def described(rules, **more):
+def described(rules, tables=None, **more):
     """A client whose tables are as the rules say, and more."""
 
-    class Client:
-        meta = SimpleNamespace(region_name="eu-west-1", endpoint_url="https://dynamodb.eu-west-1.amazonaws.com")
+    def describe(name):
+        (table,) = rules.by_physical_name[name]
+        return {
+            "Table": table_parameters(table, stream=True) | {"LatestStreamArn": "arn"} | (tables or {}).get(name, {})
+        }
 
-        def describe_table(self, TableName):  # noqa: N803 -- as DynamoDB names it
-            (table,) = rules.by_physical_name[TableName]
-            return {
-                "Table": table_parameters(table, stream=True) | {"LatestStreamArn": "arn"} | more.get(TableName, {})
-            }
-
-        def describe_time_to_live(self, **_):
-            pytest.fail("a table without Time to Live has none to describe")
-
-    return Client()
+    return client_of(describe, **{"describe_time_to_live": lambda **_: pytest.fail("nothing to describe"), **more})
 
 
 def test_preflight_names_the_rules_that_strong_consistency_between_regions_refuses():
     """Each rule that needs transactions, and the Time to Live and the local index, with cures; the copy alone may run."""
     rules = parse_rules(STRONG)
     no_local = {"MultiRegionConsistency": "STRONG", "LocalSecondaryIndexes": []}
-    found = differences(rules, rules.tables["shop"], described(rules, shop=no_local).describe_table("shop")["Table"])
+    found = differences(
+        rules, rules.tables["shop"], described(rules, {"shop": no_local}).describe_table("shop")["Table"]
+    )
     refuses = "it has strong multi-Region consistency, with which DynamoDB refuses"
     move = f"use a table without it ({DOCS}/limits.md): the mode of a table cannot change"
     assert [(one.found, one.cure) for one in found] == [
@@ -384,11 +284,11 @@ def test_preflight_names_the_rules_that_strong_consistency_between_regions_refus
         (f"{refuses} Time to Live: the rules file names it on gone", f"Leave it out of the rules file, or {move}"),
     ]
     strong = {"MultiRegionConsistency": "STRONG"}
-    (of_ledger,) = survey(described(rules, odd=strong), rules, times_to_live=True).problems
+    (of_ledger,) = survey(described(rules, {"odd": strong}), rules, times_to_live=True).problems
     assert (of_ledger.table, of_ledger.cure) == ("odd", f"Leave out the rule, or {move}")
     assert "rule counted" in of_ledger.found
     eventual = {"MultiRegionConsistency": "EVENTUAL"}
-    assert survey(described(rules, odd=eventual, shop=eventual), rules).problems == ()
+    assert survey(described(rules, {"odd": eventual, "shop": eventual}), rules).problems == ()
 
 
 def test_preflight_says_that_an_archive_waits_for_a_time_to_live_that_cannot_be():
@@ -397,6 +297,6 @@ def test_preflight_says_that_an_archive_waits_for_a_time_to_live_that_cannot_be(
         "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
         "rules: {kept: {archive: game, ttl: gone, into: 's3://bucket/'}}\n"
     )
-    client = described(rules, games={"MultiRegionConsistency": "STRONG"})
+    client = described(rules, {"games": {"MultiRegionConsistency": "STRONG"}})
     (problem,) = survey(client, rules, times_to_live=True).problems
     assert problem.found.endswith("refuses Time to Live: rule kept needs it on gone")

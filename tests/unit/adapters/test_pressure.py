@@ -120,14 +120,6 @@ def test_pressure_of_a_hot_key_is_in_nobodys_way(hot, before):
         assert [one == WRITTEN for one in results] == [False] * hot + [True] * (200 - hot)
 
 
-@pytest.mark.parametrize("rate", [1, 5, 20])
-def test_pressure_of_a_slow_table_ends_with_every_copy_made(rate):
-    """Every copy is written however little a table accepts, as long as there is time."""
-    store, client, _ = limited(rate, 1)
-    assert store.apply(Apply(updates(range(200)))) == (WRITTEN,) * 200
-    assert sorted(client.written) == list(range(200))
-
-
 def test_pressure_counts_each_write_that_is_throttled():
     """Each throttled write of a batch is counted; a conflict, a guard and a service error are not."""
     found: list[str] = []
@@ -180,25 +172,3 @@ def test_pressure_spreads_those_that_wait():
     pauses = {pressure.pause() for _ in range(100)}
     assert len(pauses) > 90
     assert all(BATCH_WAIT_SECONDS / 2 <= pause <= BATCH_WAIT_SECONDS for pause in pauses)
-
-
-@pytest.mark.parametrize(
-    ("written", "factor"),
-    [
-        (0, 2),
-        (BETWEEN_THROTTLES_STATEMENTS - 1, 2),
-        (BETWEEN_THROTTLES_STATEMENTS, 1),
-        (2 * BETWEEN_THROTTLES_STATEMENTS, 1),
-        (2 * BETWEEN_THROTTLES_STATEMENTS + 1, 0.5),
-        (CALM_STATEMENTS - 1, 0.5),
-    ],
-)
-def test_pressure_adjusts_the_pause_by_what_was_written_in_between(written, factor):
-    """Few writes between two throttles double the pause, many halve it, and in between it stays."""
-    pressure = Pressure(lambda _least, most: most)
-    pressure.refused()
-    pressure.refused()
-    before = pressure.pause()
-    pressure.took(written)
-    pressure.refused()
-    assert (before, pressure.pause()) == (2 * BATCH_WAIT_SECONDS, 2 * BATCH_WAIT_SECONDS * factor)

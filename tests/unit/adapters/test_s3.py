@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import BytesIO
+from types import SimpleNamespace
 
-import boto3
 import pytest
-from moto import mock_aws
+from botocore.exceptions import ResponseStreamingError
 
 from sync_rules.adapters import aws, retries, s3
 from sync_rules.adapters.s3 import BucketReports, OnFailureObjects, S3Archive, parse_place
@@ -18,14 +18,11 @@ KEEP = Keep("keep", "kept", "games/2026/11/21/games-1.json.gz", b"\x1f\x8b body"
 
 
 @pytest.fixture
-def client(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with mock_aws():
-        client = boto3.client("s3", region_name="us-east-1")
-        client.create_bucket(Bucket="kept")
-        client.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
-        yield client
+def client(moto):
+    client = moto("s3")
+    client.create_bucket(Bucket="kept")
+    client.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+    return client
 
 
 class Flaky:
@@ -69,22 +66,6 @@ def test_s3_is_asked_again(code):
     assert len(flaky.puts) == 3
 
 
-def test_s3_is_asked_no_more_than_told():
-    """The retries are those that were given: a function's end with its time."""
-    flaky = Flaky(("SlowDown", 503))
-    with pytest.raises(StoreError, match="SlowDown"):
-        S3Archive(flaky, retrying=retries.retrying(attempts_max=1)).keep(KEEP)
-    assert len(flaky.puts) == 1
-
-
-def test_s3_that_refuses_is_not_asked_again():
-    """A permanent S3 error is reported at once, without a retry."""
-    flaky = Flaky(("AccessDenied", 403))
-    with pytest.raises(StoreError, match="AccessDenied"):
-        S3Archive(flaky, retrying=retries.retrying(sleep=lambda _: None)).keep(KEEP)
-    assert len(flaky.puts) == 1
-
-
 def test_report_in_a_bucket_is_read_as_it_was_written(client):
     """A report has a name, is replaced as a whole, and is read line by line."""
     reports = BucketReports(client, "kept")
@@ -94,6 +75,18 @@ def test_report_in_a_bucket_is_read_as_it_was_written(client):
     assert list(reports.lines("nightly")) == [b"one", b"two"]
     with pytest.raises(StoreError, match="nowhere"):
         list(reports.lines("nowhere"))
+
+
+def test_report_in_a_bucket_that_breaks_off_is_an_error(client, monkeypatch):
+    """A connection that ends in the middle of a report must not pass for its end."""
+
+    def iter_lines():
+        yield b"one"
+        raise ResponseStreamingError(error="gone")
+
+    monkeypatch.setattr(client, "get_object", lambda **_: {"Body": SimpleNamespace(iter_lines=iter_lines)})
+    with pytest.raises(StoreError, match=r"ResponseStreamingError: s3://kept/reports/nightly\.jsonl"):
+        list(BucketReports(client, "kept").lines("nightly"))
 
 
 @pytest.mark.parametrize(("endpoint", "style"), [("http://localhost:1", "path"), (None, "auto")])
@@ -168,6 +161,8 @@ def test_on_failure_objects_of_a_missing_bucket_are_the_users_mistake(client):
         next(OnFailureObjects(client, "nowhere").entries())
 
     class Denied:
+        meta = client.meta
+
         def __getattr__(self, name):
             def refuse(**_):
                 raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, name)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from unittest.mock import Mock
 
-import boto3
 import pytest
-from moto import mock_aws
 
-from sync_rules.adapters import aws, retries, sqs
+from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES, FailedMessages, SqsFailures, SqsQueue, require_queue_url
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
@@ -27,11 +23,8 @@ AT = datetime(2026, 11, 21, 12, 0, 0, 1000, UTC)
 
 
 @pytest.fixture
-def client(monkeypatch) -> Iterator:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with mock_aws():
-        yield boto3.client("sqs", region_name="us-east-1")
+def client(moto):
+    return moto("sqs")
 
 
 @pytest.fixture
@@ -59,51 +52,15 @@ def test_queue_carries_messages(client, queue_url, message):
 @pytest.mark.parametrize(("asked", "given"), [(0, 0), (60, 60), (900, 900), (5000, 900)])
 def test_queue_delays_at_most_900_seconds(asked, given):
     """The limit of SQS; a look may come early, never not at all."""
-    calls = []
-
-    class Client:
-        def send_message(self, **parameters):
-            calls.append(parameters)
-
-    SqsQueue(Client(), "http://127.0.0.1/later").send(PullMessage(KEY), asked)
-    assert calls[0]["DelaySeconds"] == given
-
-
-def test_failures_are_json_records(client, queue_url):
-    """Rule, table, key, reason, position and time; never a value of the item."""
-    SqsFailures(client, queue_url, now=lambda: AT).park(Failure("r", KEY, "ItemTooLarge", "123"))
-    (body,) = received(client, queue_url)
-    assert json.loads(body) == {
-        "rule": "r",
-        "table": "shop",
-        "key": {"PK": "USER#1", "SK": "00ff"},
-        "reason": "ItemTooLarge",
-        "position": "123",
-        "member": None,
-        "element": None,
-        "at": "2026-11-21T12:00:00.001+00:00",
-    }
+    client = Mock()
+    SqsQueue(client, "http://127.0.0.1/later").send(PullMessage(KEY), asked)
+    assert client.send_message.call_args.kwargs["DelaySeconds"] == given
 
 
 def test_queue_that_is_missing_raises(client):
     """A StoreError that names the queue: the record that asked for it is reported as failed."""
     with pytest.raises(StoreError, match="QueueNotFound: queue nowhere"):
         SqsQueue(client, "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere").send(PullMessage(KEY), 0)
-
-
-def test_queue_that_throttles_is_asked_again(client, queue_url):
-    """With the same retries as the store."""
-    answers = [aws.ClientError({"Error": {"Code": "RequestThrottled"}}, "SendMessage"), {}]
-
-    class Client:
-        def send_message(self, **_):
-            answer = answers.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-    SqsQueue(Client(), queue_url, retrying=retries.retrying(sleep=lambda _: None)).send(PullMessage(KEY), 0)
-    assert answers == []
 
 
 def test_queue_refuses_what_is_too_large(client, queue_url):
@@ -208,41 +165,20 @@ def test_failed_messages_that_fail_again_are_never_doubled(client, queue_url, mo
         assert messages_in(client, queue_url) == 1
 
 
-def test_failed_messages_that_cannot_be_replaced_stay(client, queue_url, place):
-    """A message is kept if the queue refuses its replacement."""
-
-    class NoSend:
-        def __getattr__(self, name):
-            return getattr(client, name)
-
-        def send_message(self, **_):
-            raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "SendMessage")
-
-    taken = FailedMessages(NoSend(), queue_url)
-    for entry in [*taken.entries()][:1]:
-        taken.replace(entry, "never")
-    with pytest.raises(StoreError, match="AccessDenied"):
-        taken.close()
-    assert messages_in(client, queue_url) == 25
-
-
-def test_failed_messages_each_stand_for_themselves(client, queue_url, place):
+def test_failed_messages_each_stand_for_themselves(client, queue_url, place, monkeypatch):
     """One that is too large by now, or that SQS does not take, keeps no other from being replaced or from being there
     again at once. Sizes are bytes, not letters.
     """
-    refused = []
+    refused, send = [], client.send_message
 
-    class Choosy:
-        def __getattr__(self, name):
-            return getattr(client, name)
+    def choosy(**parameters):
+        if parameters["MessageBody"] == "m97":
+            refused.append("m97")
+            raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "SendMessage")
+        return send(**parameters)
 
-        def send_message(self, **parameters):
-            if parameters["MessageBody"] == "m97":
-                refused.append("m97")
-                raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "SendMessage")
-            return client.send_message(**parameters)
-
-    taken = FailedMessages(Choosy(), queue_url)
+    monkeypatch.setattr(client, "send_message", choosy)
+    taken = place()
     first, second, third, *_ = taken.entries()
     taken.replace(first, "ü" * (MESSAGE_MAX_BYTES // 2 + 1))
     taken.replace(second, "m97")
@@ -254,15 +190,6 @@ def test_failed_messages_each_stand_for_themselves(client, queue_url, place):
     assert len(now) == 25
     assert {first.text.decode(), second.text.decode(), "m99"} <= {*now}
     assert third.text.decode() not in now
-
-
-def test_failed_messages_that_became_too_large_are_no_error(client, queue_url, place):
-    """The message is there again as it was."""
-    taken = place()
-    for entry in taken.entries():
-        taken.replace(entry, "x" * (MESSAGE_MAX_BYTES + 1))
-    taken.close()
-    assert len([*place().entries()]) == 25
 
 
 def test_failed_messages_are_sampled_where_there_are_many(place, monkeypatch):
@@ -304,17 +231,11 @@ def test_failed_messages_with_a_mark_that_became_too_large_are_given_once(place)
     assert len([*place().entries()]) == 25
 
 
-def test_failed_messages_that_cannot_be_let_go_are_counted(client, queue_url, place):
+def test_failed_messages_that_cannot_be_let_go_are_counted(client, place, monkeypatch):
     """Messages that could not be made visible again are counted."""
-
-    class Stubborn:
-        def __getattr__(self, name):
-            return getattr(client, name)
-
-        def change_message_visibility(self, **_):
-            raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "ChangeMessageVisibility")
-
-    taken = FailedMessages(Stubborn(), queue_url, mark="")
+    denied = aws.ClientError({"Error": {"Code": "AccessDenied"}}, "ChangeMessageVisibility")
+    monkeypatch.setattr(client, "change_message_visibility", Mock(side_effect=denied))
+    taken = place(mark="")
     assert len([*taken.entries()]) == 25
     taken.close()
     assert taken.held == 25
@@ -322,16 +243,10 @@ def test_failed_messages_that_cannot_be_let_go_are_counted(client, queue_url, pl
 
 def test_failed_messages_are_hidden_for_as_long_as_told():
     """A call that dies hides what it had no longer than that."""
-    asked = []
-
-    class Client:
-        def receive_message(self, **parameters):
-            asked.append(parameters["VisibilityTimeout"])
-            return {}
-
+    client = Mock(**{"receive_message.return_value": {}})
     for options in ({"hidden_seconds": 960}, {}, {"peek": True}):
-        assert [*FailedMessages(Client(), "http://127.0.0.1/failed", **options).entries()] == []
-    assert asked == [960, 3600, 30]
+        assert [*FailedMessages(client, "http://127.0.0.1/failed", **options).entries()] == []
+    assert [call.kwargs["VisibilityTimeout"] for call in client.receive_message.call_args_list] == [960, 3600, 30]
 
 
 def test_failed_messages_with_a_mark_are_never_cut_short_in_silence(place, monkeypatch):

@@ -9,13 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from sync_rules.adapters import aws, state
-from sync_rules.adapters.state import APPLIED, FileState, LeasedState, MemoryState, TableState, applied, save_applied
-from sync_rules.jobs.backfill.progress import unfinished
+from sync_rules.adapters.state import (
+    APPLIED,
+    FileState,
+    LeasedState,
+    MemoryState,
+    TableState,
+    read_applied,
+    save_applied,
+)
+from sync_rules.jobs.backfill.progress import load_unfinished
 from sync_rules.model.errors import StoreError, UserError
 
 CURSOR = {"cursor": {"id": {"B": b"\x00\xff"}, "n": {"N": "1"}}, "done": False}
@@ -23,23 +29,10 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 @pytest.fixture(params=["memory", "file", "table"])
-def documents(request, tmp_path, monkeypatch):
-    if request.param == "memory":
-        yield MemoryState()
-    elif request.param == "file":
-        yield FileState(tmp_path / "state.json")
-    else:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.setenv(name, "test")
-        with mock_aws():
-            client = boto3.client("dynamodb", region_name="us-east-1")
-            client.create_table(
-                TableName="state",
-                AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-                KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-                BillingMode="PAY_PER_REQUEST",
-            )
-            yield TableState(client, "state")
+def documents(request, tmp_path, table_of_ids):
+    if request.param == "table":
+        return TableState(table_of_ids("state"), "state")
+    return MemoryState() if request.param == "memory" else FileState(tmp_path / "state.json")
 
 
 def test_state_gives_back_what_was_saved(documents):
@@ -58,9 +51,9 @@ def test_state_gives_back_what_was_saved(documents):
 
 def test_state_says_which_rules_were_applied(documents):
     """Fingerprints by rule, without the time that stands beside them."""
-    assert applied(documents) == {}
+    assert read_applied(documents) == {}
     save_applied(documents, {"names": "f1"}, NOON)
-    assert applied(documents) == {"names": "f1"}
+    assert read_applied(documents) == {"names": "f1"}
     assert documents.load(APPLIED) == {"names": "f1", "at": "2026-11-21T12:00:00+00:00"}
 
 
@@ -172,20 +165,15 @@ def test_state_document_that_is_damaged_is_not_absent(documents, damaged):
         lambda: LeasedState(documents).load("backfill"),
         lambda: LeasedState(documents).fetch(["backfill"]),
         lambda: LeasedState(documents).claim("backfill", "me"),
-        lambda: applied(documents) or unfinished(documents),
+        lambda: read_applied(documents) or load_unfinished(documents),
     )
     for read in reads:
         with pytest.raises(StoreError, match=f"StateUnreadable: .*{state.PREFIX}backfill.*Delete it"):
             read()
 
 
-def test_state_ids_stand_apart_from_others_in_the_table():
-    """The same table may hold other things: what is ours has a prefix."""
-    assert TableState(None, "t")._key("backfill") == {"id": {"S": state.PREFIX + "backfill"}}
-
-
 def test_state_asks_again_for_what_a_batch_left_out():
-    """Keys that DynamoDB did not process are asked for again, with all others of the next request."""
+    """Keys that DynamoDB did not process are asked for again, before those of the next request."""
     asked: list[int] = []
 
     class Busy:
@@ -197,4 +185,4 @@ def test_state_asks_again_for_what_a_batch_left_out():
 
     names = [f"backfill/{number}" for number in range(150)]
     assert TableState(Busy(), "t").load_many(names) == {name: {} for name in names}
-    assert asked == [100, 90, 30]
+    assert asked == [100, 40, 50]

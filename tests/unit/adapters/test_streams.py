@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import EndpointConnectionError
 
 from sync_rules.adapters import streams
 from sync_rules.adapters.streams import (
@@ -19,33 +18,11 @@ from sync_rules.adapters.streams import (
     as_event_record,
     read_span,
     region_of,
-    table_of,
 )
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.failed_entries import Span
 from tests.support.fake_stream import ARN
-
-
-class Client:
-    """Answers calls from a list, and remembers them."""
-
-    def __init__(self, *answers: Any) -> None:
-        self.answers = list(answers)
-        self.calls: list[tuple[str, dict]] = []
-
-    def __getattr__(self, operation: str):
-        def call(**parameters):
-            self.calls.append((operation, parameters))
-            answer = self.answers.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return call
-
-
-def refused(code: str) -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "m"}}, "GetRecords")
+from tests.unit.adapters.test_dynamodb import Client, failed
 
 
 def described(*shards: dict, last: str | None = None) -> dict:
@@ -104,10 +81,10 @@ def test_streams_reads_a_span_over_empty_pages(monkeypatch):
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (refused("ExpiredIteratorException"), IteratorExpiredError),
-        (refused("TrimmedDataAccessException"), RecordsTrimmedError),
-        (refused("ResourceNotFoundException"), ShardGoneError),
-        (refused("LimitExceededException"), StoreError),
+        (failed("ExpiredIteratorException"), IteratorExpiredError),
+        (failed("TrimmedDataAccessException"), RecordsTrimmedError),
+        (failed("ResourceNotFoundException"), ShardGoneError),
+        (failed("LimitExceededException"), StoreError),
         (EndpointConnectionError(endpoint_url="http://127.0.0.1:1"), StoreError),
     ],
 )
@@ -120,7 +97,7 @@ def test_streams_tells_errors_apart(error, kind):
 def test_streams_takes_a_missing_stream_for_an_error_of_the_world():
     """A stream that is not there is not the same as a shard that was trimmed."""
     with pytest.raises(StoreError, match="ResourceNotFoundException"):
-        DynamoDBStreams(Client(refused("ResourceNotFoundException"))).shards(ARN)
+        DynamoDBStreams(Client(failed("ResourceNotFoundException"))).shards(ARN)
 
 
 def test_streams_shapes_a_record_as_lambda_does():
@@ -163,8 +140,3 @@ def test_streams_fills_in_what_an_engine_leaves_out():
     assert "userIdentity" not in found
     assert "ApproximateCreationDateTime" not in found["dynamodb"]
     assert region_of("stream-1") == ""
-
-
-def test_streams_names_the_table_of_a_stream():
-    """The table's ARN is what stays when a stream is enabled again."""
-    assert table_of(ARN) == "arn:aws:dynamodb:eu-west-1:111122223333:table/shop"

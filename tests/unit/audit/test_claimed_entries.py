@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.verifier import Verifier
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.lab.trial import run_trial
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Outcome
 from sync_rules.model.values import get
 from tests.support.builders import m, s
+from tests.support.verifying import require_scenario, verify
 from tests.support.worlds import Scene
 
 RULES = """
@@ -70,10 +67,7 @@ steps:
 @pytest.mark.parametrize("delivery", VARIANTS, ids=str)
 def test_entry_that_two_claim_is_of_the_first_under_every_delivery(delivery, tmp_path):
     """The map is a function of the addresses as they are: what one loses, another has at once."""
-    (tmp_path / "rules.yaml").write_text(RULES)
-    (tmp_path / "labels.scenario.yaml").write_text(SCENARIO)
-    trial = run_trial(load_scenario(tmp_path / "labels.scenario.yaml"), delivery)
-    assert trial.ok, trial.report()[-3_000:]
+    require_scenario(tmp_path, RULES, SCENARIO, delivery)
 
 
 def address(name, label, street):
@@ -98,8 +92,8 @@ def test_entry_that_two_claim_is_found_by_verify_and_left_by_repair():
     assert get(customer, ("MailingAddresses",)) == right
 
     def found(*, repair):
-        verifier = Verifier(scene.rules, scene.world, scene.rules.kept, repair=repair, sleep=lambda _seconds: None)
-        return [(one.difference.drift, one.difference.reason, one.repaired) for one in verifier.sweep()]
+        findings, _ = verify(scene, repair=repair)
+        return [(one.difference.drift, one.difference.reason, one.repaired) for one in findings]
 
     assert found(repair=True) == [(Drift.STUCK, "EntryTwice", False)]
     scene.there("crm", {**customer, "MailingAddresses": m(Home=m(street=s("y")))})
@@ -108,13 +102,6 @@ def test_entry_that_two_claim_is_found_by_verify_and_left_by_repair():
     (customer,) = [item for item in scene.memory.items("crm") if item["SK"] == s("PROFILE")]
     assert get(customer, ("MailingAddresses",)) == right
     assert found(repair=False) == [(Drift.STUCK, "EntryTwice", False)]
-
-
-def test_entry_that_two_claim_is_counted_as_parked_and_not_as_right():
-    """A look that finds the map right and a child left out parks it."""
-    scene = at_rest(address("a", "Home", "x"), address("b", "Home", "y"))
-    assert scene.outcomes()[Outcome.PARKED]
-    assert Outcome.RIGHT not in scene.outcomes()
 
 
 @pytest.mark.parametrize(

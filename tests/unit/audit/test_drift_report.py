@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.drift_report import DriftReport, ending, header, open_report, report, row
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.drift_report import DriftReport, make_footer, make_header, make_row, open_report, report
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -24,12 +24,12 @@ from tests.support.every_kind import text_of
 TEXT = text_of(drifts.RULES)
 RULES = parse_rules(TEXT)
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-HEAD = header(RULES, RULES.rules, AT, Share())
-END = ending(Tally(), ["names"], AT)
+HEAD = make_header(RULES, RULES.rules, AT, Share())
+END = make_footer(Tally(), ["names"], AT)
 ORDER = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "S", "ORDER#a")))
 USER = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "S", "PROFILE")))
 WRONG = Difference("names", Drift.WRONG, ORDER, USER, (("user_name",),), "h", "t")
-ROW = row(Finding(WRONG))
+ROW = make_row(DriftFinding(WRONG))
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_drift_report_begins_with_what_it_is_of():
     """The first line names the rules with their fingerprints and the tables by their names in DynamoDB: those that
     were looked at, and no others; and what share of the tables was.
     """
-    head = header(RULES, ["names", "mails"], AT, Share(1000, tuple(range(50))))
+    head = make_header(RULES, ["names", "mails"], AT, Share(1000, tuple(range(50))))
     assert head["rules"].keys() == {"names", "mails"}
     assert (head["report"], head["version"], head["tables"]) == ("sync-rules verify", 1, {"shop": "shop"})
     assert (head["at"], head["sampled"]) == ("2026-11-21T12:00:00.000+00:00", 5.0)
@@ -64,7 +64,7 @@ def test_drift_report_begins_with_what_it_is_of():
 
 def test_drift_report_ends_with_the_rules_that_wait():
     """The totals name the rules whose numbers were not compared, where there are some."""
-    waits = ending(Tally(waiting=Counter({"names": 2})), ["names", "mails"], AT)
+    waits = make_footer(Tally(waiting=Counter({"names": 2})), ["names", "mails"], AT)
     assert (waits["waiting"], "waiting" in END) == ({"names": 2}, False)
 
 
@@ -99,7 +99,7 @@ def test_drift_report_lists_what_was_written(user, name):
             part=Part(RULES.rules["spent.ledger"], entry, None, "n"),
         ),
     ]  # fmt: skip
-    with_file = [json.dumps(one) for one in (HEAD, *(row(Finding(one)) for one in found), END)]
+    with_file = [json.dumps(one) for one in (HEAD, *(make_row(DriftFinding(one)) for one in found), END)]
 
     class Lines:
         def open(self, _mode):
@@ -118,8 +118,8 @@ def test_drift_report_lists_what_was_written(user, name):
 
 def test_drift_report_lists_only_what_is_left(file):
     """A report lists only open differences of the rules asked for, without those that were repaired or came right."""
-    done = [row(Finding(WRONG, repaired=True)), row(Finding(WRONG, came_right=True))]
-    heads = row(Finding(Difference("heads", Drift.WRONG, USER, None, (("head",),), "h", "t")))
+    done = [make_row(DriftFinding(WRONG, repaired=True)), make_row(DriftFinding(WRONG, came_right=True))]
+    heads = make_row(DriftFinding(Difference("heads", Drift.WRONG, USER, None, (("head",),), "h", "t")))
     found = open_report(file(HEAD, *done, ROW, heads, END), RULES)
     assert [one.rule for one in everything(found)] == ["names", "heads"]
     assert [one.rule for one in found.listed(frozenset({"heads"}))] == ["heads"]
@@ -184,7 +184,7 @@ def test_drift_report_refuses_an_empty_file_and_a_directory(file, tmp_path):
 
 def test_drift_report_is_of_the_same_rules_whatever_else_changes(file):
     """A rule that came, went or changed beside those of the report does not matter, nor the order of the file."""
-    head = header(RULES, ["names"], AT, Share())
+    head = make_header(RULES, ["names"], AT, Share())
     now = parse_rules(text_of({"mails": "{mirror: user, into: by_email}", "names": drifts.RULES["names"]}))
     found = open_report(file(head, ROW, END), now)
     assert (found.names, [one.rule for one in everything(found)]) == (frozenset({"names"}), ["names"])

@@ -37,10 +37,3 @@ def test_tally_takes_out_what_it_found_twice(drift, repaired):
         tally.found(difference("mails", drift), repaired=repaired)
     twice.take_out("mails", drift, repaired=repaired)
     assert asdict(twice) == asdict(once)
-
-
-def test_tally_counts_as_right_what_came_right():
-    """A row of a report that is right by now is a finding, and a right target."""
-    tally = Tally()
-    found = tally.came_right(difference("names"))
-    assert (found.came_right, found.repaired, tally.right, tally.wrong("names")) == (True, False, {"names": 1}, 0)

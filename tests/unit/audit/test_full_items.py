@@ -5,17 +5,15 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.cli.show.drift import summarize
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.provenance import drop_paths
-from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.lab.trial import run_trial
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.values import get
 from tests.support import every_kind
 from tests.support.builders import n, s
+from tests.support.verifying import require_scenario, verify
 from tests.support.worlds import Scene
 
 FILLER = "f"
@@ -46,10 +44,9 @@ def fill(scene: Scene, rule_name: str) -> int:
 
 
 def verified(scene: Scene, *, repair: bool) -> tuple[Tally, set[tuple[str, str]]]:
-    kept = scene.rules.kept
-    verifier = Verifier(scene.rules, scene.world, kept, repair=repair, sleep=lambda _seconds: None)
-    found = [one.difference for one in verifier.sweep() if not one.repaired]
-    return verifier.tally, {(one.rule, one.reason) for one in found if one.drift is Drift.STUCK}
+    findings, tally = verify(scene, repair=repair)
+    found = [one.difference for one in findings if not one.repaired]
+    return tally, {(one.rule, one.reason) for one in found if one.drift is Drift.STUCK}
 
 
 KEEPING = sorted({rule.title for rule in every_kind.rules_of(effects=False).rules.values()})
@@ -72,9 +69,8 @@ def test_an_item_without_room_is_stuck_for_rules_of_every_kind(name):
 
 def test_a_scenario_expects_an_embed_that_does_not_fit(tmp_path):
     """`expect_failures` names `ItemTooLarge`, and the copy that is missing is no difference."""
-    (tmp_path / "rules.yaml").write_text(every_kind.text_of({"posts": every_kind.RULES["posts"]}))
     large = "x" * 300_000
-    (tmp_path / "full.scenario.yaml").write_text(
+    scenario = (
         "rules: rules.yaml\n"
         f"data: {{shop: [{{PK: USER#1, SK: PROFILE, note: {large}}}]}}\n"
         "steps:\n"
@@ -83,5 +79,4 @@ def test_a_scenario_expects_an_embed_that_does_not_fit(tmp_path):
         "  expect_failures: {posts: ItemTooLarge}\n"
     )
     for delivery in VARIANTS[:2]:
-        trial = run_trial(load_scenario(tmp_path / "full.scenario.yaml"), delivery)
-        assert trial.ok, trial.report()[-2_000:]
+        require_scenario(tmp_path, every_kind.text_of({"posts": every_kind.RULES["posts"]}), scenario, delivery)

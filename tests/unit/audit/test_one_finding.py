@@ -9,11 +9,10 @@ import pytest
 
 from sync_rules.audit import verifier
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.verifier import Verifier
-from sync_rules.audit.verify_tally import Finding, Tally
 from sync_rules.language.load import parse_rules
 from tests.support import every_kind
 from tests.support.builders import n, s
+from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
 MIRRORS = {
@@ -40,11 +39,6 @@ def at_rest(users: int = 12) -> Scene:
     return scene
 
 
-def verified(scene: Scene, *, repair: bool = False) -> tuple[list[Finding], Tally]:
-    run = Verifier(scene.rules, scene.world, scene.rules.kept, repair=repair, sleep=lambda _seconds: None)
-    return list(run.sweep()), run.tally
-
-
 def tamper(scene: Scene, random: Random, share: float) -> None:
     """Change or take one attribute of some of the items, not their keys."""
     for table in ("shop", "posts", "parts", "ledger"):
@@ -68,7 +62,7 @@ def test_each_thing_is_found_once(monkeypatch, seed, candidates):
     monkeypatch.setattr(verifier, "PAGE_MAX_ITEMS", 7)
     scene = at_rest()
     tamper(scene, Random(seed), 0.3)
-    findings, tally = verified(scene)
+    findings, tally = verify(scene)
     things = Counter(one.difference.thing for one in findings)
     assert set(things.values()) == {1}
     assert tally.drift.total() == len(things)
@@ -87,9 +81,9 @@ def test_a_changed_mirror_is_one_finding_and_one_repair(name, value):
     scene.there("shop", after)
     changed = after != before
     unnamed = name == "user_id" and value is None
-    findings, tally = verified(scene)
+    findings, tally = verify(scene)
     assert len(findings) == tally.drift.total() == changed
     assert all(one.difference.drift is (Drift.STUCK if unnamed else one.difference.drift) for one in findings)
-    findings, tally = verified(scene, repair=True)
+    findings, tally = verify(scene, repair=True)
     assert (tally.drift["mails"], tally.repaired["mails"]) == (changed, changed and not unnamed)
     assert scene.item(key) == (after if unnamed else before)

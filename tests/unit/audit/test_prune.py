@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.audit.leftovers import Past, prune_page, remove
+from sync_rules.audit.leftovers import FormerRules, prune_page, remove
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.values import Item, show_path
@@ -40,7 +40,7 @@ def left(scene: Scene, now: Rules, *only: str) -> list[tuple[str, str, str]]:
 
 
 def leftovers(scene: Scene, now: Rules, *only: str):
-    past = Past(scene.rules, now, frozenset(only))
+    past = FormerRules(scene.rules, now, frozenset(only))
     return [one for table in past.tables for one in scene.drive(prune_page(table, past, None)).leftovers]
 
 
@@ -84,12 +84,6 @@ def test_prune_of_all_rules_leaves_what_the_application_wrote():
     assert tables(scene) == application()
 
 
-def test_prune_finds_nothing_where_nothing_changed():
-    """The same rules, before and after, leave nothing behind."""
-    scene = settled(every_kind.rules_of())
-    assert left(scene, every_kind.rules_of()) == []
-
-
 def test_prune_names_rule_item_and_paths():
     """A leftover is said by the name its rule had, its item and its paths; none: the whole item."""
     scene = settled(kinds("spent", "heads"))
@@ -103,12 +97,6 @@ def test_prune_names_rule_item_and_paths():
     ]
 
 
-def test_prune_of_named_rules_leaves_the_others():
-    """With rules named, only what those left is found."""
-    scene = settled(kinds("spent", "heads", "tags"))
-    assert {rule for rule, _, _ in left(scene, kinds("names"), "heads", "tags")} == {"heads", "tags"}
-
-
 def test_prune_leaves_snapshots_unless_they_are_named():
     """Snapshots of a dropped rule are removed only if the rule is named."""
     scene = settled(kinds(was="{copy: user.name, into: order.was, mode: snapshot}"))
@@ -120,7 +108,7 @@ def test_prune_goes_page_by_page(monkeypatch):
     """A page has a cursor, and what is on the next page is found there."""
     monkeypatch.setattr("sync_rules.audit.leftovers.PAGE_MAX_ITEMS", 1)
     scene = settled(kinds("names"))
-    past = Past(scene.rules, kinds("tags"))
+    past = FormerRules(scene.rules, kinds("tags"))
     (table,) = past.tables
     cursor, found = None, []
     while True:

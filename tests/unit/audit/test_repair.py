@@ -38,15 +38,6 @@ def test_repair_writes_what_the_source_says_now():
     assert scene.item(drifted[0].target)["author_name"] == s("Bea")
 
 
-def test_repair_does_not_write_what_is_right_by_now():
-    """A copy that became right before the repair costs no write and is not counted as left."""
-    scene = scene_with({**RIGHT, "author_name": s("x")})
-    drifted = found(scene)
-    scene.there("books", RIGHT)
-    assert left(scene, drifted) == set()
-    assert scene.tap.writes == []
-
-
 def test_repair_leaves_what_no_pull_can_mend():
     """An orphan that the rule does not clear is left without a write; one that it clears is cleared."""
     orphan = {**RIGHT, "author_id": s("gone")}

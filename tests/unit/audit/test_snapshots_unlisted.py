@@ -6,19 +6,15 @@ import pytest
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import PULL_ONLY, standings
-from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.consequences import PULL_ONLY, list_standings
 from sync_rules.cli.commands.explain import use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
-from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.lab.trial import run_trial
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.pipeline.requests import List, run_work
 from sync_rules.rules.description import Operation
 from tests.support.builders import key, n, s
+from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
 RULES = """
@@ -84,11 +80,11 @@ def test_snapshot_of_a_late_source_is_filled_by_a_backfill(late):
 
 def test_snapshot_of_a_late_source_is_found_by_verify_and_filled_by_repair(late):
     """The copy is missing, and explain says why."""
-    (standing,) = run_work(standings(key(late.rules.tables["lines"], "l"), LINE, late.rules), late.world)
+    (standing,) = run_work(list_standings(key(late.rules.tables["lines"], "l"), LINE, late.rules), late.world)
     assert (standing.state, standing.reason) == (Drift.MISSING, PULL_ONLY)
     for repair in (False, True):
-        verifier = Verifier(late.rules, late.world, late.rules.kept, repair=repair, sleep=lambda _seconds: None)
-        assert [(one.difference.drift, one.repaired) for one in verifier.sweep()] == [(Drift.MISSING, repair)]
+        findings, _ = verify(late, repair=repair)
+        assert [(one.difference.drift, one.repaired) for one in findings] == [(Drift.MISSING, repair)]
     assert price(late) == n(7)
 
 
@@ -107,33 +103,3 @@ def test_snapshot_without_a_listing_needs_no_stream_of_its_sources_and_may_list_
     scene.there("products", PRODUCT)
     told = [line for _, line in use_rows(key(rules.tables["products"], "p"), rules, scene.world)]
     assert told[0] == "perhaps on items of line, which nothing lists · rule price"
-
-
-@pytest.mark.parametrize("delivery", VARIANTS, ids=str)
-def test_snapshot_is_the_same_under_every_delivery_where_sources_come_first(delivery, tmp_path):
-    """As a shop would write it: products are there before the lines that sell them. One that came later is left empty or
-    is filled, and neither is wrong.
-    """
-    (tmp_path / "rules.yaml").write_text(RULES)
-    (tmp_path / "sold.scenario.yaml").write_text(
-        """
-rules: rules.yaml
-data: {products: [{product_id: p, price: 7}]}
-steps:
-- say: a line has the price of the day
-  put: {lines: {line_id: a, product_id: p}}
-  expect: {lines: {line_id: a, price: 7}}
-- say: the price changes
-  put: {products: {product_id: p, price: 8}}
-  expect: {lines: {line_id: a, price: 7}}
-- say: the next line has the new one
-  put: {lines: {line_id: b, product_id: p}}
-  expect: {lines: {line_id: b, price: 8}}
-- say: a line of a product that is not there
-  put: {lines: {line_id: c, product_id: q}}
-- say: which comes later
-  put: {products: {product_id: q, price: 9}}
-"""
-    )
-    trial = run_trial(load_scenario(tmp_path / "sold.scenario.yaml"), delivery)
-    assert trial.ok, trial.report()[-2_000:]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.verifier import Verifier
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.lab.trial import run_trial
 from sync_rules.language.load import parse_rules
 from tests.support.builders import n, s
+from tests.support.verifying import require_scenario, verify
 from tests.support.worlds import Scene
 
 RULES = """
@@ -37,7 +35,7 @@ steps:
   update: {games: {key: {game_id: b}, set: {ended_at: 1792816060000}}}
   expect: {games: {game_id: b, expires_at: <absent>}}
   expect_failures:
-    games-expire: "ended_at is a number that is no time: expected an ISO 8601 date and time, or seconds since 1970"
+    games-expire: "ended_at is a number that is not a time: expected an ISO 8601 date and time, or seconds since 1970"
 - say: whoever makes a game live longer needs another date
   update: {games: {key: {game_id: a}, set: {expires_at: 1999999999}}}
   expect: {games: {game_id: a, expires_at: 1798000001}}
@@ -45,16 +43,13 @@ steps:
   expire: {games: {game_id: a}}
   expect_objects: {games-to-s3: {game_id: a, expires_at: 1798000001}}
 """
-REASON = "ended_at is a string that is no time: expected an ISO 8601 date and time, or seconds since 1970"
+REASON = "ended_at is a string that is not a time: expected an ISO 8601 date and time, or seconds since 1970"
 
 
 @pytest.mark.parametrize("delivery", VARIANTS, ids=str)
 def test_time_to_live_follows_its_date_under_every_delivery(delivery, tmp_path):
     """The number is absent while there is no date, and never of an older one."""
-    (tmp_path / "rules.yaml").write_text(RULES)
-    (tmp_path / "games.scenario.yaml").write_text(SCENARIO)
-    trial = run_trial(load_scenario(tmp_path / "games.scenario.yaml"), delivery)
-    assert trial.ok, trial.report()[-3_000:]
+    require_scenario(tmp_path, RULES, SCENARIO, delivery)
 
 
 def test_time_to_live_of_no_date_is_found_by_verify_and_removed_by_repair():
@@ -66,8 +61,8 @@ def test_time_to_live_of_no_date_is_found_by_verify_and_removed_by_repair():
     assert failure == ("games-expire", "a", REASON)
 
     def found(*, repair):
-        verifier = Verifier(scene.rules, scene.world, scene.rules.kept, repair=repair, sleep=lambda _seconds: None)
-        return {(one.difference.target.values[0][2], one.difference.drift) for one in verifier.sweep()}
+        findings, _ = verify(scene, repair=repair)
+        return {(one.difference.target.values[0][2], one.difference.drift) for one in findings}
 
     assert found(repair=False) == {("a", Drift.STUCK)}
     scene.there("games", {"game_id": s("a"), "ended_at": s("soon"), "expires_at": n("1798000000")})

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.audit.verifier import Verifier
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.lab.trial import run_trial
-from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.kinds import gathered_rule
 from tests.support.builders import s
+from tests.support.verifying import require_scenario, verify
 from tests.support.worlds import Scene
 
 RULES = """
@@ -73,10 +71,7 @@ SECRET = "the-secret-title"
 @pytest.mark.parametrize("delivery", VARIANTS, ids=str)
 def test_values_follow_their_children_under_every_delivery(delivery, tmp_path):
     """Whatever is delivered twice, late or in another order: sets, lists and texts are what the orders have."""
-    (tmp_path / "rules.yaml").write_text(RULES)
-    (tmp_path / "values.scenario.yaml").write_text(SCENARIO)
-    trial = run_trial(load_scenario(tmp_path / "values.scenario.yaml"), delivery)
-    assert trial.ok, trial.report()[-3_000:]
+    require_scenario(tmp_path, RULES, SCENARIO, delivery)
 
 
 def order(name, **values):
@@ -91,8 +86,7 @@ def at_rest(*orders):
 
 
 def differences(scene, *, repair=False):
-    verifier = Verifier(scene.rules, scene.world, scene.rules.kept, repair=repair, sleep=lambda _seconds: None)
-    found = [one.difference for one in verifier.sweep()]
+    found = [one.difference for one in verify(scene, repair=repair)[0]]
     scene.rest()
     return found
 
@@ -138,11 +132,3 @@ def test_values_of_more_children_than_are_read_are_reported(monkeypatch):
         (rule, "TooManyMembers") for rule in ("tags", "titles", "once")
     }
     assert scene.outcomes()[Outcome.PARKED]
-
-
-def test_values_into_the_key_of_an_index_have_its_type():
-    """A list fits into no key."""
-    text = RULES.replace(
-        "shop:   {key: {PK: S, SK: S}}", "shop: {key: {PK: S, SK: S}, indexes: {by_newest: {newest: S}}}"
-    )
-    assert [one.code for one in check_rules(text, {})[1] if one.code < "SR4"] == ["SR312"]

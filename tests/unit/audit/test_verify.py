@@ -14,10 +14,9 @@ from sync_rules.audit.verify_tally import Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.limits import Limits
+from sync_rules.model.items import ItemKey
 from sync_rules.model.writes import Result, Status, Write
-from sync_rules.pipeline.requests import Apply, List, Read, Scan, World
+from sync_rules.pipeline.requests import Apply, Read, Scan, World
 from sync_rules.rules.order import cascade
 from sync_rules.rules.selection import Share
 from tests.support import every_kind
@@ -101,26 +100,6 @@ def test_verify_finds_every_kind_of_drift_and_mends_it():
     assert (again.waits, again.verifier.tally.right) == ([], {RULE: 4})
 
 
-def test_verify_without_repair_writes_nothing():
-    """Drift is only reported, and left."""
-    scene = library_scene()
-    book = scene.there("books", book_item("b1", "a1"))
-    run = Run(scene)
-    assert run.sweep() == [(book, Drift.MISSING, False)]
-    assert run.verifier.tally.left == 1
-    assert scene.tap.writes == []
-
-
-def test_verify_never_calls_lag_drift():
-    """A copy that becomes right between the first and the second look is lag, not drift."""
-    scene = library_scene()
-    scene.put("books", book_item("b1", "a1"))
-    run = Run(scene, repair=True, meanwhile=scene.rest)
-    assert run.sweep() == []
-    tally = run.verifier.tally
-    assert (tally.lag[RULE], tally.drift[RULE], tally.left) == (1, 0, 0)
-
-
 def test_verify_never_repairs_over_a_newer_write():
     """A copy that changes during the repair keeps the newer value, and its drift is reported as not repaired."""
     scene = library_scene()
@@ -147,30 +126,12 @@ def test_verify_reports_orphans_and_leaves_them():
     assert run.verifier.tally.left == 1
 
 
-def test_verify_reports_what_cannot_be_mended():
-    """A copy that has no room is parked and reported as left."""
-    scene = library_scene(mapping=mapping(name="author__name"))
-    book = scene.there("books", book_item("b1", "a1", author=s("text")))
-    run = Run(scene, repair=True)
-    assert run.sweep() == [(book, Drift.STUCK, False)]
-    assert [failure.key for failure in scene.parked.failures] == [book]
-
-
 def two_rules() -> Scene:
     rules = library(mapping=mapping(name="author_name"))
     bio = replace(rules.rules[RULE], name="bio", mapping=mapping(bio="author_bio"))
     scene = Scene(rules_of(*rules.rules.values(), bio))
     scene.there("authors", ADA)
     return scene
-
-
-def test_verify_looks_only_at_the_rules_it_is_given():
-    """With one rule named, another rule's drift is neither found nor counted."""
-    scene = two_rules()
-    scene.there("books", {**RIGHT, "author_bio": s("x")})
-    run = Run(scene, only=frozenset({RULE}))
-    assert run.sweep() == []
-    assert run.verifier.tally.right == {RULE: 1}
 
 
 def test_verify_repairs_only_the_rules_it_is_given():
@@ -205,46 +166,9 @@ def test_verify_sweeps_page_by_page():
     assert {len(request.keys) for request in scene.tap.seen(Read)} == {1}
 
 
-def test_verify_bounds_what_waits_for_a_second_look(monkeypatch):
-    """Too many differences in memory get their second look before the scan continues."""
-    monkeypatch.setattr("sync_rules.audit.verifier.CANDIDATES_MAX", 3)
-    monkeypatch.setattr("sync_rules.audit.verifier.PAGE_MAX_ITEMS", 2)
-    scene = library_scene()
-    scene.there("books", *(book_item(f"b{i}", "a1") for i in range(10)))
-    run = Run(scene)
-    assert len(run.sweep()) == 10
-    assert len(run.waits) == 3
-
-
-def test_verify_a_table_that_cannot_be_read_is_an_error():
-    """A missing table ends the run with an error."""
-    rules = library()
-    scene = Scene(rules, tables={"authors": rules.tables["authors"]})
-    with pytest.raises(StoreError, match="TableNotFound"):
-        Run(scene).sweep()
-
-
 # ---------------------------------------------------------------- a source that does not stand still
 def named(text: str):
     return author_item("a1", name=s(text), bio=s("..."))
-
-
-def test_verify_never_calls_the_copies_of_a_hot_source_drift():
-    """A source that changes before every look, whose copies follow a moment late, is lag and not drift."""
-    scene = library_scene()
-    scene.there("books", *({**RIGHT, "book_id": s(f"b{i}"), "author_name": s("before")} for i in range(25)))
-    names = iter(f"name {i}" for i in range(10))
-
-    def follow():
-        scene.put("authors", named(next(names)))
-        scene.rest()
-        scene.receive()
-        scene.put("authors", named(next(names)))
-
-    run = Run(scene, repair=True, meanwhile=follow)
-    assert run.sweep() == []
-    assert run.verifier.tally.lag == {RULE: 25}
-    assert len(run.waits) == 1
 
 
 def test_verify_waits_once_more_for_a_source_that_changed_just_then():
@@ -362,23 +286,6 @@ def test_verify_without_repair_looks_at_a_cascade_once():
     run = Run(chain.scene)
     assert {at.table for at, _, _ in run.sweep()} == {"orders", "lines"}
     assert len(chain.scene.tap.seen(Scan)) == 3
-
-
-def test_verify_mends_a_link_before_what_follows_it():
-    """A copy that hangs on a link which another rule writes is judged by the right link."""
-    tables = CHAIN.replace(
-        "lines: {key: {line_id: S}, indexes: {", "lines: {key: {line_id: S}, indexes: {by_note: {note_id: S}, "
-    )
-    chain = Chain(LINKED_BY_A_COPY, tables)
-    scene = chain.scene
-    scene.there("orders", {"order_id": s("right"), "status": s("OPEN")}, {"order_id": s("wrong"), "status": s("SHUT")})
-    scene.there("notes", {"note_id": s("1"), "order_id": s("right")})
-    line = scene.there("lines", {"line_id": s("1"), "note_id": s("1"), "order_id": s("wrong"), "status": s("OPEN")})
-    run = Run(scene, repair=True)
-    assert run.sweep() == [(line, Drift.WRONG, True)]
-    assert scene.item(line)["order_id"] == s("right")
-    assert run.verifier.tally.right == {"names": 1}
-    assert run.verifier.tally.items == 1
 
 
 def test_verify_goes_round_where_rules_feed_each_other():
@@ -566,17 +473,6 @@ def test_verify_mends_a_hierarchy_level_by_level():
     assert rules_found(Run(scene)) == []
 
 
-def test_verify_counts_a_part_once(monkeypatch):
-    """Drift of a part is counted once, even if its edge and its node both show it on different pages."""
-    monkeypatch.setattr("sync_rules.audit.verifier.PAGE_MAX_ITEMS", 1)
-    scene = every_kind_scene()
-    at = scene.at("shop", "EMAIL#a@x", "EMAIL")
-    scene.there("shop", {**scene.item(at), "name": s("x")})
-    run = Run(scene)
-    assert rules_found(run) == [("mails", "wrong", False)]
-    assert (run.verifier.tally.drift["mails"], run.verifier.tally.lag["mails"], run.verifier.tally.left) == (1, 0, 1)
-
-
 def test_verify_reports_what_is_stuck_and_leaves_it():
     """Cycles and keys that are taken are found, named with a reason, not touched, and left in the count."""
     scene = every_kind_scene()
@@ -613,15 +509,6 @@ def test_verify_says_nothing_of_a_condition_on_what_names_no_parent(on_delete):
     assert scene.parked.failures == []
 
 
-def test_verify_never_calls_parts_on_their_way_drift():
-    """An edge and a child whose records are still under way are lag."""
-    scene = every_kind_scene()
-    scene.put("shop", every_kind.order("1", "c", 1))
-    run = Run(scene, repair=True, meanwhile=scene.rest)
-    assert rules_found(run) == []
-    assert run.verifier.tally.lag["tags"] == run.verifier.tally.lag["spent.ledger"] == 1
-
-
 def test_verify_of_one_item_sees_what_is_kept_on_it_and_made_from_it():
     """--key of a source or of what is kept: parts are looked at from either side, and what is right counts."""
     scene = every_kind_scene()
@@ -653,104 +540,6 @@ def test_verify_of_one_item_that_should_not_be_there():
 
 
 # ---------------------------------------------------------------- whatever happens
-class Weather:
-    """Random work of an application, and deliveries as an event source makes them: in order, in batches of any size,
-    again from the first failure on, sometimes all over again; reads and writes fail at random.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.scene = Scene(every_kind.rules_of(effects=False), limits=Limits(parked_max_looks=30))
-        self.calm = False
-        self.past: list[Change] = []
-        self.scene.tap.before = self._fail
-        self.scene.tap.result = self._refuse
-
-    def _fail(self, request: object) -> None:
-        if not self.calm and isinstance(request, Read | List) and self.random.random() < 0.03:
-            raise StoreError("ThrottlingException")
-
-    def _refuse(self, write: Write) -> Result | None:
-        if self.calm or self.random.random() > 0.06:
-            return None
-        if self.random.random() < 0.5:  # it was done, and the answer lost
-            self.scene.memory.apply(Apply((write,)))
-        return Result(Status.FAILED, reason="ThrottlingException")
-
-    def write(self) -> None:
-        """The application does something, to what it put and to what is not its own."""
-        chance, scene = self.random, self.scene
-        owner, other = chance.choice("12"), chance.choice("12")
-        match chance.randrange(9):
-            case 0:
-                scene.put(
-                    "shop",
-                    every_kind.user(owner, name=s(chance.choice("AB")), rank=n(1), email=s(chance.choice("xyz"))),
-                )
-            case 1 | 2:
-                status = s(chance.choice(["OPEN", "VOID"]))
-                scene.put("shop", every_kind.order(owner, chance.choice("ab"), chance.randrange(3), status=status))
-            case 3:
-                scene.put("posts", every_kind.post(chance.choice("pq"), owner, chance.choice("TU")))
-            case 4:
-                scene.put("parts", every_kind.part(chance.choice("abc"), chance.choice(["a", "b", None])))
-            case 5:
-                scene.memory.delete(scene.at("shop", f"USER#{owner}", chance.choice(["PROFILE", "ORDER#a", "ORDER#b"])))
-            case 6:
-                scene.memory.delete(scene.at("posts", chance.choice("pq")))
-            case 7:
-                scene.memory.delete(scene.at("parts", chance.choice("abc")))
-            case 8:
-                at = scene.at("shop", f"USER#{other}", "PROFILE")
-                if (item := scene.memory.item(at)) is not None:
-                    kept = {"posts": m(x=m()), "orders": {"SS": ["x"]}, "spent": n(9), "least": n(9), "head": s("x")}
-                    name = chance.choice([*kept])
-                    scene.put("shop", {**item, name: kept[name]})
-
-    def deliver(self) -> None:
-        scene = self.scene
-        if self.past and not self.calm and self.random.random() < 0.1:  # a batch of before, all over again
-            start = self.random.randrange(len(self.past))
-            late, scene.records = scene.records, []
-            scene.deliver(self.past[start : start + 5])
-            scene.records = late + scene.records
-        size = self.random.randint(1, 6)
-        batch, scene.records = scene.records[:size], scene.records[size:]
-        failed = scene.deliver(batch) if batch else []
-        again = [one for one in batch if failed and int(one.position) >= int(failed[0])]
-        self.past += batch
-        scene.records = again + scene.records
-
-    def receive(self) -> None:
-        """One message, whichever."""
-        if self.scene.queue.messages:
-            one = self.scene.queue.messages.pop(self.random.randrange(len(self.scene.queue.messages)))
-            try:
-                self.scene.consumer.handle_message(one[0])
-            except StoreError:
-                self.scene.queue.messages.append(one)
-
-    def play(self, writes: int) -> None:
-        while writes:
-            step = self.random.choice([self.write, self.deliver, self.deliver, self.receive])
-            writes -= step == self.write
-            step()
-        self.calm = True
-        for _ in range(2_000):
-            if not self.scene.records and not self.scene.queue.messages:
-                return
-            self.deliver()
-            self.receive()
-        pytest.fail("it does not come to rest")
-
-
-@pytest.mark.parametrize("seed", range(deep(30)))
-def test_verify_finds_nothing_after_any_weather(seed):
-    """After any history of faults, once the pipeline is at rest, verify finds only orphans and stuck copies."""
-    weather = Weather(seed)
-    weather.play(40)
-    run = Run(weather.scene)
-    assert [one for one in rules_found(run) if one[1] not in ("orphan", "stuck")] == []
 
 
 @pytest.mark.parametrize(
@@ -825,7 +614,7 @@ def listed(scene: Scene, only: frozenset[str] | None = None):
     return lambda names: iter([one for one in found if one.rule in names])
 
 
-@pytest.mark.parametrize(("age", "waits"), [(0.0, [120.0]), (50.0, [70.0]), (120.0, []), (9_000.0, [])])
+@pytest.mark.parametrize(("age", "waits"), [(50.0, [70.0]), (120.0, [])])
 def test_verify_of_a_report_waits_until_it_is_old_enough(age, waits):
     """A repair from a report waits only for the rest of the grace period, because the report was the first look."""
     scene = library_scene()
@@ -849,22 +638,6 @@ def test_verify_of_a_report_without_repair_looks_twice():
     assert (run.verifier.tally.lag[RULE], run.verifier.tally.left) == (1, 0)
 
 
-def test_verify_of_a_report_never_repairs_over_a_newer_write():
-    """A copy that changes during a repair from a report keeps the newer value and is left."""
-    scene = library_scene()
-    book = scene.there("books", {**RIGHT, "author_name": s("x")})
-    of = listed(scene)
-
-    def newer(request):
-        if isinstance(request, Apply):
-            scene.memory.put("books", {**RIGHT, "author_name": s("newer")})
-
-    scene.tap.before = newer
-    run = Run(scene, repair=True)
-    assert run._shown(run.verifier.listed(of, 9_000)) == [(book, Drift.WRONG, False)]
-    assert scene.item(book)["author_name"] == s("newer")
-
-
 def test_verify_of_a_report_goes_down_the_cascade():
     """Differences of a report are repaired in the order of the rules; a copy of a repaired copy came right by itself."""
     chain = down(orders="broken")
@@ -873,20 +646,6 @@ def test_verify_of_a_report_goes_down_the_cascade():
     found = [(one.difference.target.table, one.repaired, one.came_right) for one in run.verifier.listed(of, 9_000)]
     assert found == [("orders", True, False), ("lines", False, True)]
     assert [chain.text(table, name) for table, name in (("orders", "status"), ("lines", "name"))] == ["right"] * 2
-
-
-def test_verify_of_a_report_mends_a_hierarchy_level_by_level():
-    """Listed paths are repaired round by round, and none of them is said to have come right by itself."""
-    scene = Scene(parse_rules(every_kind.text_of({"paths": every_kind.RULES["paths"]})))
-    names = "fedcba"
-    for parent, name in zip([None, *names], names, strict=False):
-        scene.there("parts", {**every_kind.part(name, parent), "path": s(f"x|{name}"), "depth": n(9)})
-    of = listed(scene)
-    run = Run(scene, repair=True)
-    found = list(run.verifier.listed(of, 9_000))
-    assert not any(one.came_right for one in found)
-    assert (run.verifier.tally.left, run.verifier.tally.items) == (0, 6)
-    assert rules_found(Run(scene)) == []
 
 
 def test_verify_of_a_report_adds_up_the_totals_it_lists():
@@ -1007,7 +766,7 @@ class Busy:
 
 
 @pytest.mark.parametrize("repair", [False, True])
-@pytest.mark.parametrize("seed", range(deep(40)))
+@pytest.mark.parametrize("seed", range(deep(20)))
 def test_verify_never_calls_it_drift_that_a_handler_is_behind(seed, repair):
     """Changes that a handler processes within the grace period are lag, never drift."""
     busy = Busy(seed)
@@ -1031,22 +790,6 @@ def mirror_of_ada() -> tuple[Scene, ItemKey, ItemKey]:
     mirror = scene.at("shop", "EMAIL#a@x", "EMAIL")
     scene.there("shop", {**scene.item(mirror), "name": s("Wrong"), "logins": n(0)})
     return scene, ada, mirror
-
-
-def test_verify_what_others_write_beside_a_wrong_mirror_is_no_sign_of_life():
-    """A wrong mirror is drift even if the application keeps writing another attribute of the mirror."""
-    scene, _, mirror = mirror_of_ada()
-    clock = [0.0]
-
-    def sleep(seconds: float) -> None:
-        clock[0] += seconds
-        scene.there("shop", {**scene.item(mirror), "logins": n(int(clock[0]))})
-
-    verifier = Verifier(
-        scene.rules, scene.world, frozenset({"mails"}), repair=True, sleep=sleep, clock=lambda: clock[0]
-    )
-    assert [(found.difference.drift, found.repaired) for found in verifier.sweep()] == [(Drift.WRONG, True)]
-    assert scene.item(mirror)["name"] == s("Ada")
 
 
 def test_verify_a_repair_that_failed_is_left_whatever_else_moved():

@@ -10,12 +10,11 @@ import pytest
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import consequences, standings
-from sync_rules.audit.where_used import archives_of, where_used
+from sync_rules.audit.consequences import list_consequences, list_standings
+from sync_rules.audit.where_used import find_uses, list_archives
 from sync_rules.cli.commands.explain import item_rows, record_rows, use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.lab.recording import Header
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
@@ -61,10 +60,12 @@ class Shop:
 
     def told(self, key: ItemKey) -> dict[str, Any]:
         """The state that explain gives to an item, by rule."""
-        return {one.rule.name: one.state for one in run_work(standings(key, self.item(key), self.rules), self.world)}
+        return {
+            one.rule.name: one.state for one in run_work(list_standings(key, self.item(key), self.rules), self.world)
+        }
 
     def uses(self, key: ItemKey) -> list[tuple[str, ItemKey]]:
-        return [(use.rule.name, use.target) for use in where_used(key, self.rules, self.store)]
+        return [(use.rule.name, use.target) for use in find_uses(key, self.rules, self.store)]
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def shop() -> Shop:
 def causes(shop: Shop, old: Item | None, new: Item | None) -> set[tuple[str, str, tuple[str, ...]]]:
     key = shop.rules.tables["shop"].key_of(new or old or {})
     assert key is not None
-    return {(one.rule.name, one.does, one.because) for one in consequences(Change(key, old, new), shop.rules)}
+    return {(one.rule.name, one.does, one.because) for one in list_consequences(Change(key, old, new), shop.rules)}
 
 
 def test_a_record_causes_what_the_rules_ask_for_and_says_which_attribute_is_the_reason(shop):
@@ -105,7 +106,7 @@ def test_what_only_several_attributes_do_together_is_told_of_all_of_them():
     old = {"id": s("1"), "name": s("Ada")}
     key = rules.tables["people"].key_of(old)
     assert key is not None
-    (found,) = consequences(Change(key, old, {**old, "street": s("High"), "number": s("1")}), rules)
+    (found,) = list_consequences(Change(key, old, {**old, "street": s("High"), "number": s("1")}), rules)
     assert (found.does, found.because) == ("pull", ("street", "number"))
 
 
@@ -116,7 +117,7 @@ def test_what_stands_on_an_item_is_right_or_named_by_its_drift(shop):
     shop.store.update(shop.order, [(("user_name",), s("Nobody"))])
     shop.store.update(shop.ada, removes=[("head",)], adds=[(("orders",), {"SS": ["99"]})])
     assert shop.told(shop.order)["names"] is Drift.WRONG
-    told = run_work(standings(shop.ada, shop.item(shop.ada), shop.rules), shop.world)
+    told = run_work(list_standings(shop.ada, shop.item(shop.ada), shop.rules), shop.world)
     assert {one.rule.name for one in told if one.state is Drift.MISSING} == {"heads"}
     assert [one.element for one in told if one.state in (Drift.EXTRA, Drift.ORPHAN)] == ["99"]
 
@@ -157,7 +158,9 @@ def test_explain_says_which_copies_stand_by_default():
         by = m(email=s("nowhere")) if name is None else m(email=s("nowhere"), name=s(name))
         key = store.put("shop", order("9", "1", 5, by=by))
         world = World(store, NULL_PORTS, Parked())
-        told = [one for one in run_work(standings(key, store.item(key), rules), world) if one.rule.name == "defaulted"]
+        told = [
+            one for one in run_work(list_standings(key, store.item(key), rules), world) if one.rule.name == "defaulted"
+        ]
         assert [(one.state, one.reason) for one in told] == [(state, "by default: by.email")]
         assert "by.name, by.email" in "".join(line for _, line in item_rows(key, rules, world))
 
@@ -201,6 +204,6 @@ def test_no_value_is_told_of_an_item_or_its_uses(shop):
 
 def test_where_used_names_archives_of_items_that_hold_copies(shop):
     """Deleted orders are archived with the user's name on them: asked about the user, that bucket is named too."""
-    rules = [rule.name for rule in archives_of(shop.rules.entities["user"], shop.rules)]
+    rules = [rule.name for rule in list_archives(shop.rules.entities["user"], shop.rules)]
     assert rules == ["kept"]
-    assert list(archives_of(shop.rules.entities["part"], shop.rules)) == []
+    assert list(list_archives(shop.rules.entities["part"], shop.rules)) == []

@@ -14,9 +14,9 @@ from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.cli import main
 from sync_rules.cli.commands.failures import show
-from sync_rules.jobs.redrive.work import described
+from sync_rules.jobs.redrive.work import describe_entry
 from sync_rules.model.items import Change, Failure, ItemKey
-from sync_rules.pipeline.failed_entries import Group, read_entry
+from sync_rules.pipeline.failed_entries import FailureGroup, read_entry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, PartMessage, PullMessage, encode
 from tests.unit.pipeline.test_failed_entries import batch
@@ -108,7 +108,7 @@ def test_failures_on_a_narrow_terminal_cuts_nothing(monkeypatch, capsys):
     """A key was once cut: a narrow terminal breaks it."""
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    show([Group("failures", LONG, "ItemTooLarge", 1, example="".join(map(chr, range(65, 91))))], frozenset(), [])
+    show([FailureGroup("failures", LONG, "ItemTooLarge", 1, example="".join(map(chr, range(65, 91))))], frozenset(), [])
     assert "".join(re.findall(r"[A-Z]+(?= *$)", capsys.readouterr().out, re.MULTILINE)) == "".join(
         map(chr, range(65, 91))
     )
@@ -172,7 +172,7 @@ def test_failures_of_a_counter_show_the_item_that_is_not_counted(failures, tmp_p
     lines(tmp_path / "f", *bodies, bodies[0])
     _, (row,) = failures("--file", str(tmp_path / "f"))
     assert (row["what"], row["count"], row["items"], row["example"]) == ("spent.ledger", 3, 2, {"id": "a"})
-    assert described(read_entry(json.dumps(bodies[1]))) == "spent.ledger on orders[b]: NotANumber"
+    assert describe_entry(read_entry(json.dumps(bodies[1]))) == "spent.ledger on orders[b]: NotANumber"
 
 
 def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):

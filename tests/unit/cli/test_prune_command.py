@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.state import FileState, applied, save_applied
+from sync_rules.adapters.state import FileState, read_applied, save_applied
 from sync_rules.cli import main
 from sync_rules.cli.commands import prune
 from sync_rules.language.load import parse_rules
@@ -165,7 +165,7 @@ def test_prune_drops_nothing_where_no_table_of_the_old_rules_is(command, tmp_pat
     code, _, err = command("--apply", "--state", str(state))
     assert code == 2
     assert "exists in this place: correct --region or --endpoint-url" in err
-    assert applied(FileState(state)) == {"names": "1", "spent": "3"}
+    assert read_applied(FileState(state)) == {"names": "1", "spent": "3"}
 
 
 def test_prune_drops_the_deleted_rules_from_the_saved_state(command, tmp_path):
@@ -173,7 +173,7 @@ def test_prune_drops_the_deleted_rules_from_the_saved_state(command, tmp_path):
     state = FileState(tmp_path / "state.json")
     save_applied(state, {"names": "1", "mails": "2", "spent": "3", "other": "4"}, datetime(2026, 1, 2, tzinfo=UTC))
     command("--state", str(tmp_path / "state.json"))
-    assert applied(FileState(tmp_path / "state.json")).keys() == {"names", "mails", "spent", "other"}
+    assert read_applied(FileState(tmp_path / "state.json")).keys() == {"names", "mails", "spent", "other"}
     code, out, _ = command("--apply", "--state", str(tmp_path / "state.json"))
     assert (code, out[-1]) == (0, "dropped from the saved state: names, spent")
-    assert applied(FileState(tmp_path / "state.json")) == {"mails": "2", "other": "4"}
+    assert read_applied(FileState(tmp_path / "state.json")) == {"mails": "2", "other": "4"}

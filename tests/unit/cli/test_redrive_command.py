@@ -260,7 +260,7 @@ def test_redrive_needs_to_know_which_calls_were_made(command):
 def test_redrive_removes_the_kept_change_of_a_call_that_succeeded(command, monkeypatch):
     """The file with both images goes with the last failure record that names it, and not before."""
     command.become(TEXT + f"  called: {CALLS}\n")
-    monkeypatch.setattr(redrive, "caller_of", lambda *_args, **_options: command.scene.caller)
+    monkeypatch.setattr(redrive, "make_caller", lambda *_args, **_options: command.scene.caller)
     monkeypatch.setattr(redrive, "read_table", lambda *_: {"called": 0})
     folder = CallsInFolder(command.path / "f.calls")
     place = folder.keep_call(CallMessage("called", "a.b", Change(command.at("a"), None, order("1", "a", 5), "1"), 8))

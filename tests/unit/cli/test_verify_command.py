@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.drift_report import row
-from sync_rules.audit.verify_tally import Finding, Tally
+from sync_rules.audit.drift_report import make_row
+from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli import main
 from sync_rules.cli.commands import verify
 from sync_rules.language.load import parse_rules
@@ -211,8 +211,8 @@ def test_verify_takes_the_keys_it_prints(key):
     """`--key` takes every key that --format jsonl prints: any text, every digit of a number, binary as hex."""
     table, name, kind, value = key
     at = ItemKey(table, ((name, kind, value),))
-    finding = Finding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
-    printed = json.loads(json.dumps(row(finding)))["target"]
+    finding = DriftFinding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
+    printed = json.loads(json.dumps(make_row(finding)))["target"]
     assert isinstance(printed["key"][name], str)
     assert parse_key(json.dumps(printed["key"]), printed["table"], parse_rules(RULES)) == at
 
@@ -220,7 +220,7 @@ def test_verify_takes_the_keys_it_prints(key):
 def test_verify_shows_people_the_first_of_many(capsys):
     """People see twenty drifts of a rule and how many more there are; machines see every one."""
     target = ItemKey("books", (("book_id", "S", "b1"),))
-    found = [Finding(Difference("r", Drift.WRONG, target, None, (("name",),), held="", truth=""))] * 25
+    found = [DriftFinding(Difference("r", Drift.WRONG, target, None, (("name",),), held="", truth=""))] * 25
     for as_json, lines in ((False, 20), (True, 25)):
         verify.show(iter(found), Tally(), frozenset({"r"}), head={} if as_json else None)
         out = capsys.readouterr().out

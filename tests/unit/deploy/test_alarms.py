@@ -249,7 +249,7 @@ def test_alarms_ring_for_work_that_keeps_failing(at, deployment):
     for _ in range(3):
         at.scene.records[:] = record
         assert at.stream() != []
-        logs.notes.throttled("TableReadKeyRangeThroughputExceeded")
+        logs.notes.count_throttle("TableReadKeyRangeThroughputExceeded")
         at.scene.records.clear()
         at.stream()
         periods.append(period(at))
@@ -265,7 +265,7 @@ def test_alarms_ring_for_throttles_by_their_cause(kind, at, deployment):
     """Throttles that last ring for the limit that was met."""
     periods = []
     for _ in range(3):
-        logs.notes.throttled(kind)
+        logs.notes.count_throttle(kind)
         at.stream()
         periods.append(period(at))
     cause = re.sub(r"^(Table|Index)(Read|Write)", "", kind)

@@ -237,7 +237,7 @@ def deployed(tmp_path, monkeypatch):
     monkeypatch.delenv("STAGE", raising=False)
     (tmp_path / "rules.yaml").write_text(RULES)
     made = Deployed(tmp_path / "rules.yaml")
-    monkeypatch.setattr(command, "_client", lambda _url, _region, service: made.client(service))
+    monkeypatch.setattr(command.aws, "find_client", lambda service, **_: made.client(service))
     return made
 
 

@@ -150,7 +150,7 @@ def test_permissions_of_a_kind_that_says_nothing_are_those_of_its_family(deploy)
     class NewRule(TargetRule):
         kind = "new"
         body = desired = None
-        decided_by = ()
+        deciding_paths = ()
 
     deployment = deploy("copy a.name into b.name")
     rules = deployment.rules

@@ -70,8 +70,8 @@ def nested(monkeypatch, capsys):
     monkeypatch.setattr(logs.logger.registered_handler, "stream", Stdout())
     source, telemetry = ItemKey("shop", (("PK", "S", "USER#7"),)), Telemetry()
     telemetry.outcomes["names", Outcome.COPIED] = 1
-    logs.notes.throttled("Other")
-    logs.notes.sent(ChunkMessage(("names",), source, (source,)))
+    logs.notes.count_throttle("Other")
+    logs.notes.count_message(ChunkMessage(("names",), source, (source,)))
     metrics.emit(telemetry)
     metrics.emit_drift(Tally(drift=Counter({"names": 1})), ["names"])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -141,10 +141,10 @@ def test_logs_name_the_invocation(names):
     """Every line has the request id that Lambda gave."""
     given = Context(60_000)
     given.aws_request_id = "c6af9ac6"
-    runtime.deadline.context = given
+    runtime.deadline.begin(given)
     names.scene.put("shop", order("1", "1", 1))
     logs.logger.info("now")
-    runtime.deadline.context = None
+    runtime.deadline.begin(None)
     logs.logger.info("then")
     now, then = names.lines()
     assert now["function_request_id"] == "c6af9ac6"
@@ -179,7 +179,7 @@ def test_logs_keep_failures_that_have_no_other_place(monkeypatch, capsys):
     for number in range(150):
         logged.park(Failure("r", None, str(number)))
     assert len(told(printed(capsys), "parked")) == 150
-    runtime.deadline.context = None  # the next invocation has lines again
+    runtime.deadline.begin(None)  # the next invocation has lines again
     kept.park(Failure("r", None, "x"))
     assert len(told(printed(capsys), "parked")) == 1
     logs.notes.take()

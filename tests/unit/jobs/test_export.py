@@ -194,15 +194,6 @@ def test_export_that_is_not_whole_is_refused(tmp_path, scene):
         find_shelf(str(tmp_path / "nowhere"))
 
 
-@pytest.mark.parametrize("name", ["manifest-summary.json", "manifest-files.json"])
-def test_export_with_an_unreadable_manifest_is_refused(tmp_path, scene, name):
-    """A manifest that is no JSON is named."""
-    written(tmp_path, {"a.json.gz": []})
-    (tmp_path / ROOT / name).write_text("{")
-    with pytest.raises(UserError, match=name.replace(".", r"\.")):
-        opened(tmp_path, scene.rules)
-
-
 NO_ITEM = 'expected an item, {"Item": ...}, found something else. Give a full export of the table in DynamoDB JSON.'
 NO_KEY = 'expected {"Item": ...} with the key PK (S), SK (S)'
 
@@ -272,16 +263,6 @@ def test_export_in_a_bucket_is_read_like_a_folder(bucket, tmp_path, scene):
     assert supply.name == f"export/{ROOT}/data/a.json.gz"
     assert bring_all(scene, supply) == [12]
     assert copies(scene) == 12
-
-
-def test_export_in_a_bucket_lists_page_by_page(bucket):
-    """More files than one answer holds are all found."""
-    for i in range(7):
-        bucket.put_object(Bucket="exports", Key=f"p/{i}", Body=b"")
-    inner = bucket.list_objects_v2
-    few = Bucket(bucket, "exports", "p")
-    few._client = type("Few", (), {"list_objects_v2": staticmethod(lambda **given: inner(MaxKeys=2, **given))})
-    assert few.names() == [str(i) for i in range(7)]
 
 
 def test_export_in_a_bucket_that_is_not_there_is_named(bucket):

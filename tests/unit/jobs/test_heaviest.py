@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from sync_rules.jobs.dryrun.planner import Heaviest
+from sync_rules.jobs.dryrun.planner import HeavyHitters
 
 
 def test_heaviest_is_exact_as_long_as_there_is_room():
     """Few things are counted to the last unit; of equal ones the order is that of their texts."""
-    heaviest: Heaviest[str] = Heaviest(room=10)
+    heaviest: HeavyHitters[str] = HeavyHitters(room=10)
     for thing in "cabbage":
         heaviest.add(thing)
     assert heaviest.top(3) == [("a", 2), ("b", 2), ("c", 1)]
@@ -21,9 +21,9 @@ def test_heaviest_is_exact_as_long_as_there_is_room():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_heaviest_loses_nothing_heavy_in_little_room(seed):
-    """Heaviest keeps every thing heavier than the total weight divided by its room, in at most twice that room."""
+    """HeavyHitters keeps every thing heavier than the total weight divided by its room, in at most twice that room."""
     random, room = Random(seed), 50
-    heaviest: Heaviest[int] = Heaviest(room)
+    heaviest: HeavyHitters[int] = HeavyHitters(room)
     real: Counter[int] = Counter()
     for _ in range(20_000):
         thing = int(random.paretovariate(0.6)) if random.random() < 0.5 else random.randrange(10**6)

@@ -14,7 +14,7 @@ from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.books import books_of, waiting
+from sync_rules.pipeline.books import books_of, read_waiting
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules.ruleset import Rules
@@ -57,8 +57,8 @@ class Machine:
         return int(user["number"]["N"])
 
     @property
-    def waiting(self) -> set[str]:
-        return {rule.title for rule in self.scene.drive(waiting(self.scene.rules))}
+    def read_waiting(self) -> set[str]:
+        return {rule.title for rule in self.scene.drive(read_waiting(self.scene.rules))}
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_run_without_a_checkpoint_says_once_that_nobody_vouches_for_complete_boo
     assert [one.split(" say that")[0] for one in notices] == ["the books of rule bystander", "the books of rule orders"]
     assert notices[1].endswith("sync-rules verify --repair --rule orders")
     assert machine.start(rules_of(COUNT)) == ()
-    assert not machine.waiting
+    assert not machine.read_waiting
 
 
 def test_run_takes_books_as_they_are_from_a_checkpoint_without_a_list(machine: Machine):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from random import Random
 from typing import Any
@@ -16,7 +16,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
+from sync_rules.pipeline.messages import Message, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store, World
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import s
@@ -189,31 +189,3 @@ def test_kill_at_every_call_leaves_nothing_out(story, order):
         played = Play(story, order, at, when)
         assert played.deaths == 1
         judge(played, story, f"killed {when} call {at} of {alive.calls}")
-
-
-@pytest.mark.parametrize("story", STORIES)
-def test_kill_story_is_one_of_chunks(story):
-    """The stories go over several spreads and chunks, and through an index that shows a target only at the second look."""
-    handled = Play(story, "reversed").handled
-    spreads = {encode(one) for one in handled if isinstance(one, PushMessage) and one.spread}
-    in_chunks = {encode(one) for one in handled if isinstance(one, ChunkMessage)}
-    assert len(spreads) >= 2
-    assert len(in_chunks) >= 2
-    assert any(isinstance(one, PushMessage) and one.delay_seconds for one in handled)
-
-
-@pytest.mark.parametrize("story", STORIES)
-def test_kill_story_sees_what_is_left_out(story):
-    """The same judge finds it when a target is in no chunk."""
-    with pytest.raises(AssertionError, match="left out"):
-        judge(Play(story, "reversed", mortal=Lossy), story, "left out")
-
-
-class Lossy(Mortal):
-    """A queue that loses the first target of each chunk, and no second look finds them."""
-
-    def send(self, message: Message, delay_seconds: int) -> None:
-        if isinstance(message, ChunkMessage):
-            message = replace(message, targets=message.targets[1:])
-        if not delay_seconds:
-            super().send(message, delay_seconds)

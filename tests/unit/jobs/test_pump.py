@@ -117,38 +117,11 @@ def test_pump_reads_a_child_only_after_its_parent_is_drained():
     assert h.delivered == [[1], [2], [5], [6]]
 
 
-def test_pump_holds_children_while_a_parent_record_is_tried_again():
-    """A record of the parent that still fails holds the children back."""
-    h = Harness(shard(5, parent="shard-1"), shard(1, closed=True), answer=throws, maximum_retry_attempts=10_000)
-    for _ in range(50):
-        h.mapping.poll()
-        h.clock.ms += 1_000
-    assert {tuple(d) for d in h.delivered} == {(1,)}
-
-
 def test_pump_takes_a_shard_with_an_unknown_parent_for_a_root():
     """A parent that was trimmed is not waited for."""
     h = Harness(shard(5, parent="shard-long-gone"))
     h.until_idle()
     assert h.delivered == [[5]]
-
-
-def test_pump_starts_at_the_trim_horizon():
-    """A shard without progress is read from its oldest record."""
-    h = Harness(shard(1, 2))
-    h.until_idle()
-    assert ("iterator", ("shard-0", None)) in h.stream.calls
-    assert h.delivered == [[1, 2]]
-
-
-def test_pump_finds_shards_that_appear_later():
-    """The stream is described again from time to time, and at once when a shard was closed."""
-    h = Harness(shard(1))
-    h.until_idle()
-    h.stream.held["shard-0"].closed = True
-    h.stream.held["shard-9"] = shard(2, parent="shard-0")
-    h.until_idle()
-    assert h.delivered == [[1], [2]]
 
 
 def test_pump_looks_for_children_at_once_when_a_shard_is_closed():
@@ -160,16 +133,6 @@ def test_pump_looks_for_children_at_once_when_a_shard_is_closed():
     h.mapping.poll()
     h.mapping.poll()
     assert h.delivered == [[1], [2]]
-
-
-def test_pump_forgets_finished_shards_that_were_trimmed():
-    """Progress does not grow for ever: a finished shard that the stream no longer names is dropped from it."""
-    h = Harness(shard(1, closed=True), shard(2, parent="shard-0"))
-    h.until_idle()
-    del h.stream.held["shard-0"]
-    h.clock.ms += h.settings.shard_refresh_ms
-    h.until_idle()
-    assert [p.shard_id for p in h.mapping.progress] == ["shard-1"]
 
 
 # ---------------------------------------------------------------- batches
@@ -207,18 +170,6 @@ def test_pump_keeps_records_of_one_item_in_one_lane():
     assert all([n for n in order if n % 8 == k] == [n for n in range(1, 41) if n % 8 == k] for k in range(8))
 
 
-def test_pump_checkpoints_below_the_lowest_unfinished_record():
-    """With parallelization, what other lanes finished does not move the position past a record that is not."""
-    h = Harness(
-        shard(*range(1, 21), keys=20), answer=fails_at(4), parallelization_factor=10, maximum_retry_attempts=10_000
-    )
-    for _ in range(5):
-        h.mapping.poll()
-        h.clock.ms += 1
-    assert h.after() == "3"
-    assert {n for batch in h.delivered for n in batch} == set(range(1, 21))
-
-
 def test_pump_reads_ahead_only_so_far():
     """A shard that is held up is not read on without limit."""
     h = Harness(shard(*range(1, 101)), answer=throws, read_ahead_max_records=10, maximum_retry_attempts=10_000)
@@ -241,14 +192,6 @@ def test_pump_takes_an_empty_answer_for_success(answer):
 def test_pump_takes_an_unknown_identifier_for_a_complete_failure(name):
     """An identifier that is empty, null, no text, or of no record in the batch fails the whole batch."""
     answers = [{"batchItemFailures": [{"itemIdentifier": "2"}, {"itemIdentifier": name}]}, None]
-    h = Harness(shard(1, 2), answer=lambda _e: answers.pop(0))
-    h.until_idle()
-    assert h.delivered == [[1, 2], [1, 2]]
-
-
-def test_pump_takes_a_failure_without_its_key_for_a_complete_failure():
-    """A failure entry with another key fails the whole batch."""
-    answers = [{"batchItemFailures": [{"foo": "2"}]}, None]
     h = Harness(shard(1, 2), answer=lambda _e: answers.pop(0))
     h.until_idle()
     assert h.delivered == [[1, 2], [1, 2]]
@@ -321,14 +264,6 @@ def test_pump_splits_without_consuming_retries():
     h = Harness(shard(1, 2, 3, 4), answer=throws, maximum_retry_attempts=2)
     h.until_idle()
     assert Counter(n for batch in h.delivered if len(batch) == 1 for n in batch) == {1: 3, 2: 3, 3: 3, 4: 3}
-
-
-def test_pump_splits_a_partial_failure_at_the_returned_number():
-    """After a partial failure only the records from the reported one on come again."""
-    answers = [failed(4), None]
-    h = Harness(shard(1, 2, 3, 4, 5), answer=lambda _e: answers.pop(0))
-    h.until_idle()
-    assert h.delivered == [[1, 2, 3, 4, 5], [4, 5]]
 
 
 def test_pump_gives_up_after_the_retries_and_goes_on():
@@ -531,23 +466,6 @@ def test_pump_pauses_after_a_read_that_failed():
     assert h.delivered == [[1]]
 
 
-def test_pump_survives_reads_that_are_throttled():
-    """A read that fails is made again later and loses nothing."""
-    h = Harness(shard(1))
-    h.stream.faults = {"shards": [throttled()], "iterator": [throttled()], "records": [throttled()]}
-    total = h.until_idle()
-    assert (h.delivered, total.read_errors) == ([[1]], 3)
-
-
-def test_pump_leaves_an_empty_shard_alone_for_a_while():
-    """A shard without news is asked four times a second, as Lambda does."""
-    h = Harness(shard())
-    for _ in range(1_000):
-        h.mapping.poll()
-        h.clock.ms += 1
-    assert sum(name == "records" for name, _ in h.stream.calls) == 4
-
-
 # ---------------------------------------------------------------- pump and queue
 PULL = PullMessage(ItemKey("shop", (("PK", "S", "a"),)))
 
@@ -607,13 +525,6 @@ def test_pump_brings_a_message_again_when_its_handler_raises():
     assert pump.queue.pending == ()
     assert receives == [1, 2, 3]
     assert pump.thrown == {"ThrottlingException": 1, "RuntimeError": 1}
-
-
-def test_step_progressed_if_another_one_could_do_anything():
-    """Records that were read or given up, batches and messages are progress; an error is none."""
-    for name in ("read", "batches", "records_dropped", "messages"):
-        assert StepCounts(**{name: 1}).progressed
-    assert not StepCounts(read_errors=1).progressed
 
 
 def test_record_has_the_size_of_its_json():

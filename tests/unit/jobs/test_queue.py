@@ -43,22 +43,6 @@ def test_local_queue_delivers_what_is_due_first_first():
     assert [taken.message for taken in queue.take(2)] == [pull(1), pull(0)]
 
 
-def test_local_queue_hides_a_taken_message_from_others():
-    """A message that is being handled is not given to anyone else."""
-    _, queue = queue_with(0)
-    assert len(queue.take(10)) == 1
-    assert (queue.take(10), queue.due) == ((), 0)
-
-
-def test_local_queue_forgets_a_message_only_when_acknowledged():
-    """A taken message stays pending, and so in the checkpoint, until it is acknowledged."""
-    _, queue = queue_with(0)
-    (taken,) = queue.take(10)
-    assert [pending.message for pending in queue.pending] == [pull(0)]
-    queue.acknowledge(taken)
-    assert queue.pending == ()
-
-
 def test_local_queue_waits_longer_for_a_message_given_back_again():
     """A message that was given back comes again after 1, 2, 4, ... seconds, at most 900."""
     clock, queue = queue_with(0)

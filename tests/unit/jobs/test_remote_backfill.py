@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.adapters.state import LeasedState, applied
-from sync_rules.jobs.account.account_backfill import STOP, BackfillWork, asked_of, watched
+from sync_rules.adapters.state import read_applied
+from sync_rules.jobs.account.account_backfill import STOP, BackfillWork, load_run, name_request
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.progress import HEAD, unfinished
+from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.progress import load_unfinished
 from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
@@ -113,10 +112,10 @@ def test_remote_backfill_ends_as_a_local_one(steps, page):
     account = Account(remote)
     assert account.machine(InPeace()).run(account.asked())["error"] == ""
     assert contents(remote) == contents(local)
-    assert unfinished(account.state) is None
-    seen = watched(account.state, remote.rules)
+    assert load_unfinished(account.state) is None
+    seen = load_run(account.state, remote.rules)
     assert seen.totals == run.totals
-    assert applied(account.state) == of_each(remote.rules)
+    assert read_applied(account.state) == of_each(remote.rules)
 
 
 @given(shops(), st.integers(1, 4), st.lists(st.integers(1, 40), max_size=5), st.integers(0, 99))
@@ -141,7 +140,7 @@ def test_remote_backfill_survives_workers_that_die_and_questions_that_come_twice
     said = machine.run(account.asked()) if not deaths else _insisting(account, machine)
     assert said["error"] == ""
     left.clear()
-    assert unfinished(account.state) is None
+    assert load_unfinished(account.state) is None
     assert [one for one in drift_of(disturbed) if one.repairable] == []
     after = run_of(disturbed)
     assert after.run()
@@ -152,7 +151,7 @@ def _insisting(account: Account, machine: Machine) -> dict:
     """Start executions until the backfill is done."""
     for number in range(20):
         machine.execution = f"run{number}"
-        begun = unfinished(account.state) is not None
+        begun = load_unfinished(account.state) is not None
         try:
             said = machine.run(account.asked(resume=begun))
         except KilledError:
@@ -204,13 +203,13 @@ def test_remote_backfill_leaves_a_segment_and_goes_on_with_it_later():
     assert said["error"] == "NotAllDone"
     assert "1 not done" in said["cause"]
     assert "shop/1-of-3: ThrottlingException: table shop" in said["cause"]
-    assert applied(account.state) == {}
+    assert read_applied(account.state) == {}
     scene.tap.before = lambda _request: None
     later = account.machine(execution="two")
     assert later.run(account.asked(resume=True))["error"] == ""
     assert later.units == ["shop/1-of-3"]
     assert drift_of(scene) == []
-    assert watched(account.state, scene.rules).totals.items == 60
+    assert load_run(account.state, scene.rules).totals.items == 60
 
 
 def test_remote_backfill_refuses_what_is_unfinished():
@@ -392,19 +391,8 @@ def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():
     scene.tap.result = lambda write: Result(Status.FAILED, reason="InternalServerError") if write.key == bad else None
     account = Account(scene)
     assert account.machine().run(account.asked())["error"] == ""
-    assert applied(account.state) == {}
-    assert watched(account.state, scene.rules).totals.count(Outcome.FAILED) == 1
-
-
-def test_held_is_refused_where_another_saved():
-    """A save over a document that another process has saved since is refused."""
-    state = SharedMemory()
-    one, two = LeasedState(state), LeasedState(state)
-    assert one.load(HEAD) is two.load(HEAD) is None
-    one.save(HEAD, {"a": 1})
-    with pytest.raises(StoreError, match="StateTaken"):
-        two.save(HEAD, {"a": 2})
-    assert state.load(HEAD) == {"a": 1}
+    assert read_applied(account.state) == {}
+    assert load_run(account.state, scene.rules).totals.count(Outcome.FAILED) == 1
 
 
 def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():
@@ -415,7 +403,7 @@ def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():
     begun: list[bool] = []
 
     def begin_meanwhile(name: str) -> None:
-        if name == asked_of("second") and not begun:
+        if name == name_request("second") and not begun:
             begun.append(True)
             first.answer = first.ask({"do": "begin", "asked": account.asked(rules=[mine]), "execution": "first"})
 
@@ -425,7 +413,7 @@ def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():
     said = second.ask({"do": "begin", "asked": account.asked(rules=[other]), "execution": "second"})
     assert (begun, said["error"]) == ([True], "Refused")
     first.go_on()
-    assert set(applied(account.state)) == {mine}
+    assert set(read_applied(account.state)) == {mine}
 
 
 @pytest.mark.parametrize("ended", [False, True])
@@ -434,19 +422,19 @@ def test_remote_backfill_of_an_old_execution_ends_no_newer_one(ended):
     account = Account(scene_of([], 3))
     old, new = account.machine(InPeace(), "old"), account.machine(InPeace(), "new")
     old.answer = old.ask({"do": "begin", "asked": account.asked(), "execution": "old"})
-    late = account.state.load(asked_of("old"))
-    rule = min(rule.title for rule in account.scene.rules.rules.values() if rule.swept)
+    late = account.state.load(name_request("old"))
+    rule = min(rule.title for rule in account.scene.rules.rules.values() if rule.swept_entities)
     new.answer = new.ask({"do": "begin", "asked": account.asked(rules=[rule], restart=True), "execution": "new"})
     if ended:
         assert new.go_on()["error"] == ""
-    account.state.documents[asked_of("old")] = late  # the worker that removes it died before
+    account.state.documents[name_request("old")] = late  # the worker that removes it died before
     before = dict(account.state.documents)
     with pytest.raises(UserError, match="another backfill was started"):
         account.work().end(old.answer["run"])
     assert account.state.documents == before
     if not ended:
         assert new.go_on()["error"] == ""
-    assert set(applied(account.state)) == {rule}
+    assert set(read_applied(account.state)) == {rule}
 
 
 def test_begin_forgets_what_the_one_before_was_asked_for():
@@ -454,7 +442,7 @@ def test_begin_forgets_what_the_one_before_was_asked_for():
     account = Account(scene_of([], 3))
     for number in range(3):
         account.machine(execution=f"run-{number}").run(account.asked(restart=number > 0))
-    assert [name for name in account.state.documents if name.startswith("backfill-remote")] == [asked_of("run-2")]
+    assert [name for name in account.state.documents if name.startswith("backfill-remote")] == [name_request("run-2")]
 
 
 def test_remote_backfill_shares_the_limit_of_a_table(monkeypatch):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
 
-from sync_rules.adapters.sqs import utc_now
 from sync_rules.jobs.account import account_redrive as redrive
-from sync_rules.jobs.account.account_redrive import RedriveWork, total, unit_documents
+from sync_rules.jobs.account.account_redrive import RedriveWork, add_counts, load_documents
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
-from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.rules.fingerprints import of_each
 from tests.support.builders import order_item, s, shop, user_item
@@ -20,11 +21,16 @@ from tests.support.worlds import Scene
 from tests.unit.jobs.test_remote_backfill import LONG_MS, InPeace
 
 
-class Box:
-    """Texts by their number. Before it gives any, `before` may raise."""
+class Place:
+    """Texts by their number. One that `hides` is a queue: what a call took is hidden until the call closes it, and for
+    longer if the call is `gone`. Before a call gets any text, `before` may raise.
+    """
 
-    def __init__(self, *texts: str) -> None:
+    def __init__(self, *texts: str, hides: bool = False) -> None:
         self.lies = dict(enumerate(texts))
+        self.hides = hides
+        self.hidden: set[int] = set()
+        self.gone = False
         self.closed = 0
         self.before: Callable[[], object] = lambda: None
 
@@ -32,90 +38,42 @@ class Box:
     def texts(self) -> list[str]:
         return [*self.lies.values()]
 
-    def place(self) -> Box:
-        return self
 
-    def entries(self):
-        self.before()
-        for number, text in [*self.lies.items()]:
-            yield Entry(text.encode(), f"box {number}", number)
-
-    def remove(self, entry):
-        del self.lies[entry.handle]
-
-    def replace(self, entry, text):
-        self.lies[entry.handle] = text
-
-    def close(self):
-        self.closed += 1
-
-
-class Marked:
-    """A MarkedPlace on another place: those that the calls before were given are left out."""
+class Opened:
+    """A MarkedStore on a place for one call: what the calls before were given is left out."""
 
     hidden_seconds = 960
     held = 0
 
-    def __init__(self, place, mark: str) -> None:
-        self.seen = json.loads(mark or "[]")
-        self.place = place
+    def __init__(self, place: Place, mark: str) -> None:
+        self.place, self.seen = place, json.loads(mark or "[]")
+        self.mine: list[int] = []
+        place.gone = False
 
     @property
     def mark(self) -> str:
         return json.dumps(self.seen)
 
     def entries(self):
-        for entry in self.place.entries():
-            if entry.handle not in self.seen:
-                self.seen.append(entry.handle)
-                yield entry
+        self.place.before()
+        for number, text in [*self.place.lies.items()]:
+            if number not in self.seen and number not in self.place.hidden:
+                self.seen.append(number)
+                self.mine.append(number)
+                self.place.hidden |= {number} if self.place.hides else set()
+                yield FailedEntry(text.encode(), f"place {number}", number)
 
     def remove(self, entry):
-        self.place.remove(entry)
+        del self.place.lies[entry.handle]
 
     def replace(self, entry, text):
-        self.place.replace(entry, text)
+        if not self.place.hides:
+            self.place.lies[entry.handle] = text
 
     def close(self):
-        self.place.close()
-
-
-class Queue:
-    """A fake queue: received messages are hidden until the call releases them, and for longer if the call died."""
-
-    def __init__(self, *texts: str) -> None:
-        self.texts = list(texts)
-        self.hidden: set[str] = set()
-        self.gone = False  # the call that is at work
-
-    def place(self) -> Taken:
-        self.gone = False
-        return Taken(self)
-
-
-class Taken:
-    """The messages that one call took."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
-        self.mine: list[str] = []
-
-    def entries(self):
-        for text in [*self.queue.texts]:
-            if text not in self.queue.hidden:
-                self.queue.hidden.add(text)
-                self.mine.append(text)
-                yield Entry(text.encode(), "queue", text)
-
-    def remove(self, entry):
-        self.queue.texts.remove(entry.handle)
-
-    def replace(self, entry, text):
-        pass
-
-    def close(self):
-        if not self.queue.gone:
-            self.queue.hidden -= {*self.mine}
+        self.place.closed += 1
+        if not self.place.gone:
+            self.place.hidden -= {*self.mine}
 
 
 class Clock:
@@ -139,7 +97,9 @@ class Clock:
 
 
 def text_of(scene: Scene, order_id: str, rule: str = "user-name-on-orders") -> str:
-    return json.dumps(failure_record(Failure(rule, scene.at("shop", "USER#1", f"ORDER#{order_id}"), "X"), utc_now()))
+    return json.dumps(
+        failure_record(Failure(rule, scene.at("shop", "USER#1", f"ORDER#{order_id}"), "X"), datetime.now(UTC))
+    )
 
 
 def orders() -> Scene:
@@ -173,9 +133,6 @@ def batch_of(scene: Scene, *records: dict) -> str:
 
 
 def machine_of(scene: Scene, boxes: dict, state: SharedMemory, remaining, begin=lambda: None) -> Machine:
-    def place_of(box) -> Callable[[str], Marked]:
-        return lambda mark: Marked(box.place(), mark)
-
     def make() -> RedriveWork:
         begin()
         return RedriveWork(
@@ -183,7 +140,7 @@ def machine_of(scene: Scene, boxes: dict, state: SharedMemory, remaining, begin=
             lambda only, remaining_ms: Redriver(
                 scene.rules, scene.world, queue=scene.queue, only=only, remaining_ms=remaining_ms
             ),
-            {name: place_of(box) for name, box in boxes.items()},
+            {name: partial(Opened, box) for name, box in boxes.items()},
             state,
             remaining_ms=remaining,
         )
@@ -198,9 +155,9 @@ def asked(scene: Scene, *rules: str) -> dict:
 def test_remote_redrive_goes_through_all_places():
     """A redrive in the account empties every store of what succeeds, keeps unreadable entries, and adds up its figures."""
     scene, state = orders(), SharedMemory()
-    boxes = {"failures": Box(text_of(scene, "1"), text_of(scene, "2")), "batches": Box("?")}
+    boxes = {"failures": Place(text_of(scene, "1"), text_of(scene, "2")), "batches": Place("?")}
     assert machine_of(scene, boxes, state, lambda: LONG_MS).run(asked(scene))["error"] == ""
-    tally = total(unit_documents(state, "one", boxes).values())
+    tally = add_counts(load_documents(state, "one", boxes).values())
     assert (tally.done, tally.written, tally.unreadable) == (2, 2, 1)
     assert (boxes["failures"].texts, boxes["batches"].texts) == ([], ["?"])
     assert boxes["failures"].closed == 1
@@ -211,11 +168,11 @@ def test_remote_redrive_short_of_time_goes_on_and_ends():
     """A call processes the entries it has time for, and later calls the others."""
     scene, state = orders(), SharedMemory()
     gone = text_of(scene, "1", rule="gone")
-    box = Box(gone, *(text_of(scene, str(i)) for i in range(6)))
+    box = Place(gone, *(text_of(scene, str(i)) for i in range(6)))
     clock = Clock(scene, 300_000)  # two requests for each that can be put through
     machine = machine_of(scene, {"failures": box}, state, clock.remaining_ms, clock.begin)
     assert machine.run(asked(scene))["error"] == ""
-    tally = total(unit_documents(state, "one", ["failures"]).values())
+    tally = add_counts(load_documents(state, "one", ["failures"]).values())
     assert (tally.done, tally.unreadable) == (6, 1)
     assert box.texts == [gone]
     assert box.closed > 2
@@ -225,7 +182,7 @@ def test_remote_redrive_tries_those_behind_what_fails_again():
     """Each entry is tried and counted once, even if earlier ones fail again and use up a call."""
     scene, state = orders(), SharedMemory()
     stuck = [text_of(scene, str(i)) for i in range(3)]
-    box = Box(*stuck, *(text_of(scene, str(i)) for i in range(3, 6)))
+    box = Place(*stuck, *(text_of(scene, str(i)) for i in range(3, 6)))
     clock = Clock(scene, 0)
 
     def before(_request) -> None:
@@ -235,7 +192,7 @@ def test_remote_redrive_tries_those_behind_what_fails_again():
 
     scene.tap.before = before
     assert machine_of(scene, {"failures": box}, state, clock.remaining_ms, clock.begin).run(asked(scene))["error"] == ""
-    tally = total(unit_documents(state, "one", ["failures"]).values())
+    tally = add_counts(load_documents(state, "one", ["failures"]).values())
     assert (tally.again, tally.done) == (3, 3)
     assert [json.loads(text)["reason"] for text in box.texts] == ["Throttled"] * 3
 
@@ -243,12 +200,12 @@ def test_remote_redrive_tries_those_behind_what_fails_again():
 def test_remote_redrive_of_one_rule_goes_through_batches_that_are_kept():
     """Batches kept after a redrive for some rules do not hold up those behind them."""
     scene, state = orders(), SharedMemory()
-    box = Box(*(batch_of(scene, {"NewImage": order_item("1", str(i))}) for i in range(6)))
+    box = Place(*(batch_of(scene, {"NewImage": order_item("1", str(i))}) for i in range(6)))
     texts = [*box.texts]
     clock = Clock(scene, 200_000)  # two requests for each
     machine = machine_of(scene, {"batches": box}, state, clock.remaining_ms, clock.begin)
     assert machine.run(asked(scene, "user-name-on-orders"))["error"] == ""
-    tally = total(unit_documents(state, "one", ["batches"]).values())
+    tally = add_counts(load_documents(state, "one", ["batches"]).values())
     assert (tally.kept, tally.again, tally.unreadable) == (6, 0, 0)
     assert box.texts == texts
     assert clock.calls > 3
@@ -259,7 +216,7 @@ def test_remote_redrive_of_one_rule_goes_through_batches_that_are_kept():
 def test_remote_redrive_after_a_call_died_is_not_done():
     """A redrive after a call that died processes the rest, and says when the hidden messages return."""
     scene, state = orders(), SharedMemory()
-    queue = Queue(*(text_of(scene, str(i)) for i in range(6)))
+    queue = Place(*(text_of(scene, str(i)) for i in range(6)), hides=True)
     requests = [0]
 
     def before(_request) -> None:
@@ -273,7 +230,7 @@ def test_remote_redrive_after_a_call_died_is_not_done():
     assert said["error"] == "NotAllDone"
     assert "failures: a call died with messages in hand; they come back within 16 minutes" in said["cause"]
     assert len(queue.texts) == 1
-    assert queue.hidden.issuperset(queue.texts)
+    assert queue.hidden.issuperset(queue.lies)
     queue.hidden.clear()
     machine = machine_of(scene, {"failures": queue}, state, lambda: LONG_MS)
     machine.execution = "two"
@@ -281,30 +238,18 @@ def test_remote_redrive_after_a_call_died_is_not_done():
     assert queue.texts == []
 
 
-def test_remote_redrive_whose_calls_all_die_says_so():
-    """The reason stands there before a call begins."""
-    scene, state = orders(), SharedMemory()
-
-    def before(_request) -> None:
-        raise KilledError
-
-    scene.tap.before = before
-    said = machine_of(scene, {"failures": Box(text_of(scene, "1"))}, state, lambda: LONG_MS).run(asked(scene))
-    assert "failures: a call died" in said["cause"]
-
-
 def test_remote_redrive_that_cannot_let_go_is_not_done(monkeypatch):
     """Messages that a call could not let go of are hidden like those of one that died."""
-    monkeypatch.setattr(Marked, "held", 1)
+    monkeypatch.setattr(Opened, "held", 1)
     scene, state = orders(), SharedMemory()
-    said = machine_of(scene, {"failures": Box()}, state, lambda: LONG_MS).run(asked(scene))
+    said = machine_of(scene, {"failures": Place()}, state, lambda: LONG_MS).run(asked(scene))
     assert "they come back within 16 minutes" in said["cause"]
 
 
 def test_remote_redrive_of_a_place_that_fails_says_why():
     """A store that fails each time gives the reason of its unit; the unit completes once the store answers again."""
     scene, state = orders(), SharedMemory()
-    box = Box(text_of(scene, "1"))
+    box = Place(text_of(scene, "1"))
     troubles = ["SlowDown"] * 3
 
     def before() -> None:
@@ -324,7 +269,7 @@ def test_remote_redrive_with_too_many_that_stay_comes_to_an_end(monkeypatch):
     """A redrive ends with TooManyStay if the tried entries no longer fit into its mark."""
     monkeypatch.setattr(redrive, "MARK_MAX_CHARS", 2)
     scene, state = orders(), SharedMemory()
-    box = Box(*(text_of(scene, str(i)) for i in range(6)))
+    box = Place(*(text_of(scene, str(i)) for i in range(6)))
     clock = Clock(scene, LONG_MS)
     said = machine_of(scene, {"failures": box}, state, clock.remaining_ms, clock.begin).run(asked(scene))
     assert "failures: TooManyStay" in said["cause"]
@@ -341,12 +286,12 @@ def test_remote_redrive_ends_a_heavy_batch_in_time():
         for user in range(20)
     ]
     scene.queue.broken = "Down"  # or the pushes would be handed over
-    box = Box(batch_of(scene, *renamed))
+    box = Place(batch_of(scene, *renamed))
     clock = Clock(scene, LONG_MS)
     scene.tap.requests.clear()
     assert machine_of(scene, {"batches": box}, state, clock.remaining_ms, clock.begin).run(asked(scene))["error"] == ""
     assert len(scene.tap.requests) <= 3
-    tally = total(unit_documents(state, "one", ["batches"]).values())
+    tally = add_counts(load_documents(state, "one", ["batches"]).values())
     assert (tally.again, tally.done) == (1, 0)
     (kept,) = box.texts
     assert json.loads(kept)["redriven"]["reason"] in ("OutOfTime", "Down")
@@ -359,27 +304,13 @@ def test_remote_redrive_of_rules_that_are_not_there_is_refused():
     assert (said["error"], "nobody" in said["cause"]) == ("Refused", True)
 
 
-def test_remote_redrive_says_which_place_could_not_be_gone_through():
-    """A place that does not answer is left, and named."""
-    scene = orders()
-
-    scene_state = SharedMemory()
-    box = Box(text_of(scene, "1"))
-    machine = machine_of(scene, {"failures": box, "batches": Box()}, scene_state, lambda: LONG_MS)
-    machine.work = lambda unit: None if unit == "batches" else Machine.work(machine, unit)
-    said = machine.run(asked(scene))
-    assert said["error"] == "NotAllDone"
-    assert "batches: NotFinished" in said["cause"]
-    assert box.texts == []
-
-
 def test_remote_redrive_goes_on_from_a_tally_of_an_older_version():
     """A stack that is updated in the middle of a redrive: the document has not all counts of today."""
     scene, state = orders(), SharedMemory()
     before = {"done": 3, "again": 0, "kept": 0, "skipped": 0, "unreadable": 0, "records": 0, "written": 3, "parked": 0}
     body = {"done": False, "lost": False, "begun": False, "reason": "", "mark": "", "tally": before}
-    state.save(redrive.document_of("one", "failures"), body)
-    box = Box(text_of(scene, "1"))
+    state.save(redrive.name_document("one", "failures"), body)
+    box = Place(text_of(scene, "1"))
     assert machine_of(scene, {"failures": box}, state, lambda: LONG_MS).run(asked(scene))["error"] == ""
-    tally = total(unit_documents(state, "one", ["failures"]).values())
+    tally = add_counts(load_documents(state, "one", ["failures"]).values())
     assert (tally.done, tally.acted) == (4, 0)

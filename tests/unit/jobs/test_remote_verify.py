@@ -19,10 +19,10 @@ from sync_rules.cli.commands import verify as verify_command
 from sync_rules.jobs.account import account_verify as remote
 from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.stack import Execution, Stack
-from sync_rules.jobs.account.verify_unit import head_of, sample
+from sync_rules.jobs.account.verify_unit import name_head, sample
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.books import waiting
-from sync_rules.pipeline.requests import Read, Scan, run_work
+from sync_rules.pipeline.books import read_waiting
+from sync_rules.pipeline.requests import Scan, run_work
 from sync_rules.rules.fingerprints import of_each
 from tests.support import every_kind
 from tests.support.builders import n, s
@@ -83,10 +83,10 @@ class Account:
 
     @property
     def tally(self):
-        return Tally.of(self.state.documents[head_of("one")]["tally"])
+        return Tally.of(self.state.documents[name_head("one")]["tally"])
 
     def rows(self) -> list[dict]:
-        return [json.loads(line) for line in self.shelf.lines(self.state.documents[head_of("one")]["report"])]
+        return [json.loads(line) for line in self.shelf.lines(self.state.documents[name_head("one")]["report"])]
 
 
 def figures(tally, rules) -> dict:
@@ -154,11 +154,11 @@ def test_remote_verify_completes_books_only_by_a_repair_of_everything():
         account.state = SharedMemory()
         account.run(**more)
         assert account.scene.item(user)["counted"] == n(9)
-        assert run_work(waiting(account.scene.rules), account.scene.world)
+        assert run_work(read_waiting(account.scene.rules), account.scene.world)
         assert account.tally.waiting["counted"] == (1 if not more else account.tally.waiting["counted"])
     account.state = SharedMemory()
     account.run(repair=True)
-    assert not run_work(waiting(account.scene.rules), account.scene.world)
+    assert not run_work(read_waiting(account.scene.rules), account.scene.world)
     right = wrong()
     Account(right).run(repair=True)
     numbers = ("counted", "spent", "least", "most")
@@ -175,20 +175,6 @@ def test_remote_verify_report_is_one_that_from_takes(tmp_path):
     path.write_bytes(account.shelf.reports["one/report"])
     report = open_report(path, account.scene.rules)
     assert len(list(report.listed(report.names))) == account.tally.left > 10
-
-
-def test_remote_verify_counts_repairs_of_a_cascade_as_a_local_one():
-    """A remote repair of a cascade reports the same figures as a local one."""
-    local, scene = wrong(), wrong()
-    verifier = Verifier(local.rules, local.world, frozenset(local.rules.rules), grace_seconds=0, repair=True)
-    for _ in verifier.sweep():
-        pass
-    account = Account(scene)
-    assert account.run(repair=True, segments=1)["error"] == ""
-    mended = {rule: count for rule, count in account.tally.repaired.items() if count}
-    assert mended == {rule: count for rule, count in verifier.tally.repaired.items() if count}
-    assert account.tally.left == verifier.tally.left == 0
-    assert drift_of(scene) == []
 
 
 def test_remote_verify_unit_that_runs_out_of_time_says_what_helps():
@@ -231,20 +217,10 @@ def test_remote_sample_only_looks_and_ends_in_time():
     options = {"grace_seconds": 0, "sleep": lambda _seconds: None}
     found = sample(scene.rules, scene.world, 100, lambda: LONG_MS, Random(1), **options)
     assert found.tally.drift.total() > 10
-    assert (found.names, found.cut_short) == (frozenset(scene.rules.rules), False)
+    assert (found.only, found.cut_short) == (frozenset(scene.rules.rules), False)
     assert scene.tap.writes == []
     found = sample(scene.rules, scene.world, 100, lambda: NO_TIME_MS, Random(1), **options)
     assert (found.tally.items, found.cut_short) == (0, True)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_remote_sample_reaches_every_table_before_time_is_up(seed):
-    """A segment of each table comes before the next one of any: where time is up early, each was looked at."""
-    scene, left = wrong(), [LONG_MS]
-    scene.tap.before = lambda request: left.__setitem__(0, left[0] - 100_000 * isinstance(request, Scan))
-    found = sample(scene.rules, scene.world, 30, lambda: left[0], Random(seed), grace_seconds=0)
-    assert found.cut_short
-    assert {one.table for one in scene.tap.seen(Scan)} == {"shop", "parts", "ledger"}
 
 
 def test_remote_sample_begins_with_another_table_each_time():
@@ -271,7 +247,7 @@ def test_remote_verify_goes_on_where_a_segment_cannot_be_read():
     said = account.run()
     assert said["error"] == "NotAllDone"
     assert "1: ThrottlingException: table shop" in said["cause"]
-    assert account.state.documents[head_of("one")]["report"] == ""
+    assert account.state.documents[name_head("one")]["report"] == ""
 
 
 def test_remote_verify_reports_a_part_that_two_calls_see_once():
@@ -332,7 +308,9 @@ def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_
     said = machine.run(large.asked())
     assert said["error"] == "NotAllDone"
     rules = large.scene.rules
-    tallied = sorted(rule.name for _, some in ledger_balance.ledgers(rules, frozenset(rules.rules)) for rule in some)
+    tallied = sorted(
+        rule.name for _, some in ledger_balance.list_ledgers(rules, frozenset(rules.rules)) for rule in some
+    )
     titles = sorted({rules.rules[name].title for name in tallied})
     assert f"sync-rules verify{''.join(f' --rule {title}' for title in titles)}\n" in said["cause"]
     assert f"{tallied[0]}: OutOfTime: the ledgers are too much for one call" in said["cause"]
@@ -521,24 +499,12 @@ def died_repairing() -> Account:
 def test_remote_verify_says_that_a_call_died_while_it_repaired():
     """The state and the report count calls that died during a repair, because their repairs are in no figure."""
     account = died_repairing()
-    assert account.state.documents[head_of("one")]["broken"] == 1
+    assert account.state.documents[name_head("one")]["broken"] == 1
     assert (account.rows()[-1]["broken"], account.rows()[-1]["not_looked_at"]) == (1, {})
     assert drift_of(account.scene) == []
     whole = Account(wrong())
     assert whole.run(repair=True)["error"] == ""
     assert whole.rows()[-1]["broken"] == 0
-
-
-def test_remote_verify_that_only_looks_has_lost_nothing_by_a_call_that_died():
-    """A look that is taken again sees the same: only repairs of a call that died are missing."""
-    scene = wrong()
-    account = Account(scene)
-    left = [1]
-    scene.tap.before = lambda request: (
-        (_ for _ in ()).throw(KilledError) if isinstance(request, Read) and left and left.pop() else None
-    )
-    assert account.run()["error"] == ""
-    assert (left, account.rows()[-1]["broken"]) == ([], 0)
 
 
 class Ended:

@@ -28,7 +28,7 @@ from sync_rules.cli.show.text import format_duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.local_run import STREAMS_EVERY_MS, LocalRun, Status
+from sync_rules.jobs.consume.local_run import STREAMS_EVERY_MS, LocalRun, RunStatus
 from sync_rules.jobs.consume.run_start import RunBeginnings
 from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import work_of
@@ -88,7 +88,9 @@ class Bench:
         self.done: list = []
         self.before = lambda _what: None
 
-    def start(self, arns=(ARN,), fingerprint="f1", latest_streams=None, **given) -> LocalRun:
+    def start(self, arns=(ARN,), fingerprint="f1", options=None, **given) -> LocalRun:
+        """A run with these options, and with `given` settings of its mapping."""
+        usual = {"now_ms": self.clock.now_ms, "sleep": self.clock.sleep, "settings": MappingSettings(**given)}
         return LocalRun(
             stream_arns=list(arns),
             rules_fingerprint=fingerprint,
@@ -96,10 +98,7 @@ class Bench:
             store=None,
             make_consumer=lambda world: FakeConsumer(world, self),
             files=self.files,
-            settings=MappingSettings(**given),
-            latest_streams=latest_streams,
-            now_ms=self.clock.now_ms,
-            sleep=self.clock.sleep,
+            **usual | (options or {}),
         )
 
     @property
@@ -131,23 +130,11 @@ def test_run_notes_the_beginning_of_a_call_rule_before_its_first_record(tmp_path
         def call(self, call):
             called.append(call.change.created_ms)
 
-    def start():
-        options = {"make_consumer": lambda world: FakeConsumer(world, bench), "files": bench.files}
-        return LocalRun(
-            stream_arns=[ARN],
-            rules_fingerprint="f1",
-            reader=bench.stream,
-            store=None,
-            caller=Phone(),
-            beginnings=RunBeginnings(rules, None, None),
-            now_ms=bench.clock.now_ms,
-            **options,
-        )
-
+    options = {"caller": Phone(), "beginnings": RunBeginnings(rules, None, None)}
     began = bench.clock.ms // 1000 * 1000
-    assert "called calls" in start().take_notices()[0]
+    assert "called calls" in bench.start(options=options).take_notices()[0]
     bench.clock.ms += 3_600_000
-    caller = start().consumer.world.caller
+    caller = bench.start(options=options).consumer.world.caller
     key = ItemKey("shop", (("PK", "S", "a"),))
     for created_ms in (began - 1, began, began + 60_000):
         caller.call(Call("called", "f.g", Change(key, None, {}, "1", created_ms)))
@@ -163,16 +150,6 @@ def test_run_once_ends_when_everything_was_read(tmp_path):
     assert found is not None
     assert [p.after for p in found.streams[ARN]] == ["3"]
     assert len(found.messages) == 3
-
-
-def test_run_resumes_where_it_stopped_with_its_messages(tmp_path):
-    """A new run continues after the last finished record, with the messages that the old one left."""
-    bench = Bench(tmp_path, 1)
-    bench.run(bench.start())
-    bench.stream.held["shard-0"].records.append(record(2))
-    bench.clock.ms += 60_000
-    bench.run(bench.start())
-    assert sorted(map(str, bench.done)) == sorted(map(str, [1, 2, pull(1)]))
 
 
 def test_run_keeps_a_message_for_a_rule_that_is_gone(tmp_path):
@@ -337,7 +314,7 @@ def test_run_follows_a_stream_that_is_made_anew(tmp_path):
     """
     bench = Bench(tmp_path, 1)
     latest = {"shop": ARN}
-    local = bench.start(latest_streams=lambda: dict(latest))
+    local = bench.start(options={"latest_streams": lambda: dict(latest)})
     local.step()
     bench.stream.held["shard-0"].records.append(record(2))
     bench.stream.held["shard-0"].closed = True
@@ -373,7 +350,7 @@ def test_run_follows_the_stream_of_a_table_that_was_created_again(tmp_path):
             raise answer
         return answer
 
-    local = bench.start(latest_streams=latest)
+    local = bench.start(options={"latest_streams": latest})
     local.step()
     bench.stream.other[NEW_ARN] = {"shard-9": FakeShard(records=[record(7)])}
     bench.stream.missing.add(ARN)
@@ -401,19 +378,10 @@ def test_run_reads_an_old_stream_to_its_end_after_a_restart_too(tmp_path):
 def test_run_reads_on_when_the_clock_is_set_back(tmp_path, monkeypatch):
     """The system's clock goes back by an hour: what is read, retried or waited for does not wait an hour."""
     bench = Bench(tmp_path, 1)
-    bench.clock = None
     shift_ns, true_ns = [0], time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: true_ns() + shift_ns[0])
     monkeypatch.setattr(FakeConsumer, "handle_event", lambda _self, event, _left: bench.done.extend(positions(event)))
-    local = LocalRun(
-        stream_arns=[ARN],
-        rules_fingerprint="f1",
-        reader=bench.stream,
-        store=None,
-        make_consumer=lambda world: FakeConsumer(world, bench),
-        files=bench.files,
-        settings=MappingSettings(poll_idle_ms=1),
-    )
+    local = bench.start(options={"now_ms": None}, poll_idle_ms=1)
     for _ in range(3):
         local.step()
     assert bench.done == [1]
@@ -476,18 +444,6 @@ def test_run_counts_outcomes_and_lag(tmp_path):
     assert (status.messages_due, status.messages_waiting) == (0, 2)
 
 
-def test_run_shows_the_lag_of_the_rule_that_lags_most_until_nothing_is_left_to_do(tmp_path):
-    """A batch of one rule does not hide how late another is; a run that has done all has no lag."""
-    bench = Bench(tmp_path, 1)
-    local = bench.start()
-    local.step()
-    local.consumer.telemetry.lag_ms["other"] = 7_000
-    assert local.status.lag_ms == 7_000
-    assert "lag 7 s" in line(local.status, 0)
-    bench.run(local)
-    assert local.status.lag_ms is None
-
-
 def test_run_appends_given_up_batches_beside_the_failures(tmp_path):
     """A batch that is given up stands, with its records, in a file of its own beside the failure records."""
     bench = Bench(tmp_path, 1, 2)
@@ -536,7 +492,7 @@ def test_run_gives_answers_in_the_order_of_the_batches(parallelization):
 
 
 # ---------------------------------------------------------------- what is shown
-BUSY = Status(
+BUSY = RunStatus(
     seconds=2.0,
     records=4_100,
     copied=3_020,
@@ -564,11 +520,6 @@ def test_run_counts_effects_and_what_is_tried_again_apart(tmp_path):
     assert "to be retried" not in summary_lines(over, Files())[0]
 
 
-def test_run_does_not_say_of_a_call_that_was_given_up_that_it_comes_again():
-    """A failed call may come again or be kept for `redrive`, so the summary says neither."""
-    assert ", 1 failed, 1 parked." in summary_lines(Status(failed=1, parked=1), Files())[0]
-
-
 def test_run_shows_the_status_in_one_line():
     """The line has rate, outcomes, lag, messages and shards, and no warnings when all is well."""
     assert line(BUSY, 340.4) == (
@@ -579,25 +530,13 @@ def test_run_shows_the_status_in_one_line():
 
 def test_run_shouts_about_lost_records():
     """Records trimmed before they were read, given-up batches and errors are in the line and in the summary."""
-    bad = Status(trimmed=1, given_up=3, read_errors=2, parked=1, errors={"KeyError": 4})
+    bad = RunStatus(trimmed=1, given_up=3, read_errors=2, parked=1, errors={"KeyError": 4})
     for text in (line(bad, 0), "\n".join(summary_lines(bad, Files()))):
         assert "RECORDS LOST" in text
         assert "verify --repair" in text
         assert "3 records given up" in text
         assert "KeyError 4" in text
     assert ".sync-rules-failures.batches.jsonl" in "\n".join(summary_lines(bad, Files()))
-
-
-def test_run_prints_plain_lines_off_a_terminal():
-    """Without a terminal the status is a plain line, not more often than every few seconds."""
-    out = StringIO()
-    with display_on(Console(file=out, width=40), as_json=False) as display:
-        display.update(lambda: BUSY)
-        display.update(lambda: BUSY)
-        conclude(display, BUSY, Files(), as_json=False)
-    lines = out.getvalue().splitlines()
-    assert len(lines) == 4
-    assert lines[0].startswith("2,050 records/s")
 
 
 def test_run_ends_with_a_status_that_agrees_with_its_summary(capsys):
@@ -615,17 +554,6 @@ def test_run_ends_with_a_status_that_agrees_with_its_summary(capsys):
     assert status["status"]["records"] == summed["summary"]["records"] == 4_101
 
 
-def test_run_shows_one_live_line_on_a_terminal():
-    """On a terminal the line is written over, and the summary stays."""
-    out = StringIO()
-    console = Console(file=out, force_terminal=True, width=200)
-    with display_on(console, as_json=False) as display:
-        display.update(lambda: BUSY)
-        conclude(display, BUSY, Files(), as_json=False)
-    assert "\x1b[" in out.getvalue()
-    assert "4,100 records in 2.0 s" in out.getvalue()
-
-
 @pytest.mark.parametrize(
     ("ms", "text"),
     [(0, "0 ms"), (999, "999 ms"), (1_000, "1 s"), (59_400, "59 s"), (59_999, "1 min"), (171_123, "2 min 51 s"),
@@ -634,41 +562,6 @@ def test_run_shows_one_live_line_on_a_terminal():
 def test_run_shows_times_as_people_say_them(ms, text):
     """Two units are enough to know how late a copy is."""
     assert format_duration(ms) == text
-
-
-def test_run_status_with_errors_is_json(tmp_path, capsys):
-    """The status of a run that met an error is what --format jsonl prints: errors are counts by name."""
-    bench = Bench(tmp_path, 1)
-    local = bench.start()
-    bench.stream.faults["shards"] = [StoreError("InternalServerError")]
-    local.step()
-    with display_on(Console(), as_json=True) as display:
-        display.update(lambda: local.status)
-        conclude(display, local.status, bench.files, as_json=True)
-    status, _, summary = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
-    assert status["status"]["errors"] == summary["summary"]["errors"] == {"InternalServerError": 1}
-
-
-def test_run_prints_json_lines_when_asked(capsys):
-    """--format jsonl gives one object per line, for machines."""
-    with display_on(Console(), as_json=True) as display:
-        display.say("a notice")
-        display.update(lambda: BUSY)
-        conclude(display, BUSY, Files(), as_json=True)
-    notice, status, _, summary = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
-    assert notice == {"notice": "a notice"}
-    assert status["status"]["lag_ms"] == 850
-    assert summary["summary"]["checkpoint"] == ".sync-rules-checkpoint.json"
-
-
-def test_run_is_a_verb_with_help(capsys):
-    """`sync-rules run --help` names its options."""
-    assert main.main(["run", "--help"]) == 0
-    shown = capsys.readouterr().out
-    for option in ("--endpoint-url", "--region", "--checkpoint", "--failures", "--batch-size", "--parallelization"):
-        assert option in shown
-    assert "--once" in shown
-    assert "--format" in shown
 
 
 @pytest.mark.parametrize("option", ["--failures", "--checkpoint"])
@@ -681,12 +574,6 @@ def test_run_refuses_bad_places_before_it_starts(tmp_path, monkeypatch, capsys, 
     assert main.main(["run", option, place]) == 2
     assert f"{place or '.'}: " in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["rules.yaml"]
-
-
-def test_run_refuses_a_batch_size_out_of_range(capsys):
-    """Sizes that Lambda would refuse are refused."""
-    assert main.main(["run", "--batch-size", "10001"]) == 2
-    assert "10000" in capsys.readouterr().err
 
 
 LINKED = """
@@ -737,16 +624,3 @@ def test_run_goes_on_without_the_right_to_scan():
     scene.tap.before = refuse
     (notice,) = link_notices(scene.rules, MemoryState(), (), scene.tap)
     assert "not sampled: AccessDeniedException" in notice
-
-
-def test_run_goes_on_without_the_right_to_read_its_state():
-    """A state table that cannot be read leaves out the sample, and stops nothing."""
-    scene = Scene(parse_rules(LINKED))
-
-    class Closed(MemoryState):
-        def load(self, _name):
-            raise StoreError("AccessDeniedException", "state table")
-
-    (notice,) = link_notices(scene.rules, Closed(), (), scene.tap)
-    assert "state table" in notice
-    assert scene.tap.requests == []

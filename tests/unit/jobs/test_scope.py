@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.state import MemoryState, applied_at
+from sync_rules.adapters.state import MemoryState, read_applied_time
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import HEAD, Totals
@@ -41,6 +41,13 @@ def test_scope_names_each_difference_and_no_other(other, lines):
     assert "\n".join(said[1:-1]).strip() == lines
 
 
+def test_scope_of_another_version_may_lack_a_part():
+    """A state that does not have the tables names none of them."""
+    asked = Scope(**ONE).body()
+    with pytest.raises(UserError, match="tables: it has none, this one shop"):
+        require_same({name: value for name, value in asked.items() if name != "tables"}, asked)
+
+
 def test_scope_notes_since_when_all_applied_rules_are_applied():
     """A backfill of one rule leaves the time of the others; one of all brings its own beginning, not its end."""
     rules, state = every_kind.rules_of(), MemoryState()
@@ -50,10 +57,10 @@ def test_scope_notes_since_when_all_applied_rules_are_applied():
     for moment, some in zip(moments, (titles, {"names"}, titles - {"called", "kept"}), strict=True):
         state.save(HEAD, {"began": moment.isoformat()})
         note_applied(state, rules, some)
-        found.append(applied_at(state))
+        found.append(read_applied_time(state))
     assert found == [moments[0], moments[0], moments[2]]
     state.save("applied", {"at": "yesterday"})
-    assert applied_at(state) is None
+    assert read_applied_time(state) is None
 
 
 def test_scope_of_a_resumed_backfill_begins_when_it_was_first_begun():

@@ -9,12 +9,13 @@ from random import Random
 import pytest
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
-from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, _place, looked_at_again
+from sync_rules.adapters.meter import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
+from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, find_seen_again
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.semantics import place_of
 from sync_rules.model.writes import (
     WRITTEN,
     Condition,
@@ -145,20 +146,6 @@ def absent_copy() -> Condition:
     return equals_seen(("author_name",), None)
 
 
-def test_dry_store_holds_nothing_of_a_plain_copy():
-    """A dry run forgets the copies of a page with the next page, because no rule reads them."""
-    rules, store = books(3_000)
-    dry = DryStore(store, rules, frozenset(rules.rules))
-    cursor = None
-    for start in range(0, 3_000, 100):
-        page = dry.scan(Scan("books", 100, cursor, consistent=True))
-        cursor = page.cursor
-        numbers = [int(one["book_id"]["S"][1:]) for one in page.items]
-        assert dry.apply(Apply(tuple(copy_on(rules, number) for number in numbers))) == (WRITTEN,) * len(numbers)
-        assert len(dry._seen.written) == 100, start
-    assert len(dry.overlay) == 0
-
-
 def test_dry_store_remembers_a_bounded_number_of_what_is_read():
     """The dry store keeps a bounded number of items read, and reads a forgotten one again."""
     most = FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS
@@ -167,7 +154,7 @@ def test_dry_store_remembers_a_bounded_number_of_what_is_read():
     dry = DryStore(tap, rules, frozenset(rules.rules))
     keys = tuple(key(rules.tables["books"], f"b{number}") for number in range(most + 100))
     dry.read(Read(keys))
-    assert sum(_place(one) in dry._seen.items for one in keys) == most
+    assert sum(place_of(one) in dry._seen.items for one in keys) == most
     tap.requests.clear()
     forgotten = FIRST_SEEN_MAX_ITEMS
     assert dry.apply(Apply((copy_on(rules, forgotten), copy_on(rules, most)))) == (WRITTEN, WRITTEN)
@@ -199,17 +186,6 @@ def test_dry_store_tells_each_write_with_its_cost():
     assert [result.status for result in results] == [Status.WRITTEN, Status.REFUSED]
     assert [tried.status for tried in told] == [Status.WRITTEN, Status.REFUSED]
     assert [(cost.item, cost.indexes) for tried in told for cost in tried.costs] == [(4, 1), (1, 0)]
-
-
-def test_dry_store_rejects_what_does_not_fit():
-    """An item that would pass 400 KB is rejected as by the service, in the step that would first make it too large."""
-    store = MemoryStore(TABLES)
-    here = at("a", "1")
-    store.put("t", {"p": s("a"), "k": n("1"), "color": s("r" * 300_000)})
-    dry = DryStore(store, EVERYTHING_KEPT, frozenset())
-    half = [Update(here, (((name,), s("x" * 60_000)),), (), (there(here),)) for name in ("one", "two")]
-    assert dry.apply(Apply((half[0],))) == (WRITTEN,)
-    assert dry.apply(Apply((half[1],))) == (Result(Status.REJECTED, reason="ItemTooLarge"),)
 
 
 def test_dry_store_says_that_a_write_failed_whose_item_cannot_be_read():
@@ -261,18 +237,18 @@ rules:
 """
 
 
-def test_looked_at_again_is_what_a_later_step_reads():
+def test_find_seen_again_is_what_a_later_step_reads():
     """A copy that others are made of is kept, the last of a chain is not; nor is the first, where it is planned alone."""
     rules = parse_rules(CHAIN)
-    assert looked_at_again(rules, frozenset(rules.rules)) == {"b"}
-    assert looked_at_again(rules, frozenset(["first"])) == frozenset()
+    assert find_seen_again(rules, frozenset(rules.rules)) == {"b"}
+    assert find_seen_again(rules, frozenset(["first"])) == frozenset()
 
 
-def test_looked_at_again_has_all_that_parts_and_rounds_write():
+def test_find_seen_again_has_all_that_parts_and_rounds_write():
     """Nodes, mirrors and the ledger are met from both sides of their parts, a hierarchy in several rounds."""
     rules = every_kind.rules_of(effects=False)
     titles = {"tags": {"user"}, "mails": {"by_email"}, "paths": {"part"}, "names": set(), "heads": set()}
     for title, entities in titles.items():
-        assert looked_at_again(rules, frozenset([title])) == entities
+        assert find_seen_again(rules, frozenset([title])) == entities
     of_counted = frozenset(name for name, rule in rules.rules.items() if rule.title == "counted")
-    assert {entity.rpartition(".")[2] for entity in looked_at_again(rules, of_counted)} == {"ledger", "total", "books"}
+    assert {entity.rpartition(".")[2] for entity in find_seen_again(rules, of_counted)} == {"ledger", "total", "books"}

@@ -110,20 +110,3 @@ steps:
 """
     rule = f"  names: {{copy: user.name, into: order.user_name, on_delete: {policy}, {RAISES}}}\n"
     assert wrong(rule, scenario) == []
-
-
-def test_conditions_that_compare_text_with_a_number(wrong):
-    """Such a comparison is false by itself, and not the condition that it stands in: on either side of or, under not."""
-    scenario = """
-data:
-  shop:
-    - {PK: USER#1, SK: PROFILE}
-    - {PK: USER#1, SK: ORDER#a, vip: true, total: "99"}
-    - {PK: USER#1, SK: ORDER#b, vip: true, total: null}
-    - {PK: USER#1, SK: ORDER#c, vip: true}
-expect:
-  shop: {PK: USER#1, SK: PROFILE, n: 3, m: 3, k: 3, o: 0}
-"""
-    rules = {"n": "vip || total > `100`", "m": "total > `100` || vip", "k": "!(total > `100`)", "o": "total < `100`"}
-    text = "".join(f'  {name}: {{count: order, into: user.{name}, where: "{one}"}}\n' for name, one in rules.items())
-    assert wrong(text, scenario) == []

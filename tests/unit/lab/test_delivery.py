@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from sync_rules.lab.delivery import VARIANTS, Arrival, Arrivals, Delivery
+from sync_rules.lab.delivery import Arrival, Arrivals, Delivery
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.pipeline.messages import PullMessage
 from tests.support.builders import key, n
@@ -85,17 +85,6 @@ def test_delivery_brings_back_what_was_not_finished_before_newer_records():
     assert (on_the_way.next() or arrival).tries == 2
 
 
-def test_delivery_shuffled_brings_back_each_item_in_order():
-    """Records that are delivered again keep the order of their item."""
-    on_the_way = arrivals(Delivery(shuffled=True, batch_max_records=8))
-    for _ in range(20):
-        arrival = on_the_way.next()
-        assert arrival is not None
-        on_the_way.retry(arrival)
-    positions = [position for batch in delivered(on_the_way) for position in batch]
-    assert [p for p in positions if WRITTEN[int(p) - 1] == A] == ["1", "3", "6", "7"]
-
-
 def test_delivery_delayed_messages_come_after_everything_else():
     """Records come before messages, and what is delayed at last."""
     on_the_way = arrivals(Delivery())
@@ -117,14 +106,3 @@ def test_delivery_what_was_set_aside_is_looked_at_while_something_changes():
     on_the_way.send(PullMessage(A, attempt=2), 60)
     on_the_way.record(B, None, {})
     assert [bool((on_the_way.next() or Arrival()).changes) for _ in range(2)] == [True, False]
-
-
-def test_delivery_variants_are_told_apart():
-    """Each variant has a name for command lines and a sentence that says what it does."""
-    assert len({variant.name for variant in VARIANTS}) == len({variant.description() for variant in VARIANTS}) == 7
-    assert all(variant.name.replace("-", "").isalpha() for variant in VARIANTS)
-    assert VARIANTS[0] == Delivery()
-    assert VARIANTS[-1].description() == (
-        "batches of up to 10 records, items in any order, all of it comes again, soon and late, the worker dies at 5% of"
-        " its requests, 10% of reads and writes are throttled"
-    )

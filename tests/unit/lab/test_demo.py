@@ -7,7 +7,7 @@ import pytest
 from sync_rules.adapters.streams import RecordsPage, Shard
 from sync_rules.cli import main
 from sync_rules.deploy import files
-from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of, hastened
+from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.records import read_event
 from tests.support.builders import key, shop
@@ -69,24 +69,11 @@ def test_demo_says_what_a_folder_lacks(examples):
         folder_of("examples/half")
 
 
-def test_demo_reads_without_read_py_are_none(tmp_path):
-    """An example need not read anything."""
-    assert answers(tmp_path, RULES, None) == {}
-
-
 def test_demo_read_py_needs_the_function(tmp_path):
     """A read.py without `read` is refused with the signature expected, not with an AttributeError."""
     (tmp_path / "read.py").write_text("def reed(rules, client): ...\n")
     with pytest.raises(UserError, match=r"read\.py: expected a function read\(rules, client\)"):
         answers(tmp_path, RULES, None)
-
-
-def test_demo_hastens_every_rule():
-    """Second looks come soon; nothing else about the rules changes."""
-    rules = hastened(RULES, 0)
-    (rule,), (before,) = rules.rules.values(), RULES.rules.values()
-    assert rule.settle_seconds == 0
-    assert (rule.name, rule.mapping, rule.find) == (before.name, before.mapping, before.find)
 
 
 # ---------------------------------------------------------------- Time to Live
@@ -132,11 +119,3 @@ def test_expiring_reader_marks_again_what_is_read_again():
     assert expired(reader) == [False]
     reader.expire("t-shop", KEY)
     assert [expired(reader), expired(reader)] == [[True], [True]]
-
-
-def test_expiring_reader_minds_the_table():
-    """An item of the same key in another table is another item."""
-    reader = ExpiringReader(OneShard(record("REMOVE", 3)))
-    reader.expire("t-shop-2", KEY)
-    assert expired(reader) == [False]
-    assert reader.shards(ARN) == (Shard("s"),)

@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.lab import engine_process
-from sync_rules.lab.embedded_engine import LOOPBACK, Server, answers, free_port, ministack, serving
+from sync_rules.lab.embedded_engine import LOOPBACK, Server, answers, free_port, run_engine, run_server
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import key, s, table, update
@@ -24,9 +24,9 @@ from tests.support.engines import create, stream_records, unique_prefix, with_pr
 ROOT = Path(__file__).resolve().parents[3]
 PARENT = """
 import os, sys
-from sync_rules.lab.embedded_engine import ministack
-with ministack() as url:
-    print(url, flush=True)
+from sync_rules.lab.embedded_engine import run_engine
+with run_engine() as engine:
+    print(engine.url, flush=True)
     os.kill(os.getpid(), 9)
 """
 
@@ -41,10 +41,10 @@ def wait_until(fact, seconds=20):
 
 def test_engine_serves_while_it_is_needed():
     """The engine serves on the loopback interface inside the block, and is gone afterwards."""
-    with ministack() as url:
-        assert url.startswith(f"http://{LOOPBACK}:")
-        assert aws.dynamodb(url).list_tables()["TableNames"] == []
-    assert not answers(port_of(url), "/")
+    with run_engine() as engine:
+        assert engine.url.startswith(f"http://{LOOPBACK}:")
+        assert aws.dynamodb(engine.url).list_tables()["TableNames"] == []
+    assert not answers(port_of(engine.url), "/")
 
 
 def test_engine_dies_with_its_parent(tmp_path):
@@ -121,7 +121,7 @@ def test_engine_process_is_written_for_the_engine_that_is_installed():
 def test_engine_that_is_not_installed_says_how(monkeypatch):
     """The cure is one command."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(UserError, match=r"pip install 'sync-rules\[demo\]'"), ministack():
+    with pytest.raises(UserError, match=r"pip install 'sync-rules\[demo\]'"), run_engine():
         pass
 
 
@@ -132,12 +132,12 @@ def server(directory, program):
 def test_engine_that_ends_at_once_shows_its_words(tmp_path):
     """Exit code and output are the reason."""
     broken = server(tmp_path, "import sys; print('no such module'); sys.exit(3)")
-    with pytest.raises(UserError, match=r"(?s)exit code 3 .*no such module"), serving(broken):
+    with pytest.raises(UserError, match=r"(?s)exit code 3 .*no such module"), run_server(broken):
         pass
 
 
 def test_engine_that_stays_silent_is_given_up(tmp_path):
     """After the deadline, with what it said."""
     silent = server(tmp_path, "import sys; print('thinking', flush=True); sys.stdin.read()")
-    with pytest.raises(UserError, match=r"(?s)did not answer .* within 0.5 s.*thinking"), serving(silent, 0.5):
+    with pytest.raises(UserError, match=r"(?s)did not answer .* within 0.5 s.*thinking"), run_server(silent, 0.5):
         pass

@@ -12,7 +12,7 @@ from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.faults import DiedError, Faults, FaultyWorld
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Change, Failure
+from sync_rules.model.items import Failure
 from sync_rules.model.writes import WRITTEN, Put, Status, equals_seen
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Later, Park, Read
@@ -91,13 +91,6 @@ def test_faults_a_message_may_be_sent_though_nobody_is_told():
     assert 0 < parked < 20
 
 
-def test_faults_a_function_is_not_throttled():
-    """A call reaches its function, however much is throttled."""
-    faulty = world(throttles=1)
-    faulty.answer(Call("rule", "a.b", Change(KEYS[0], None, {})))
-    assert len(faulty.caller.calls) == 1  # type: ignore[attr-defined]
-
-
 def test_faults_end_when_the_world_is_calm():
     """A calm world has no faults and draws no random numbers."""
     faulty = world(crashes=1, throttles=1)
@@ -107,11 +100,3 @@ def test_faults_end_when_the_world_is_calm():
     assert faulty.answer(Read(KEYS[:1])) == (KEYS[0].attributes(),)
     assert faulty.faults.random.getstate() == before
     assert faulty.faults.met == 0
-
-
-def test_faults_come_in_their_share():
-    """About the given share of requests is throttled, and each throttle is counted."""
-    faulty = world(throttles=0.25)
-    failed = sum(faulty.answer(Apply((one,)))[0].status is Status.FAILED for one in WRITES * 100)
-    assert failed == faulty.faults.met
-    assert 70 < failed < 130

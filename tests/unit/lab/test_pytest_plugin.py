@@ -92,13 +92,6 @@ def test_plugin_tells_where_a_file_is_wrong(suite):
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_plugin_refuses_a_variant_that_does_not_exist(suite):
-    """An unknown variant is a usage error before any test runs."""
-    result = run(suite, "--sync-rules", "--sync-rules-variant", "crash")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*no variant 'crash'*Did you mean 'crashing'?"])
-
-
 def test_plugin_finds_files_of_other_names_when_told(suite):
     """`sync_rules_files` says what scenario files are called."""
     suite.makeini("[pytest]\nsync_rules_files = story-*.yaml\naddopts = --sync-rules")
@@ -106,49 +99,7 @@ def test_plugin_finds_files_of_other_names_when_told(suite):
     run(suite, "scenarios").assert_outcomes(passed=len(VARIANTS))
 
 
-def test_plugin_runs_in_parallel(suite, monkeypatch):
-    """Workers of xdist collect the same scenarios, and each failure is printed once."""
-    monkeypatch.delenv("CI", raising=False)  # where it is set, pytest's last lines tell each failure once more
-    (suite.path / "scenarios/bad.scenario.yaml").write_text(f"rules: ../rules.yaml{BROKEN}")
-    result = run_apart(suite, "-p", "xdist", "-n", "2", "--sync-rules")
-    result.assert_outcomes(passed=len(VARIANTS) + 1, failed=len(VARIANTS))
-    assert str(result.stdout).count("again: sync-rules test scenarios/bad.scenario.yaml") == len(VARIANTS)
-
-
 # ---------------------------------------------------------------- fixtures
-ENGINE = """
-import pytest
-from sync_rules.lab.delivery import VARIANTS
-
-USER, ORDER = {"PK": "USER#1", "SK": "PROFILE"}, {"PK": "USER#1", "SK": "ORDER#1"}
-
-@pytest.mark.parametrize("delivery", VARIANTS, ids=lambda delivery: delivery.name)
-def test_names_follow(sync_rules_engine, delivery):
-    engine = sync_rules_engine("rules.yaml", delivery)
-    engine.put("shop", {**USER, "name": "Ada"}, ORDER)
-    engine.rest()
-    engine.update("shop", USER, {"name": "Bea"})
-    engine.rest()
-    assert engine.item("shop", ORDER)["user_name"] == "Bea"
-
-def test_by_name(sync_rules_engine):
-    assert sync_rules_engine("rules.yaml", "crashing", seed=2).item("shop", USER) is None
-"""
-
-
-@pytest.mark.parametrize("place", [".", "deep"], ids=["root", "below"])
-def test_engine_fixture_works_without_the_option(suite, place):
-    """Tables in memory, with plain values; rules are found beside the test, or from the root."""
-    (suite.path / place).mkdir(exist_ok=True)
-    (suite.path / place / "test_engine.py").write_text(ENGINE)
-    run(suite, f"{place}/test_engine.py").assert_outcomes(passed=len(VARIANTS) + 1)
-
-
-def test_engine_fixture_tells_of_rules_that_are_not_there(suite):
-    """A rules file that is nowhere is named."""
-    suite.makepyfile("def test_it(sync_rules_engine): sync_rules_engine('no.yaml')")
-    result = run(suite)
-    result.stdout.fnmatch_lines(["*UserError: no.yaml: no such file*"])
 
 
 def record(name: str, number: int, new: dict, old: dict | None = None) -> str:
@@ -167,13 +118,6 @@ RECORDING = "\n".join([
     record("INSERT", 2, ORDER),
     record("MODIFY", 3, {**USER, "name": {"S": "Bea"}}, USER),
 ])  # fmt: skip
-REPLAY = """
-def test_monday(replay):
-    replay("monday.jsonl", "rules.yaml")
-
-def test_one_way(replay):
-    replay("monday.jsonl", "rules.yaml", ["crashing"], seed=4)
-"""
 MUTANT = """
 import sync_rules.lab.rehearsal as rehearsal
 from sync_rules.pipeline.reconcile import Report
@@ -183,13 +127,6 @@ def test_mutant(replay, monkeypatch):
     for seed in range(10):
         replay("monday.jsonl", "rules.yaml", ["throttled"], seed=seed)
 """
-
-
-def test_replay_fixture_replays_under_every_delivery(suite):
-    """A recording beside the test, with the rules it was made under."""
-    (suite.path / "monday.jsonl").write_text(RECORDING)
-    suite.makepyfile(REPLAY)
-    run(suite).assert_outcomes(passed=3)
 
 
 def test_replay_fixture_fails_with_the_first_difference(suite):
@@ -232,13 +169,15 @@ def client():
 """
 
 
-def test_fixtures_work_as_the_page_shows_them(suite):
-    """The tests of docs/testing.md run as they stand there."""
+@pytest.mark.parametrize("place", [".", "deep"], ids=["root", "below"])
+def test_fixtures_work_as_the_page_shows_them(suite, place):
+    """The tests of docs/testing.md run as they stand there. Files are found beside the test, or from the root."""
     page = (ROOT / "docs/testing.md").read_text()
     (suite.path / "monday.jsonl").write_text(RECORDING)
     suite.makeconftest(MOCKED)
-    first, requests = [one.split("```", 1)[0] for one in page.split("```python\n")[1:]]
-    suite.makepyfile(test_first=first, test_requests=requests)
+    (suite.path / place).mkdir(exist_ok=True)
+    for name, code in zip(("first", "requests"), page.split("```python\n")[1:], strict=True):
+        (suite.path / place / f"test_{name}.py").write_text(code.split("```", 1)[0])
     run(suite).assert_outcomes(passed=len(VARIANTS) + 3)
 
 
@@ -258,13 +197,6 @@ def test_plugin_imports_nothing_until_it_is_used(suite):
     run_apart(suite).assert_outcomes(passed=2)
 
 
-def test_plugin_leaves_fixtures_of_others_alone(suite):
-    """A fixture that a team calls `replay` is theirs."""
-    suite.makeconftest("import pytest\n@pytest.fixture\ndef replay(): return 'ours'")
-    suite.makepyfile("def test_it(replay): assert replay == 'ours'")
-    run(suite).assert_outcomes(passed=2)
-
-
 def test_plugin_comes_with_the_package(suite, monkeypatch):
     """The package's entry point loads the plugin."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -279,30 +211,3 @@ def test_plugin_comes_with_the_package(suite, monkeypatch):
     suite.runpytest_subprocess("--sync-rules", "-p", "no:sync-rules").stderr.fnmatch_lines(
         ["*unrecognized*--sync-rules*"]
     )
-
-
-REQUESTS = """
-import boto3
-import pytest
-from botocore.exceptions import EndpointConnectionError
-
-PLACE = dict(region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y", endpoint_url="http://127.0.0.1:9")
-SHOP = boto3.resource("dynamodb", **PLACE).Table("shop")
-
-@pytest.mark.parametrize("given", [SHOP, SHOP.meta.client], ids=["table", "client"])
-def test_counts(sync_rules_requests, given):
-    SHOP.meta.client.meta.events.register("before-call.dynamodb", answered)
-    requests = sync_rules_requests(given)
-    SHOP.get_item(Key={"id": "1"})
-    SHOP.put_item(Item={"id": "1"})
-    assert (requests.count, requests.by_operation) == (2, {"GetItem": 1, "PutItem": 1})
-
-def answered(**_):
-    return type("Answer", (), {"status_code": 200, "headers": {}}), {}
-"""
-
-
-def test_requests_fixture_counts_until_the_test_ends(suite):
-    """Each test counts its own, of a client or of a table of a resource."""
-    suite.makepyfile(test_requests=REQUESTS)
-    run(suite, "test_requests.py").assert_outcomes(passed=2)

@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from sync_rules.lab.recording import Header, read, read_all, writing
+from sync_rules.lab.recording import Header, open_recording, read, read_all
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change
@@ -40,7 +40,7 @@ def test_recording_is_read_as_it_was_written(tmp_path):
     """Each record comes back as it is, with its change, under a header that says of which tables it is."""
     path = tmp_path / "r.jsonl"
     header = Header({"authors": "authors"}, redacted=True, at="2026-11-21T12:00:00+00:00", ordered=True)
-    with writing(path, header) as write:
+    with open_recording(path, header) as write:
         write(BODIES[:1])
         write(BODIES[1:])
     found = read(path, RULES)
@@ -149,7 +149,7 @@ def test_recording_is_read_under_the_table_names_it_was_made_under(tmp_path):
     elsewhere = parse_rules(TEXT.format(prefix="prod-"))
     bodies = [record_of(elsewhere, change) for change in (CAME, RENAMED, WRITTEN)]
     path = tmp_path / "r.jsonl"
-    with writing(path, Header({name: table.physical_name for name, table in elsewhere.tables.items()})) as write:
+    with open_recording(path, Header({name: table.physical_name for name, table in elsewhere.tables.items()})) as write:
         write(bodies)
     assert [one.change.key for one in read(path, RULES)] == [AUTHOR, BOOK, AUTHOR]
     assert read(lines(tmp_path / "plain.jsonl", bodies), RULES).others == {"prod-authors": 2, "prod-books": 1}
@@ -160,7 +160,7 @@ def test_recording_is_never_written_over(tmp_path):
     """A file that is there stays as it is, unless it is to be appended to."""
     path = lines(tmp_path / "r.jsonl", BODIES)
     before = path.read_text()
-    with pytest.raises(UserError, match="no recording is overwritten"), writing(path, Header()):
+    with pytest.raises(UserError, match="no recording is overwritten"), open_recording(path, Header()):
         pytest.fail("nothing may be written")
     assert path.read_text() == before
 
@@ -169,7 +169,7 @@ def test_recording_is_appended_to_one_of_the_same_sort(tmp_path):
     """A recording that was appended to is read whole, with the tables of both parts."""
     path = tmp_path / "r.jsonl"
     for name, bodies in (("authors", BODIES[:1]), ("books", BODIES[1:])):
-        with writing(path, Header({name: name}), append=True) as write:
+        with open_recording(path, Header({name: name}), append=True) as write:
             write(bodies)
     found = read(path, RULES)
     assert len(found.records) == 3
@@ -194,16 +194,19 @@ def test_recording_is_not_appended_to_anything_else(tmp_path, content, found):
     """One recording is redacted as a whole or not at all, and what is broken is not hidden behind new lines."""
     path = tmp_path / "r.jsonl"
     path.write_text(content)
-    with pytest.raises(UserError, match=found), writing(path, Header(), append=True):
+    with pytest.raises(UserError, match=found), open_recording(path, Header(), append=True):
         pytest.fail("nothing may be written")
     assert path.read_text() == content
 
 
 def test_recording_in_no_place_is_refused(tmp_path):
     """A recording into a missing folder is refused as the user's mistake, and a full disk is reported."""
-    with pytest.raises(UserError, match="expected a file that can be written"), writing(tmp_path / "no/r", Header()):
+    with (
+        pytest.raises(UserError, match="expected a file that can be written"),
+        open_recording(tmp_path / "no/r", Header()),
+    ):
         pytest.fail("nothing may be written")
-    with writing(tmp_path / "r.jsonl", Header()) as write, pytest.MonkeyPatch.context() as patch:
+    with open_recording(tmp_path / "r.jsonl", Header()) as write, pytest.MonkeyPatch.context() as patch:
 
         def full(_file, _line):
             raise OSError(28, "No space left on device")

@@ -79,7 +79,7 @@ def records_of(tmp_path, tape: Tape) -> tuple[Recorded, ...]:
 def test_replay_of_moves_ends_right(tmp_path, tape, variant, with_copies):
     """Recorded before the rules ran or while they did: each item is where a rule moves it, as its application wrote it."""
     records = records_of(tmp_path, tape())
-    for seed in range(4):
+    for seed in range(2):
         assert replay(records, RULES, replace(variant, seed=seed), with_copies=with_copies) is None
 
 

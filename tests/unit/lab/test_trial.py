@@ -12,7 +12,7 @@ from sync_rules.lab import rehearsal
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
-from sync_rules.lab.trial import drifted, run_trial, variants
+from sync_rules.lab.trial import choose_deliveries, describe_drifts, run_trial
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.report import Report
 
@@ -55,7 +55,7 @@ def load(tmp_path, monkeypatch) -> Callable[..., Scenario]:
 
 def failed(scenario: Scenario, seeds: Iterable[int] = range(5)) -> set[str]:
     """The ways of delivery under which something is wrong."""
-    return {how.name for seed in seeds for how in variants((), seed) if not run_trial(scenario, how).ok}
+    return {how.name for seed in seeds for how in choose_deliveries((), seed) if not run_trial(scenario, how).ok}
 
 
 @pytest.mark.parametrize("file", find_scenarios([EXAMPLES]), ids=lambda file: file.parent.name)
@@ -76,7 +76,7 @@ def test_trial_of_sound_rules_holds(load):
 def test_trial_tells_what_was_expected_where_and_how_to_see_it_again(load):
     """The account has the place, both values, the delivery, the steps before, and the command for this alone."""
     scenario = load(SCENARIO.replace("user_name: Ada King", "user_name: Ada Kong"))
-    (how,) = variants(["shuffled"], 7)
+    (how,) = choose_deliveries(["shuffled"], 7)
     assert run_trial(scenario, how).report() == (
         "my scenario.yaml:12:20 · Ada marries · shop[USER#1, ORDER#2] user_name\n"
         '  expected "Ada Kong"\n'
@@ -121,16 +121,19 @@ def test_trial_of_rules_without_copies_has_nothing_to_compare(load):
     """Rules that only archive or call keep nothing in a table."""
     rules = RULES[: RULES.index("  names")] + "  old: {archive: order, into: s3://old-orders/}\n"
     scenario = load("steps: []", rules)
-    assert list(drifted(scenario.rules, rehearsal.Rehearsal(scenario.rules).world)) == []
+    assert list(describe_drifts(scenario.rules, rehearsal.Rehearsal(scenario.rules).world)) == []
     assert failed(scenario, [0]) == set()
 
 
 def test_trial_variants_are_chosen_by_name():
     """Variants are chosen by name, each with the seed, and an unknown name is refused."""
-    assert [how.name for how in variants()] == [how.name for how in VARIANTS]
-    assert [(how.name, how.seed) for how in variants(["crashing", "in-order"], 3)] == [("in-order", 3), ("crashing", 3)]
+    assert [how.name for how in choose_deliveries()] == [how.name for how in VARIANTS]
+    assert [(how.name, how.seed) for how in choose_deliveries(["crashing", "in-order"], 3)] == [
+        ("in-order", 3),
+        ("crashing", 3),
+    ]
     with pytest.raises(UserError, match=r"no variant 'crash'.*Did you mean 'crashing'"):
-        variants(["crash"])
+        choose_deliveries(["crash"])
 
 
 # ---------------------------------------------------------------- mutants: an invariant is removed
@@ -151,26 +154,3 @@ def test_trial_catches_failures_that_are_swallowed(load, monkeypatch, method):
     found = failed(scenario)
     assert "throttled" in found
     assert not found & {"in-order", "one-by-one", "shuffled", "duplicated", "crashing"}
-
-
-def test_trial_catches_progress_that_is_saved_before_the_effect(load, monkeypatch):
-    """Progress saved before the effect fails under exactly the variants that interrupt work."""
-    scenario = load()
-    process = rehearsal.process
-    noted: set[str] = set()
-
-    def hasty(changes, rules, bounds):
-        new = [change for change in changes if change.position not in noted]
-        noted.update(change.position for change in changes)
-        return process(new, rules, bounds)
-
-    monkeypatch.setattr(rehearsal, "process", hasty)
-
-    def loses(name: str) -> bool:
-        trials = []
-        for seed in range(10):
-            noted.clear()
-            trials += [run_trial(scenario, how).ok for how in variants([name], seed)]
-        return not all(trials)
-
-    assert {how.name for how in VARIANTS if loses(how.name)} == {"crashing", "throttled", "all-of-it"}

@@ -5,18 +5,8 @@ import json
 import pytest
 
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.rules.kinds.archive import ArchiveRule
-from sync_rules.rules.kinds.call import CallRule
-from sync_rules.rules.kinds.collect import CollectRule
-from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.counted_rule import Weights
 from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.rules.kinds.embed import EmbedRule
-from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.kinds.path import TreeRule
-from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.rules.kinds.recount import RecountRule
-from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 
 BASE = """
 tables:
@@ -48,33 +38,6 @@ def ends(link):
 
 
 # ---------------------------------------------------------------- embed and collect
-def test_embed_defaults_are_a_map_by_the_childs_own_key():
-    """Embed defaults: a map by the child's own key, all attributes but the key, nothing done to orphans."""
-    (rule,) = compiled("{embed: order, into: user.orders, limit: {items: 20}}").values()
-    assert isinstance(rule, EmbedRule)
-    assert (rule.source.name, rule.target.name, rule.into) == ("order", "user", ("orders",))
-    assert (rule.by.text, rule.fields, rule.shape, rule.order, rule.on_overflow) == (
-        "{order_id}", None, "map", None, "fail",
-    )  # fmt: skip
-    assert (rule.max_items, rule.max_bytes, ends(rule.link)) == (20, None, [("user_id", "PK")])
-    assert (rule.find.index, rule.settle_seconds) == (None, 60)
-
-
-def test_embed_options_reach_the_pipeline():
-    """The long form says all of them; sizes are in units of 1024."""
-    rules = compiled(
-        "{embed: post, into: user.feed.posts, by: '{post_id}', fields: {title: t, meta.lang: lang},"
-        " order: -created_at, limit: {items: 5, bytes: 2 KB}, on_overflow: oldest, where: public, via: by_user,"
-        " link: {user_id: user_id}, on_delete: delete, settle_seconds: 5}"
-    )
-    rule, parent = rules[""], rules["parent"]
-    assert rule.into == ("feed", "posts")
-    assert rule.fields == ((("title",), "t"), (("meta", "lang"), "lang"))
-    assert (rule.shape, rule.order, rule.max_items, rule.max_bytes) == ("map", (("created_at",), True), 5, 2048)
-    assert (rule.on_overflow, rule.where.target_paths, rule.find.index) == ("oldest", (("public",),), "by_user")
-    assert isinstance(parent, CopyRule)
-    assert (parent.source, parent.target, parent.mapping, parent.on_delete) == (rule.target, rule.source, (), "delete")
-    assert (parent.find, parent.where, parent.settle_seconds, parent.title) == (rule.find, rule.where, 5, "r")
 
 
 def test_embed_may_name_entries_by_an_attribute():
@@ -88,18 +51,6 @@ def test_embed_may_name_entries_by_an_attribute():
     assert (rule.claimed, rule.ids) == (False, ())
 
 
-def test_embed_as_a_list_is_listed_by_the_base_table():
-    """Even where an index would be closer: through an index a list cannot be kept."""
-    tables = (
-        "tables: {users: {key: {tenant: S, user_id: S}}, posts: {key: {tenant: S, post_id: S},"
-        " indexes: {by_both: {partition: {tenant: S, user_id: S}}}}}\n"
-        "entities: {user: {table: users}, post: {table: posts}}\n"
-    )
-    form = "{embed: post, into: user.posts, as: list, order: post_id, limit: {items: 9}}"
-    rule = parse_rules(f"{tables}rules: {{r: {form}}}").rules["r"]
-    assert (rule.shape, rule.find.index) == ("list", None)
-
-
 def test_embed_of_one_child_per_parent_is_called_by_its_entity():
     """A child whose key is its parent's has nothing of its own to be called by."""
     (rule,) = parse_rules(
@@ -107,28 +58,6 @@ def test_embed_of_one_child_per_parent_is_called_by_its_entity():
         + "  r: {embed: part, into: user.cart, limit: {items: 1}}\n"
     ).rules.values()
     assert rule.by.text == "part"
-
-
-def test_collect_reaches_the_pipeline():
-    """The link is that of the node on its edges; the set is a top-level attribute."""
-    rules = compiled(
-        "{collect: post, into: user.posts, as: '{post_id}-{kind}', omit: kind == 'NOTE', where: public, strict: true,"
-        " on_delete: restrict}"
-    )
-    rule, parent = rules[""], rules["parent"]
-    assert isinstance(rule, CollectRule)
-    assert (rule.source.name, rule.target.name, rule.into, rule.numbers) == ("post", "user", "posts", False)
-    assert (ends(rule.link), rule.find.index, rule.strict) == ([("user_id", "user_id")], "by_user", True)
-    assert (rule.element.fields, rule.omit.target_paths) == (("post_id", "kind"), (("kind",),))
-    assert (parent.on_delete, parent.find) == ("restrict", rule.find)
-    seen = [parent.where.holds({}, {"kind": {"S": kind}, "public": {"BOOL": True}}) for kind in ("NOTE", "TEXT")]
-    assert seen == [False, True]
-
-
-def test_collect_of_numbers_is_one_whole_field():
-    """A set of numbers."""
-    (rule,) = compiled("{collect: post, into: user.posts, as: '{post_id}', numbers: true}").values()
-    assert rule.numbers
 
 
 # ---------------------------------------------------------------- derive and path
@@ -157,23 +86,6 @@ def test_derive_may_fill_the_key_whose_template_names_its_field():
     assert other.desired((), item) == {("label",): {"S": "OLD"}}
 
 
-def test_path_defaults_and_options():
-    """The parent is named by the last field of the key, in the attribute that is given."""
-    (rule,) = compiled("{path: part.Path, parent: ParentId}").values()
-    assert isinstance(rule, TreeRule)
-    assert (rule.path, rule.separator, rule.own.field, ends(rule.link)) == (
-        ("Path",), "|", "part_id", [("part_id", "ParentId")],
-    )  # fmt: skip
-    assert (rule.graph, rule.depth, rule.carry, rule.shards, rule.on_delete) == (None, None, (), 1, "keep")
-    assert rule.find.index == "GSI2"
-    (rule,) = compiled(
-        "{path: part.Path, parent: ParentId, separator: /, graph: GraphId, shards: 4, depth: Depth, carry: [tenant],"
-        " via: GSI2, on_delete: clear, settle_seconds: 9}"
-    ).values()
-    assert (rule.separator, rule.graph, rule.depth, rule.carry) == ("/", ("GraphId",), ("Depth",), (("tenant",),))
-    assert (rule.shards, rule.on_delete, rule.settle_seconds) == (4, "clear", 9)
-
-
 def test_path_shares_the_other_fields_of_the_key():
     """Within a tenant: the parent is of the same one, and its link comes first."""
     rules = parse_rules(
@@ -186,31 +98,7 @@ def test_path_shares_the_other_fields_of_the_key():
     assert (rule.own.field, rule.find.index) == ("id", "kids")
 
 
-def test_children_are_listed_by_the_key_that_holds_most_of_their_parent():
-    """The table lists a whole tenant; the index lists what belongs to one parent. `via` says otherwise."""
-    tables = (
-        "tables: {users: {key: {tenant: S, user_id: S}}, posts: {key: {tenant: S, post_id: S},"
-        " indexes: {by_user: {user_id: S}, by_both: {partition: {tenant: S, user_id: S}}}}}\n"
-        "entities: {user: {table: users}, post: {table: posts}}\n"
-    )
-    for via, index in (("", "by_both"), (", via: by_user", "by_user")):
-        form = f"{{embed: post, into: user.posts, limit: {{items: 9}}{via}}}"
-        assert parse_rules(f"{tables}rules: {{r: {form}}}").rules["r"].find.index == index
-
-
 # ---------------------------------------------------------------- mirror
-def test_mirror_fills_the_keys_of_its_entity_from_the_source():
-    """Mirror fills the keys of its entity and its indexes from fields of the same name, or as `link` says."""
-    (rule,) = compiled("mirror user into by_email").values()
-    assert isinstance(rule, MirrorRule)
-    assert ends(rule.fields) == [("email", "email"), ("owner", "owner"), ("since", "since")]
-    assert (rule.attributes, rule.each, rule.where) == ((), None, None)
-    (rule,) = compiled(
-        "{mirror: user, into: by_email, link: {owner: user_id, team: user_id}, attributes: {name: user_name},"
-        " each: {email: emails}, where: active}"
-    ).values()
-    assert ends(rule.fields) == [("owner", "PK"), ("since", "since"), ("team", "PK")]
-    assert (rule.attributes, rule.each) == (((("name",), ("user_name",)),), ("email", ("emails",)))
 
 
 @pytest.mark.parametrize(
@@ -223,47 +111,7 @@ def test_mirror_says_what_is_mirrored(given, pairs):
     assert rule.attributes == pairs
 
 
-def test_mirror_may_name_what_it_holds_anyway():
-    """The identity of the source under its own name, or an attribute that an index holds as it is."""
-    (rule,) = compiled("{mirror: user, into: by_email, attributes: [user_id, ParentId]}").values()
-    assert rule.attributes == ((("user_id",), ("user_id",)), (("ParentId",), ("ParentId",)))
-
-
 # ---------------------------------------------------------------- count, sum, min, max
-@pytest.mark.parametrize(
-    ("form", "function", "of"),
-    [
-        ("count order into user.orders", "count", None),
-        ("sum order.total into user.spent", "sum", ("total",)),
-        ("{count: order, into: user.orders}", "count", None),
-        ("{sum: order.total, into: user.spent}", "sum", ("total",)),
-    ],
-)
-def test_count_with_a_ledger_is_books_and_a_total(form, function, of):
-    """Two rules, between which the totals stand; no listing is needed, and the ledger is of no entity of the file."""
-    rules = loaded(form)
-    total, tally = rules.rules["r"], rules.rules["r.ledger"]
-    assert isinstance(total, TotalRule)
-    assert isinstance(tally, TallyRule)
-    assert (tally.function, tally.of, tally.shards, tally.find) == (function, of, 1, None)
-    assert (tally.source.name, tally.parent, total.target.name) == ("order", total.target, "user")
-    assert (tally.totals, total.function, total.per) == (total.source, function, False)
-    assert {tally.target.table.name, total.source.table.name} == {"ledger"}
-    assert {tally.target.name, total.source.name} <= rules.entities.keys()
-    assert {table.name for table in rules.streamed_tables} == {"shop", "ledger"}
-
-
-def test_count_options_reach_both_rules():
-    """Weights are exact text."""
-    rules = compiled(
-        "{count: order, into: user.n, where: open, per: status, weights: {role: {LEAD: 3, HALF: 0.1, NONE: -2}},"
-        " ledger: counts, shards: 4, on_delete: delete}"
-    )
-    total, tally, parent = rules[""], rules["ledger"], rules["parent"]
-    assert tally.weights == Weights(("role",), {"LEAD": "3", "HALF": "0.1", "NONE": "-2"})
-    assert (tally.per, tally.where.target_paths, tally.shards) == (("status",), (("open",),), 4)
-    assert (total.per, total.shards, total.source.table.name) == (True, 4, "counts")
-    assert (parent.source, parent.target, parent.where) == (total.target, tally.source, tally.where)
 
 
 def test_weights_have_all_digits_of_the_file():
@@ -299,51 +147,6 @@ def test_weights_have_a_form_with_a_default(mode):
     for name in ("values", "default"):
         assert weighed(f"{{{name}: {{LEAD: 3}}}}").weights == Weights((name,), {"LEAD": "3"})
     assert weighed("{values: {values: {LEAD: 3}}, default: 1}").weights == Weights(("values",), {"LEAD": "3"}, {}, "1")
-
-
-@pytest.mark.parametrize("function", ["min", "max"])
-def test_least_and_greatest_with_a_ledger_are_ranks_and_their_end(function):
-    """One rule keeps the items in order, the other reads the first or the last."""
-    rules = compiled(f"{{{function}: order.total, into: user.best, where: open}}")
-    ranks, end = rules["ledger"], rules[""]
-    assert isinstance(ranks, RankRule)
-    assert isinstance(end, RecountRule)
-    assert (ranks.function, ranks.of, ranks.where.text, ranks.parent) == (function, ("total",), "open", end.target)
-    assert (end.source, end.ends, end.function, end.where) == (ranks.target, True, function, None)
-    assert end.find.index is None
-    assert (compiled(f"{function} order.total into user.best").keys(), len(rules)) == (rules.keys(), 2)
-
-
-@pytest.mark.parametrize("function", ["count", "sum", "min", "max"])
-def test_recount_is_one_rule_that_lists_the_base_table(function):
-    """No ledger is needed."""
-    what = "order" if function == "count" else "order.total"
-    (rule,) = compiled(f"{{{function}: {what}, into: user.n, mode: recount, per: status}}").values()
-    assert isinstance(rule, RecountRule)
-    assert (rule.function, rule.per, rule.ends, rule.find.index) == (function, ("status",), False, None)
-    assert rule.of == (None if function == "count" else ("total",))
-
-
-# ---------------------------------------------------------------- archive and call
-def test_archive_takes_its_bucket_from_the_environment():
-    """Like a table's name: the variable, or its default."""
-    form = "{archive: order, into: 's3://${BUCKET:-kept}/orders', when: deleted, where: paid}"
-    for environ, bucket in (({}, "kept"), ({"BUCKET": "shop-kept"}, "shop-kept")):
-        (rule,) = compiled(form, **environ).values()
-        assert isinstance(rule, ArchiveRule)
-        assert (rule.bucket, rule.prefix, rule.when, rule.where.text) == (bucket, "orders/", "deleted", "paid")
-    assert compiled("{archive: order, into: 's3://kept'}")[""].when == "expired"
-
-
-def test_call_watches_all_changes_unless_told():
-    """Which, and of what."""
-    (rule,) = compiled("{call: shop.hooks.notify, on: order}").values()
-    assert isinstance(rule, CallRule)
-    assert (rule.function, rule.when, rule.watch, rule.where) == (
-        "shop.hooks.notify", {"created", "changed", "deleted"}, (), None,
-    )  # fmt: skip
-    (rule,) = compiled("{call: a.b, on: order, when: [changed], watch: [status, user_id], where: open}").values()
-    assert (rule.when, rule.watch) == ({"changed"}, (("status",), ("user_id",)))
 
 
 # ---------------------------------------------------------------- what all have in common

@@ -70,17 +70,6 @@ def test_hops_have_the_names_that_the_file_gives():
     assert rules["names.through_region"].body()["mapping"] == [(("land",), ("region_country_id",))]
 
 
-def test_hops_keep_nothing_that_the_key_of_the_item_before_has():
-    """A tenant in every key is named by each item itself."""
-    rules = parse_rules("""
-tables: {shops: {key: {tenant: S, shop: S}}, baskets: {key: {tenant: S, basket: S}}, lines: {key: {tenant: S, line: S}}}
-entities: {shop: {table: shops}, basket: {table: baskets}, line: {table: lines}}
-rules: {names: {copy: shop.name, into: line.shop_name, link: line.basket.shop}}
-""").rules
-    assert rules["names.through_basket"].copies == (("basket_shop",),)
-    assert rules["names"].body()["link"] == [("shop", ("basket_shop",)), ("tenant", ("tenant",))]
-
-
 @pytest.fixture
 def scene() -> Scene:
     """Two countries, a region in each, a customer and two orders in the first."""
@@ -157,30 +146,6 @@ rules:
     assert indexes(", via: of_region") == indexes(", via: {region: of_region}") == [None, "of_region"]
     direct = tables.replace("link: order.customer.region%s", "link: {region_id: x}, via: {region: of_region}")
     assert "'of_region'" in check_rules(direct)[1][0].message  # it is asked for, and the link does not fill it
-
-
-def test_hops_are_read_from_where_they_are_kept():
-    """An index key that is made of what is kept is filled by a derive rule; the link reads the attribute itself."""
-    tables = """
-tables: {regions: {key: {region: S}}, towns: {key: {town: S}}, homes: {key: {home: S}, indexes: {gsi: {pk: S, sk: S}, by_town: {town: S}}}}
-entities:
-  region: {table: regions}
-  town: {table: towns}
-  home: {table: homes, key: {pk: "REGION#{town_region}", sk: "HOME#{home}"}}
-rules:
-  names: {copy: region.name, into: home.name, link: home.town.region}
-  key: {derive: home.pk, as: "REGION#{town_region}"}
-  sort: {derive: home.sk, as: "HOME#{home}"}
-"""
-    scene = Scene(parse_rules(tables))
-    scene.put("regions", {"region": s("r"), "name": s("North")})
-    scene.put("towns", {"town": s("t"), "region": s("r")})
-    scene.put("homes", {"home": s("h"), "town": s("t")})
-    scene.rest()
-    assert scene.item(scene.at("homes", "h"))["name"] == s("North")
-    scene.put("regions", {"region": s("r"), "name": s("South")})
-    scene.rest()
-    assert scene.item(scene.at("homes", "h"))["name"] == s("South")
 
 
 @pytest.mark.parametrize(

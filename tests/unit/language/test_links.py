@@ -4,7 +4,7 @@ from itertools import chain, product
 
 import pytest
 
-from sync_rules.language.load import RulesFileError, check_rules, parse_rules
+from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model import lookups
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import ItemKey
@@ -30,44 +30,6 @@ SHOP = "shop: {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S, GSI1SK: S}}}"
 USER = 'user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}'
 
 
-def test_link_is_read_out_of_the_targets_key():
-    """Single table: the order's partition key names the user, and its sort key narrows the listing."""
-    rule = compiled(
-        SHOP,
-        USER + ', order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}',
-        "copy user.name into order.user_name",
-    )
-    order = {"PK": {"S": "USER#7"}, "SK": {"S": "ORDER#1"}}
-    assert rule.source_key(order) == ItemKey("shop", (("PK", "S", "USER#7"), ("SK", "S", "PROFILE")))
-    assert rule.find.index is None
-    assert rule.link_paths == ()
-    assert conditions(rule, user_id="7") == ([("PK", "USER#7")], ("SK", "ORDER#"))
-
-
-def test_link_is_read_out_of_an_index_key():
-    """A composite index key carries a field, and its index lists by it."""
-    rule = compiled(
-        SHOP,
-        USER
-        + ', task: {table: shop, key: {PK: "TASK#{task_id}", SK: TASK, GSI1PK: "OWNER#{user_id}", GSI1SK: "{task_id}"}}',
-        "copy user.name into task.owner_name",
-    )
-    assert rule.link_paths == (("GSI1PK",),)
-    assert rule.source_key({"GSI1PK": {"S": "OWNER#7"}}).values[0][2] == "USER#7"
-    assert rule.find.index == "GSI1"
-    assert conditions(rule, user_id="7") == ([("GSI1PK", "OWNER#7")], None)
-
-
-def test_link_is_read_from_an_attribute_of_the_same_name():
-    """Several tables: attributes cannot be known, so the name is taken at its word."""
-    rule = compiled(
-        "authors: {key: {author_id: S}}, books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}",
-        "author: {table: authors}, book: {table: books}",
-        "copy author.name into book.author_name",
-    )
-    assert (rule.link_paths, rule.find.index) == ((("author_id",),), "by_author")
-
-
 def test_link_takes_other_names_and_nested_places():
     """`link` says where; an index key with a template of the nested field lists by it."""
     rule = compiled(
@@ -77,25 +39,6 @@ def test_link_takes_other_names_and_nested_places():
     )
     assert rule.source_key({"CPK": {"S": "C#5"}}).values == (("_id", "S", "5"),)
     assert conditions(rule, _id="5") == ([("CPK", "C#5")], None)
-
-
-def test_link_takes_names_with_blanks_and_dots():
-    """Key attributes may be named as DynamoDB allows; a dot that is part of a name is quoted in `link`."""
-    rule = compiled(
-        'authors: {key: {"the author": S, "no.": S}}, books: {key: {id: S}, indexes: {one: {"by author": S}, two: {"a.no": S}}}',
-        "author: {table: authors}, book: {table: books}",
-        """{copy: author.name, into: book.author_name, link: {"no.": '"a.no"'}}""",
-    )
-    assert rule.link_paths == (("the author",), ("a.no",))
-    assert rule.find.index == "two"
-
-
-def test_find_takes_the_base_table_before_indexes_and_via_before_both():
-    """The first key that the link fills; `via` chooses."""
-    tables = "users: {key: {user_id: S}}, tasks: {key: {user_id: S, task_id: S}, indexes: {one: {task_id: S}, two: {user_id: S}}}"
-    entities = "user: {table: users}, task: {table: tasks}"
-    assert compiled(tables, entities, "copy user.name into task.user_name").find.index is None
-    assert compiled(tables, entities, "{copy: user.name, into: task.user_name, via: two}").find.index == "two"
 
 
 def test_find_fills_keys_of_several_attributes():
@@ -119,17 +62,6 @@ def test_find_prefers_a_key_that_depends_on_the_source():
     assert rule.find.index == "by_author"
 
 
-def test_number_and_text_link_to_each_other():
-    """A number key is found inside a composite text key."""
-    rule = compiled(
-        "users: {key: {no: N}}, shop: {key: {PK: S, SK: S}}",
-        'user: {table: users}, order: {table: shop, key: {PK: "USER#{no}", SK: "ORDER#{order_id}"}}',
-        "copy user.name into order.user_name",
-    )
-    assert rule.source_key({"PK": {"S": "USER#7"}, "SK": {"S": "ORDER#1"}}).values == (("no", "N", "7"),)
-    assert rule.find.conditions({"no": {"N": "7"}}).equals == (("PK", {"S": "USER#7"}),)
-
-
 def test_singleton_source_is_everybodys():
     """A source with a fixed key needs no link, and targets that are listed by a fixed partition."""
     rule = compiled(
@@ -140,29 +72,6 @@ def test_singleton_source_is_everybodys():
     assert rule.link == ()
     assert rule.source_key({}) == ItemKey("settings", (("name", "S", "prices"),))
     assert conditions(rule) == ([("kind", "BOOK")], None)
-
-
-def test_item_may_be_its_own_source():
-    """A copy within one item: the link is its key, and it is found by it alone."""
-    rule = compiled(
-        "orders: {key: {customer: S, no: S}}",
-        "order: {table: orders}",
-        "copy order.campaign._id into order.campaign_ref",
-    )
-    order = {"customer": {"S": "c"}, "no": {"S": "1"}}
-    assert rule.source_key(order) == rule.target.table.key_of(order)
-    assert conditions(rule, customer="c", no="1") == ([("customer", "c"), ("no", "1")], None)
-
-
-def test_item_may_have_a_parent_of_its_own_kind():
-    """With `link` the source of an item is another item of the same entity."""
-    rule = compiled(
-        "nodes: {key: {node_id: S}, indexes: {by_parent: {parent_id: S}}}",
-        "node: {table: nodes}",
-        "{copy: node.name, into: node.parent_name, link: {node_id: parent_id}, strict: true}",
-    )
-    assert rule.find.index == "by_parent"
-    assert rule.source_key({"node_id": {"S": "b"}, "parent_id": {"S": "a"}}).values == (("node_id", "S", "a"),)
 
 
 USERS = "users: {key: {user_id: S}}"
@@ -253,16 +162,6 @@ rules: {{names: {{copy: user.name, into: cart.user_name, link: {{user_id: {link}
     (problem,) = (one for one in problems if one.severity == "error")
     assert (problem.code, "Did you mean 'owner' (index 'by_owner')?" in problem.message) == ("SR201", hint)
     assert hint or "Did you mean" not in problem.message
-
-
-def test_via_never_falls_back():
-    """An index that was chosen and cannot be used is an error, not a hint."""
-    with pytest.raises(RulesFileError, match="SR203"):
-        compiled(
-            "users: {key: {user_id: S}}, tasks: {key: {user_id: S, id: S}, indexes: {by_day: {day: S}}}",
-            "user: {table: users}, task: {table: tasks}",
-            "{copy: user.name, into: task.user_name, via: by_day}",
-        )
 
 
 # ---------------------------------------------------------------- what is remembered of links

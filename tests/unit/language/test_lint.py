@@ -82,16 +82,6 @@ def test_writers_of_neighbours_are_well_and_of_a_map_around_them_are_not():
     assert codes("copy a.x into b.m", "copy c.x into c.m") == []
 
 
-def test_the_same_rule_twice_is_two_writers():
-    """The same rule under two names is refused, because two rules would write one attribute."""
-    assert codes("copy a.x into b.x", "copy a.x into b.x") == ["SR301"]
-
-
-def test_a_link_inside_a_key_cannot_be_written_by_accident():
-    """A copy into the table's key is refused for that reason alone."""
-    assert codes("copy a.x into b.id") == ["SR302"]
-
-
 def test_warnings_about_an_index_need_a_projection_that_is_said():
     """Warnings about an index are given only if the file states the projection."""
     for projection, expected in (("", []), (", projection: keys", []), (", projection: [x]", ["SR401"]),
@@ -99,11 +89,6 @@ def test_warnings_about_an_index_need_a_projection_that_is_said():
         index = f"by_ref: {{partition: {{ref: S}}{projection}}}"
         base = TABLES.replace("id: S}}}", f"id: S}}, indexes: {{{index}}}}}}}")
         assert codes("copy a.x into b.x", base=base) == expected
-
-
-def test_settle_zero_matters_only_behind_an_index():
-    """A base-table listing does not lag."""
-    assert codes("{copy: a.x, into: b.x, settle_seconds: 0}") == []
 
 
 # ---------------------------------------------------------------- rules of several kinds

@@ -83,12 +83,6 @@ def test_schema_is_written_to_a_file(tmp_path, monkeypatch, capsys):
     assert "# yaml-language-server: $schema=s.json" in capsys.readouterr().out
 
 
-def test_schema_that_cannot_be_written_is_the_users_mistake(tmp_path, capsys):
-    """A folder that does not exist is said."""
-    assert main.main(["schema", "--out", str(tmp_path / "none" / "s.json")]) == 2
-    assert "expected a place where a file can be written" in capsys.readouterr().err
-
-
 def test_schema_is_not_written_over_rules(tmp_path, capsys):
     """`--out` takes a .json file and no other: above all no rules file."""
     file = tmp_path / "rules.yaml"

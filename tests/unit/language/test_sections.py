@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -182,13 +181,6 @@ def test_section_of_two_packages_is_refused(install):
     ]
 
 
-def test_built_in_section_is_never_that_of_a_package(install, reads):
-    """A name of this package is not looked up."""
-    install(section="patterns")
-    assert said(BASE + "patterns: {p: {get: note, by: [user_id, note_id]}}\n") == []
-    assert reads == []
-
-
 def test_file_without_unknown_sections_reads_no_entry_point(install, reads):
     """Only a top-level name that is not known is looked up: a run depends on no other package."""
     install()
@@ -202,7 +194,7 @@ def test_compiled_file_leaves_out_the_section_of_a_package(install, reads, monke
     """No function imports the package, or looks for one; a section of this package is read when it is used."""
     install()
     rules = parse_rules(BASE + OWNERS + "patterns: {p: {get: note, by: [user_id, note_id]}}\n")
-    data = compiled_file.written(rules, {})
+    data = compiled_file.dump(rules, {})
     reads.clear()
     for name in [name for name in sys.modules if name.startswith(("acme_owners", "sync_rules.extras"))]:
         monkeypatch.delitem(sys.modules, name)
@@ -212,11 +204,3 @@ def test_compiled_file_leaves_out_the_section_of_a_package(install, reads, monke
     assert list(found.sections) == ["patterns"]
     assert "acme_owners" not in sys.modules
     assert reads == []
-
-
-def test_built_in_sections_are_those_of_the_table():
-    """Each entry leads to a section of its name, which adds the keys of entities that the table has."""
-    for section in sections.all_sections():
-        keys = () if section.entity is None else tuple(section.entity.model_fields)
-        assert sections.BUILT_IN[section.name].entity_keys == keys
-    assert Path(sections.__file__).read_text().count("sync_rules.extras.") == len(sections.BUILT_IN)

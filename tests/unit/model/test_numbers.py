@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.model.numbers import digits_of, holdable, number_of, parsed, respelt, spelt, text_of, total_of
+from sync_rules.model.numbers import digits_of, is_holdable, number_of, parse_number, respell, spell, text_of, total_of
 
 HELD = st.builds(
     lambda digits, exponent: Decimal(digits).scaleb(exponent), st.integers(-(10**38) + 1, 10**38 - 1), st.integers(-90, 80)
@@ -19,9 +19,9 @@ HELD = st.builds(
 @given(HELD)
 def test_numbers_have_one_spelling(number):
     """However a number is spelt, its canonical text is the same, is exact, and has no exponent and no needless zero."""
-    text = spelt(number)
+    text = spell(number)
     assert Fraction(Decimal(text)) == Fraction(number)
-    assert text == respelt(f"{number:e}") == respelt(text)
+    assert text == respell(f"{number:e}") == respell(text)
     assert "E" not in text.upper()
     assert not ("." in text and text.endswith(("0", ".")))
 
@@ -55,9 +55,9 @@ def test_numbers_have_one_spelling(number):
 )
 def test_numbers_are_those_that_dynamodb_holds(text, held):
     """38 digits, from 1E-130 to 9.9E+125, in ASCII; nothing else is a number."""
-    assert (parsed(text) is not None) == held
-    assert number_of({"N": text}) == parsed(text)
-    assert text_of({"N": text}) == respelt(text)
+    assert (parse_number(text) is not None) == held
+    assert number_of({"N": text}) == parse_number(text)
+    assert text_of({"N": text}) == respell(text)
 
 
 def test_numbers_of_other_attributes_are_none():
@@ -65,8 +65,8 @@ def test_numbers_of_other_attributes_are_none():
     assert number_of({"S": "1"}) is None
     assert number_of({"N": 1}) is None
     assert number_of(None) is None
-    assert not holdable(Decimal("NaN"))
-    assert not holdable(Decimal("Infinity"))
+    assert not is_holdable(Decimal("NaN"))
+    assert not is_holdable(Decimal("Infinity"))
     assert [text_of(value) for value in ({"S": "x"}, {"N": "1.0"}, {"B": b"x"}, {"N": "x"}, None)] == [
         "x",
         "1",
@@ -81,4 +81,4 @@ def test_numbers_add_up_exactly(numbers):
     """A sum is exact whatever the sizes of its numbers; the digits are those that count."""
     assert Fraction(total_of(numbers)) == sum(map(Fraction, numbers))
     for number in numbers:
-        assert holdable(number) == (len(digits_of(number)) <= 38)
+        assert is_holdable(number) == (len(digits_of(number)) <= 38)

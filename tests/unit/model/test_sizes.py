@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.model.sizes import (
-    fitting,
-    impossible,
+    describe_impossible,
+    fit_value,
     index_key_limits,
+    is_possible_key,
+    is_possible_row,
     item_bytes,
-    possible_key,
-    possible_row,
     value_bytes,
 )
 from tests.support.builders import index, key, n, s, table
@@ -64,15 +64,15 @@ def test_item_bytes_count_the_names():
 )
 def test_sizes_of_keys(values, expected):
     """A partition key holds 2,048 bytes and a sort key 1,024, in UTF-8; neither may be empty."""
-    assert possible_key(key(THINGS, *values)) is expected
+    assert is_possible_key(key(THINGS, *values)) is expected
 
 
 @pytest.mark.parametrize("digits", [38, 39])
 def test_sizes_of_number_keys(digits):
     """A number has at most 38 digits; zeros at its ends are none."""
     at = table("numbered", {"number": "N"})
-    assert possible_key(key(at, "1" * digits)) is (digits == 38)
-    assert possible_key(key(at, "1" * 38 + "0" * 10))
+    assert is_possible_key(key(at, "1" * digits)) is (digits == 38)
+    assert is_possible_key(key(at, "1" * 38 + "0" * 10))
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_sizes_of_number_keys(digits):
 def test_sizes_of_index_keys(values, expected):
     """An item may lack the keys of an index; those it has are of their type and not too long."""
     by_link = index("by_link", {"link": "S"}, {"rank": "N"})
-    assert possible_row(values, by_link.partition, by_link.sort) is expected
+    assert is_possible_row(values, by_link.partition, by_link.sort) is expected
 
 
 def test_sizes_of_an_item_that_nobody_knows_are_possible():
     """No reason is given against an item of which nobody can tell what it would be."""
-    assert impossible(THINGS, None) == ""
-    assert impossible(THINGS, {"PK": s("a"), "SK": s("b"), "text": s("x" * 409_600)}) == "ItemTooLarge"
+    assert describe_impossible(THINGS, None) == ""
+    assert describe_impossible(THINGS, {"PK": s("a"), "SK": s("b"), "text": s("x" * 409_600)}) == "ItemTooLarge"
 
 
 def test_indexkeys_of_several_uses_the_one_that_takes_least():
@@ -111,5 +111,5 @@ def test_indexkeys_of_several_uses_the_one_that_takes_least():
 )
 def test_indexkeys_what_does_not_fit_is_nothing(value, fits):
     """Too long, empty, or a number that DynamoDB does not have."""
-    assert fitting(value, 9) == (value if fits else None)
-    assert fitting(None, 9) is None
+    assert fit_value(value, 9) == (value if fits else None)
+    assert fit_value(None, 9) is None

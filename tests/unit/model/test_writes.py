@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.values import Item, get, overlaps, same
-from sync_rules.model.writes import Result, Status, Update, as_seen, differences, misfit, update_of
+from sync_rules.model.writes import Result, Status, Update, differences, misfit, update_of
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import key, m, n, s, table
 from tests.support.depth import deep
@@ -80,13 +80,6 @@ def test_updates_are_refused_or_harmless_on_any_other_item(image, other, wanted)
     assert all(same(get(other, path), get(image, path)) for path in differences(image, wanted))
 
 
-def test_updates_of_a_map_in_a_map_that_is_gone_are_refused():
-    """An update below a map that has become another type is refused, because the item changed."""
-    update = update_of(KEY, {"id": s("1"), "a": m()}, {("a", "b", "c"): s("x")}, ())
-    result, _ = applied(update, {"id": s("1"), "a": s("text")})
-    assert result.status is Status.REFUSED
-
-
 def test_updates_of_several_rules_make_one_missing_map():
     """Copies of several rules into a map that is not there yet become one map, guarded by its absence."""
     image = {"id": s("1")}
@@ -95,22 +88,6 @@ def test_updates_of_several_rules_make_one_missing_map():
     assert update.sets == ((("author",), m(name=s("Ada"), bio=s("..."), home=m(city=s("X")))),)
     assert applied(update, image)[0].status is Status.WRITTEN
     assert applied(update, {**image, "author": m()})[0].status is Status.REFUSED
-
-
-def test_updates_never_create_an_item():
-    """An update of an item that is gone is refused and leaves nothing behind."""
-    update = update_of(KEY, {"id": s("1")}, {("a",): s("x")}, ())
-    assert applied(update, None) == (Result(Status.REFUSED), None)
-
-
-def test_updates_tell_null_from_nothing():
-    """A copy that was absent is guarded by absence, one that was NULL by NULL: neither passes for the other."""
-    absent, null = {"id": s("1")}, {"id": s("1"), "a": {"NULL": True}}
-    assert as_seen(absent, [("a",)]) != as_seen(null, [("a",)])
-    for seen, other in ((absent, null), (null, absent)):
-        update = update_of(KEY, seen, {("a",): s("x")}, ())
-        assert applied(update, seen)[0].status is Status.WRITTEN
-        assert applied(update, other)[0].status is Status.REFUSED
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey

@@ -15,8 +15,8 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, LooksToCome
-from sync_rules.pipeline.consumer import Consumer, lowest
+from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures, PendingWork
+from sync_rules.pipeline.consumer import Consumer, find_lowest
 from sync_rules.pipeline.messages import PullMessage, PushMessage
 from sync_rules.pipeline.requests import Later, Remembering, World
 from tests.support import every_kind
@@ -46,9 +46,9 @@ def test_batch_lowest_is_by_value(numbers, chance):
     """The lowest of several sequence numbers is found by value, not by text; an empty one is lower than all."""
     texts = [str(number) for number in numbers]
     chance.shuffle(texts)
-    assert lowest(texts) == str(min(numbers))
-    assert lowest([*texts, ""]) == ""
-    assert lowest([]) is None
+    assert find_lowest(texts) == str(min(numbers))
+    assert find_lowest([*texts, ""]) == ""
+    assert find_lowest([]) is None
 
 
 def test_batch_names_the_lowest_failed_record():
@@ -185,12 +185,11 @@ def test_batch_a_fight_over_an_attribute_ends():
 def test_batch_breaker_gives_every_window_a_new_share():
     """A target has its share in each window, on its own; the count of targets remembered is bounded."""
     now = itertools.count()
-    limits = Limits(fixes_per_target_max_writes=2, fixes_window_seconds=10, fixes_counted_max_items=3)
-    breaker = Breaker(limits, lambda: float(next(now)))
+    breaker = Breaker(2, 10, 3, replace(THIS_PROCESS, monotonic=lambda: float(next(now))))
     table = shop().tables["shop"]
     one, *others = (key(table, f"USER#{i}", "ORDER#1") for i in range(5))
-    assert [breaker.may_write(one) for _ in range(12)] == [True, True, *([False] * 8), True, True]
-    assert all(breaker.may_write(other) for other in others)
+    assert [breaker.allows(one) for _ in range(12)] == [True, True, *([False] * 8), True, True]
+    assert all(breaker.allows(other) for other in others)
     assert len(breaker._windows) == 3
 
 
@@ -323,7 +322,7 @@ def test_batch_and_message_begin_with_nothing_remembered():
 def test_look_that_is_of_no_parked_work_is_always_sent():
     """Only looks at parked work serve all that asked for one: a message without rules is sent each time."""
     scene = Scene(shop())
-    world = replace(scene.world, looks=LooksToCome(Limits(), THIS_PROCESS))
+    world = replace(scene.world, pending=PendingWork(Limits(), THIS_PROCESS))
     message = PullMessage(key(scene.rules.tables["shop"], "USER#1", "ORDER#1"), attempt=1)
     for rules, sent in (((), 1), ((), 2), (("names",), 3), (("names",), 3), ((), 4)):
         world.answer(Later(message, 60, rules))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
-from sync_rules.pipeline.failed_entries import Entry, GivenUp, Span, grouped, read_entry, text_of
+from sync_rules.model.json_bytes import compact
+from sync_rules.pipeline.failed_entries import FailedEntry, GivenUp, Span, group_failures, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord, failure_record
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
 from tests.support.shared import case
@@ -149,7 +150,7 @@ def test_failed_entry_with_anything_in_it_is_read_or_refused(good, changes):
         assert changes or not good
         return
     if isinstance(found, FailureRecord | GivenUp):
-        again = read_entry(text_of(found.again("Why", AT)))
+        again = read_entry(compact(found.again("Why", AT)))
         assert (type(again), again.reason) == (type(found), "Why")
     else:
         assert read_entry(encode(found)) == found
@@ -166,12 +167,12 @@ def test_failed_batch_says_why_it_failed_again():
 def test_grouped_counts_by_rule_and_reason():
     """Records of one rule and reason are one group with its count, first and last time; the largest comes first."""
 
-    def told(rule: str, reason: str, hours: int, last: int | None = None) -> tuple[Entry, FailureRecord]:
+    def told(rule: str, reason: str, hours: int, last: int | None = None) -> tuple[FailedEntry, FailureRecord]:
         body = failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))
         record = read(body if last is None else read(body).again(reason, AT + timedelta(hours=last)))
-        return Entry(b"", "f:1"), record
+        return FailedEntry(b"", "f:1"), record
 
-    few, many = grouped([told("b", "X", 1), told("a", "Y", 2), told("a", "Y", 1, 9), told("a", "Y", 3)])[::-1]
+    few, many = group_failures([told("b", "X", 1), told("a", "Y", 2), told("a", "Y", 1, 9), told("a", "Y", 3)])[::-1]
     assert (many.what, many.reason, many.count, many.example) == ("a", "Y", 3, '{"PK": "USER#1"}')
     assert (many.first, many.last) == (AT + timedelta(hours=1), AT + timedelta(hours=9))
     assert (few.what, few.count, few.first) == ("b", 1, few.last)
@@ -183,7 +184,9 @@ def test_grouped_tells_sorts_apart():
         read(batch(payload={"Records": RECORDS * 4})), read(batch()), *MESSAGES[:1], RecordError("not JSON"),
         read(failure_record(Failure("", None, "no keys", "9"), AT)),
     ]  # fmt: skip
-    batches, records, messages, unreadable = grouped([(Entry(b"", f"p:{n}"), one) for n, one in enumerate(bodies)])
+    batches, records, messages, unreadable = group_failures(
+        [(FailedEntry(b"", f"p:{n}"), one) for n, one in enumerate(bodies)]
+    )
     assert (batches.what, batches.count, batches.records) == ("RetryAttemptsExhausted in shard-1", 2, 7)
     assert (batches.function, batches.first, batches.last) == ("arn:f", AT, AT + timedelta(seconds=5))
     assert (records.what, records.reason, records.example) == ("", "no keys", "p:4")
@@ -194,8 +197,8 @@ def test_grouped_tells_sorts_apart():
 @given(st.dictionaries(st.text(), st.text(st.characters(codec=None))))
 def test_entry_is_written_anew_no_longer_than_it_was(body):
     """An entry is rewritten with the same content, in characters that SQS accepts, and no longer than before."""
-    text = text_of(body)
+    text = compact(body)
     assert json.loads(text) == body
     assert not any(one < " " or "\ud800" <= one <= "\udfff" or one in "\ufffe\uffff" for one in text)
     assert len(text.encode()) <= len(json.dumps(body, separators=(",", ":")))
-    assert len(text_of({"a": "ü" * 100}).encode()) == 200 + len('{"a":""}')
+    assert len(compact({"a": "ü" * 100}).encode()) == 200 + len('{"a":""}')

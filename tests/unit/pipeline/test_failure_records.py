@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Failure, ItemKey
-from sync_rules.model.numbers import parsed
+from sync_rules.model.numbers import parse_number
 from sync_rules.pipeline.failure_records import failure_record, plain_key, read_failure_record, typed_key
 from sync_rules.rules.key_json import parse_key
 from tests.support.builders import shop, table
@@ -20,7 +20,7 @@ from tests.support.builders import shop, table
 
 def holdable_number(number: int | Decimal) -> bool:
     """True for a number that DynamoDB can hold in a key: 38 digits, of a size."""
-    return parsed(str(number)) is not None
+    return parse_number(str(number)) is not None
 
 
 AT = datetime(2026, 11, 21, 12, 0, 0, 1000, UTC)

@@ -10,7 +10,7 @@ import pytest
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline.breaker import FanOutsToCome
+from sync_rules.pipeline.breaker import PendingWork
 from sync_rules.pipeline.messages import PushMessage
 from sync_rules.pipeline.requests import NULL_PORTS, Host, Later, World
 
@@ -27,8 +27,8 @@ class Process:
         self.sent = [] if sent is None else sent
         self.refuses = False
         host = Host(lambda: self.wall, lambda: self.monotonic, nullcontext)
-        self.fan_outs = FanOutsToCome(Limits(), host)
-        self.world = World(NULL_PORTS, self, NULL_PORTS, fan_outs=self.fan_outs)
+        self.pending = PendingWork(Limits(), host)
+        self.world = World(NULL_PORTS, self, NULL_PORTS, pending=self.pending)
 
     def send(self, message, delay_seconds):
         if self.refuses:
@@ -104,7 +104,7 @@ def test_fan_out_that_begins_serves_nothing_more(process):
     """The same process takes the message, whatever its clocks say."""
     process.ask()
     process.ask()
-    process.fan_outs.begins(REST)
+    process.pending.begins(REST)
     process.ask()
     assert len(process.sent) == 3
 

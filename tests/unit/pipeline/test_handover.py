@@ -19,7 +19,7 @@ from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
-from sync_rules.pipeline.handover import chunks
+from sync_rules.pipeline.handover import split_keys
 from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Read, run_work
 from tests.support.builders import author_item, book_item, library, s, shop
@@ -358,7 +358,7 @@ def test_chunk_always_fits_into_a_message(text):
     def largest() -> ItemKey:
         return ItemKey(name, ((name, kind, of[text](2048)), (name.upper(), kind, of[text](1024))))
 
-    found = chunks([largest()] * 500, Limits())
+    found = split_keys([largest()] * 500, Limits())
     assert sum(map(len, found)) == 500
     for keys in found:
         body = encode(ChunkMessage((name,) * 24, largest(), tuple(keys)))
@@ -369,8 +369,8 @@ def test_chunk_always_fits_into_a_message(text):
 def test_chunk_is_as_large_as_may_be():
     """Usual keys make chunks of 200, the last one of what is left, in the order of the listing."""
     keys = [ItemKey("shop", (("PK", "S", f"USER#{i}"), ("SK", "S", "ORDER#1"))) for i in range(450)]
-    assert [len(some) for some in chunks(keys, Limits())] == [200, 200, 50]
-    assert [key for some in chunks(keys, Limits()) for key in some] == keys
+    assert [len(some) for some in split_keys(keys, Limits())] == [200, 200, 50]
+    assert [key for some in split_keys(keys, Limits()) for key in some] == keys
     text = encode(ChunkMessage(("names",), keys[0], tuple(keys[:200])))
     assert len(text) < 200 * 30
     assert json.loads(text)["targets"][0]["attributes"] == [["PK", "S"], ["SK", "S"]]
@@ -383,7 +383,7 @@ def test_chunks_keep_within_both_limits(sizes, most, room):
     """
     keys = [ItemKey("t", (("k", "S", "x" * size),)) for size in sizes]
     limits = Limits(fan_out_chunk_max_items=most, fan_out_chunk_max_bytes=room)
-    found = chunks(keys, limits)
+    found = split_keys(keys, limits)
     assert [key for some in found for key in some] == keys
     weights = [[len(key.values[0][2]) + 5 for key in some] for some in found]
     assert all(len(some) == 1 or (len(some) <= most and sum(some) <= room) for some in weights if some)

@@ -12,7 +12,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.numbers import spelt, total_of
+from sync_rules.model.numbers import spell, total_of
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.values import Item
 from sync_rules.model.writes import (
@@ -28,8 +28,7 @@ from sync_rules.model.writes import (
     Update,
     Write,
 )
-from sync_rules.pipeline.breaker import Breaker
-from sync_rules.pipeline.joint_writes import TRANSACTION_MAX_ACTIONS, joined
+from sync_rules.pipeline.joint_writes import TRANSACTION_MAX_ACTIONS, join_writes
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.requests import Apply, Read
@@ -155,9 +154,9 @@ def test_parts_join_to_the_exact_sum(amounts):
     for number, (parent, amount) in enumerate(amounts):
         entry = scene.at("ledger", f"spent/L/{number}", "-")
         total = scene.at("ledger", f"spent/T/{parent}", "-")
-        write = Transaction((Increment(total, (("n", spelt(amount)),)), Delete(entry, ())))
+        write = Transaction((Increment(total, (("n", spell(amount)),)), Delete(entry, ())))
         wanted.append((PartLook(Part(rule, entry, None)), write))
-    joints = joined(wanted)
+    joints = join_writes(wanted)
     assert [one for joint in joints for one in joint.looks] == [one for one, _ in wanted]
     sums: dict[str, list[Decimal]] = {}
     deleted = []
@@ -201,7 +200,7 @@ def test_parts_of_unlike_writes_are_not_joined():
         Transaction((Check(one, (there,)), Update(two, (), (), ()))),
     ]
     looks = [look(scene, "tags", one, two, str(i)) for i in range(len(writes))]
-    found = {joint.looks: joint.write for joint in joined(zip(looks, writes, strict=True))}
+    found = {joint.looks: joint.write for joint in join_writes(zip(looks, writes, strict=True))}
     assert found == {(one,): write for one, write in zip(looks, writes, strict=True)}
 
 
@@ -216,7 +215,7 @@ def test_parts_are_joined_with_their_like_in_any_order():
         writes += [Transaction((check, Put(own, {}, ()))) for check, own in zip(checked, at, strict=False)]
         writes += [Transaction((Increment(at[2], (("n", "1"),)), Delete(at[3], ()))), Put(at[3], {}, ())]
     looks = [look(scene, "tags", writes[0].actions[0].key, None, str(i)) for i in range(len(writes))]
-    found = [len(joint.looks) for joint in joined(zip(looks, writes, strict=True))]
+    found = [len(joint.looks) for joint in join_writes(zip(looks, writes, strict=True))]
     assert found == [3, 3, 3, 1, 1, 1]
 
 
@@ -510,14 +509,6 @@ def test_parts_are_bounded_at_a_time():
     scene.deliver()
     assert max(len(request.keys) for request in scene.tap.seen(Read)) == 10
     assert scene.item(scene.at("ledger", "spent/T/USER#1", "PROFILE"))["n"] == n(25)
-
-
-def test_parts_breaker_has_a_share_per_item():
-    """Writes of one item do not use up the share of another."""
-    breaker = Breaker(Limits(fixes_per_target_max_writes=1), lambda: 0.0)
-    scene = scene_of("tags")
-    one, two = scene.at("shop", "A", "1"), scene.at("shop", "A", "2")
-    assert [breaker.may_write(one), breaker.may_write(two), breaker.may_write(one)] == [True, True, False]
 
 
 def test_parts_judge_may_be_any_trouble():

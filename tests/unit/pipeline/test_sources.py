@@ -14,8 +14,8 @@ from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.requests import List, Read
-from sync_rules.pipeline.sources import Target, read_all, read_sources, rounds_of
+from sync_rules.pipeline.requests import List, Read, read_all
+from sync_rules.pipeline.sources import Target, read_sources, split_rounds
 from sync_rules.rules.kinds import gathered_rule
 from sync_rules.rules.rule import Blocked
 from tests.support import every_kind
@@ -174,7 +174,7 @@ def test_sources_are_read_for_as_many_targets_as_fit_into_memory(gathers, all_ma
         for i, one in enumerate(gathers)
     ]
     limits = Limits(fan_out_round_max_items=all_max, gathered_round_max_items=gathering_max)
-    rounds = [list(some) for some in rounds_of(targets, limits)]
+    rounds = [list(some) for some in split_rounds(targets, limits)]
     assert [target for some in rounds for target in some] == targets
 
     def fits(some: list[Target]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from types import SimpleNamespace
 
@@ -24,24 +25,17 @@ from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.ruleset import Rules
-from tests.support.builders import attributes, entity, index, key, n, of_partition, s, shop, table
-
-EQUALS = re.compile(r"(#\w+) = (:\w+)")
-BEGINS = re.compile(r"begins_with\((#\w+), (:\w+)\)")
-LEAST = re.compile(r"(#\w+) >= (:\w+)")
-GREATEST = re.compile(r"(#\w+) <= (:\w+)")
-BETWEEN = re.compile(r"(#\w+) BETWEEN (:\w+) AND (:\w+)")
+from tests.support.builders import entity, index, key, n, of_partition, s, shop, table
+from tests.support.memory_client import MemoryClient
 
 
-class Fake:
-    """A client for tables in memory. A page ends after `page_items` items; `leaves` says, of each batch, which of its
-    keys are left unprocessed. Errors in `errors` are raised first.
+class Fake(MemoryClient):
+    """A client for tables in memory. `leaves` says, of each batch, which of its keys are left unprocessed. Errors in
+    `errors` are raised first.
     """
 
     def __init__(self, *tables, page_items=1000, leaves=lambda keys: [], errors=()):
-        self.tables = {table.physical_name: table for table in tables}
-        self.items = {name: [] for name in self.tables}
-        self.page_items = page_items
+        super().__init__(tables, {}, page_items)
         self.leaves = leaves
         self.errors = list(errors)
         self.calls = []
@@ -52,38 +46,7 @@ class Fake:
 
     def query(self, **p):
         self._called("Query", p)
-        mine = self.tables[p["TableName"]]
-        names = p["ExpressionAttributeNames"]
-        values = p["ExpressionAttributeValues"]
-        keys = mine.index(p["IndexName"]).attributes if "IndexName" in p else mine.key
-        assert not ("IndexName" in p and "ConsistentRead" in p), "an index has no consistent reads"
-
-        def matches(item):
-            text = p["KeyConditionExpression"]
-            return (
-                all(a.name in item for a in keys)
-                and all(item[names[a]] == values[v] for a, v in EQUALS.findall(text))
-                and all(item[names[a]]["S"].startswith(values[v]["S"]) for a, v in BEGINS.findall(text))
-                and all(plain_of(item[names[a]]) >= plain_of(values[v]) for a, v in LEAST.findall(text))
-                and all(plain_of(item[names[a]]) <= plain_of(values[v]) for a, v in GREATEST.findall(text))
-                and all(
-                    plain_of(values[v]) <= plain_of(item[names[a]]) <= plain_of(values[w])
-                    for a, v, w in BETWEEN.findall(text)
-                )
-            )
-
-        def order(item):
-            return [plain_of(item[a.name]) for a in (*keys[1:], *mine.key)]
-
-        rows = sorted(filter(matches, self.items[p["TableName"]]), key=order, reverse=not p["ScanIndexForward"])
-        if "ExclusiveStartKey" in p:
-            start = order(p["ExclusiveStartKey"])
-            rows = [row for row in rows if (order(row) > start if p["ScanIndexForward"] else order(row) < start)]
-        end = min(self.page_items, p.get("Limit", self.page_items))
-        answer = {"Items": rows[:end]}
-        if len(rows) >= end and rows[:end]:  # DynamoDB knows the end only when it has looked
-            answer["LastEvaluatedKey"] = {a.name: rows[end - 1][a.name] for a in (*keys, *mine.key)}
-        return answer
+        return super().query(**p)
 
     def batch_get_item(self, **p):
         self._called("BatchGetItem", p)
@@ -129,13 +92,6 @@ def test_values_come_back_as_they_went(value):
     back = plain_of(raw_of(value))
     assert back == value
     assert isinstance(back, Decimal if type(value) is int else type(value))
-
-
-def test_values_keep_every_digit():
-    """A number has the 38 digits that DynamoDB has, whatever the context of the application."""
-    digits = "1.2345678901234567890123456789012345678"
-    assert plain_of({"N": digits}) == Decimal(digits)
-    assert raw_of(Decimal(digits)) == {"N": digits}
 
 
 @pytest.mark.parametrize("value", [1.5, object(), set(), {"a", 1}, Decimal("NaN"), Decimal("sNaN"), 10**40 + 1, {None}])
@@ -187,34 +143,12 @@ def test_get_knows_equal_numbers_for_one_key():
     assert reader(client).get(BY_NUMBER, [key(BY_NUMBER, "1"), key(BY_NUMBER, "1.0")]) == ({"id": n(1)},) * 2
 
 
-def test_get_waits_with_jitter_before_it_asks_for_the_rest():
-    """Before each further try there is a pause of up to twice the one before."""
-    waits = []
-    client = nodes_client(4, leaves=lambda keys: keys[:-1])
-    Reader(client, sleep=waits.append).get(NODES, keys_of("1", "2", "3"))
-    assert len(waits) == 2
-    assert all(0 <= wait <= 0.025 * 2**i for i, wait in enumerate(waits))
-
-
-def test_get_goes_on_while_something_comes():
-    """A service that reads one key at a time is asked as often as there are keys, not as often as a failing call."""
-    client = nodes_client(60, leaves=lambda keys: keys[1:])
-    assert None not in reader(client, attempts_max=3).get(NODES, keys_of(*map(str, range(60))))
-
-
 def test_get_says_how_many_keys_stay_unprocessed():
     """When nothing comes any more, the error names the table and the keys left, those not asked for included."""
     client = nodes_client(250, leaves=lambda keys: keys[-40:])
     with pytest.raises(UnprocessedKeysError, match="table nodes: 190 of 250 keys") as caught:
         reader(client).get(NODES, keys_of(*map(str, range(250))))
     assert (caught.value.table, caught.value.left) == ("nodes", 190)
-
-
-def test_get_stops_when_time_is_up():
-    """Without time left nothing is waited for, even where some keys came."""
-    client = nodes_client(9, leaves=lambda keys: keys[1:])
-    with pytest.raises(UnprocessedKeysError, match="8 of 9"):
-        reader(client, remaining_seconds=lambda: 0).get(NODES, keys_of(*map(str, range(9))))
 
 
 def test_get_is_consistent_when_asked():
@@ -503,14 +437,6 @@ def test_graph_refuses_a_set_that_is_none():
         graph_on(Fake(RECORDS)).neighbours([{"source": "G", "target": "G", "edges": "U1"}])
 
 
-def test_graph_gives_a_node_as_often_as_it_is_asked_for():
-    """Two edges of one node are two results and one read."""
-    client = records()
-    whole = {"source": "USER-U1", "target": "USER-U1", "other": 1.5}
-    assert [item["name"] for item in graph_on(client).nodes([whole, whole])] == ["Dora", "Dora"]
-    assert len(client.calls[0][1]["RequestItems"]["records"]["Keys"]) == 1
-
-
 def test_graph_takes_and_gives_raw_items():
     """With a raw reader, keys, items, elements and fields are as the client has them."""
     graph = graph_on(reader(records(), raw=True))
@@ -554,34 +480,18 @@ def test_graph_without_a_key_to_its_edges_says_so():
 
 
 # ---------------------------------------------------------------- graphs by rule
-USERS = table("users", {"user_no": "N"})
-GOALS = table("goals", {"goal_id": "S"})
-MEMBERS = table("members", {"goal": "S", "member": "N"})
-
-
 def number_rules():
     """The numbers of a goal's members on the goal: three tables, a number set."""
-    member, goal, user = entity("membership", MEMBERS), entity("goal", GOALS), entity("user", USERS)
-    rule = CollectRule(
-        name="goal-members",
-        source=member,
-        target=goal,
-        into="members",
-        element=parse_element("{member}"),
-        numbers=True,
-        where=None,
-        omit=None,
-        link=(("goal_id", Ref("goal", ("goal",))),),
-        strict=False,
-        find=Find(None, ((MEMBERS.partition, parse_template("{goal}")),)),
-    )
-    entities = {e.name: e for e in (member, goal, user)}
-    return Rules({t.name: t for t in (USERS, GOALS, MEMBERS)}, entities, {rule.name: rule})
+    return parse_rules("""
+tables: {users: {key: {user_no: N}}, goals: {key: {goal_id: S}}, members: {key: {goal: S, member: N}}}
+entities: {membership: {table: members}, goal: {table: goals}, user: {table: users}}
+rules: {goal-members: {collect: membership, into: goal.members, as: "{member}", numbers: true, link: {goal_id: goal}}}
+""")
 
 
 def test_graph_of_a_rule_knows_its_names():
     """Tables, keys, set and element are the rule's; number sets come in the order of their numbers."""
-    client = Fake(USERS, GOALS, MEMBERS)
+    client = Fake(*number_rules().tables.values())
     client.put("goals", {"goal_id": s("G1"), "members": {"NS": ["10", "9"]}}).put("users", {"user_no": n(9)})
     client.put("members", {"goal": s("G1"), "member": n(9)}, {"goal": s("G2"), "member": n(9)})
     graph = Graph.of(number_rules(), "goal-members", client, neighbour="user", link={"user_no": "member"})
@@ -679,17 +589,6 @@ def test_graph_lists_a_range_of_edges(option, roles):
     for other in (graph.edges(of, index="gsi0"), graph.edges(of, index="gsi0", gte=("gsi0", "1"))):
         with pytest.raises(UserError, match="of another listing"):
             other.page(1, first.cursor)
-
-
-def test_graph_range_takes_numbers():
-    """Ten is more than nine."""
-    client = Fake(USERS, GOALS, MEMBERS).put(
-        "members", *({"goal": s("G1"), "member": n(one)} for one in (8, 9, 10, 11))
-    )
-    graph = Graph.of(number_rules(), "goal-members", client)
-    edges = graph.edges({"goal": "G1"}, between=("member", 9, 10))
-    assert [edge["member"] for edge in edges] == [9, 10]
-    assert edges.page(1, edges.page(1).cursor).items == [{"goal": "G1", "member": 10}]
 
 
 @pytest.mark.parametrize(
@@ -866,14 +765,6 @@ def test_hierarchy_says_which_ancestor_is_gone():
     assert names(cars_of.ancestors(item)) == ["CM1", None, "CM4"]
 
 
-def test_hierarchy_root_has_no_ancestors():
-    """A root has no ancestors, and no request is made."""
-    client, cars_of = cars(PARENTS)
-    item = item_of(cars_of, "CM1")
-    client.calls.clear()
-    assert cars_of.ancestors(item) == client.calls == []
-
-
 @pytest.mark.parametrize("read", [Hierarchy.ancestors, Hierarchy.descendants])
 def test_hierarchy_says_that_a_path_is_not_written_yet(read):
     """An item without a path is not taken for a root, or for one with nothing below."""
@@ -905,41 +796,15 @@ def test_hierarchy_below_the_longest_path_there_is_nothing():
     assert list(cars_of.descendants(item)) == client.calls == []
 
 
-def test_hierarchy_pages_through_children():
-    """Children are a listing: page by page, either way round."""
-    _, cars_of = cars(PARENTS | TRAP)
-    children = cars_of.children("CM1", backward=True)
-    first = children.page(2)
-    assert names(first.items) == ["CM3", "CM20"]
-    assert names(children.page(2, first.cursor).items) == ["CM2"]
-
-
 # ---------------------------------------------------------------- hierarchies by rule
-PARTS = table(
-    "parts",
-    {"PK": "S", "SK": "S"},
-    index("children", {"ParentId": "N"}),
-    index("paths", {"GraphId": "S"}, {"Path": "S"}),
-)
-
-
 def tenant_rules(**options):
     """Parts of several tenants with ids that are numbers, in composite keys, children through an index of the parent."""
-    part = entity("part", PARTS, PK="TENANT#{tenant}", SK="PART#{part_id}")
-    rule = TreeRule(
-        **{
-            "name": "parts",
-            "source": part,
-            "target": part,
-            "find": Find("children", ((attributes({"ParentId": "N"})[0], parse_template("{ParentId}")),)),
-            "link": (("part_id", Ref("ParentId", ("ParentId",))), ("tenant", part.ref("tenant"))),
-            "path": ("Path",),
-            "own": part.ref("part_id"),
-            "graph": ("GraphId",),
-            **options,
-        }
-    )
-    return Rules({"parts": PARTS}, {"part": part}, {"parts": rule})
+    rules = parse_rules("""
+tables: {parts: {key: {PK: S, SK: S}, indexes: {children: {ParentId: N}, paths: {GraphId: S, Path: S}}}}
+entities: {part: {table: parts, key: {PK: "TENANT#{tenant}", SK: "PART#{part_id}"}}}
+rules: {parts: {path: part.Path, parent: ParentId, graph: GraphId}}
+""")
+    return replace(rules, rules={"parts": replace(rules.rules["parts"], **options)})
 
 
 def part_item(tenant, ident, parent=None, path=None):
@@ -948,7 +813,7 @@ def part_item(tenant, ident, parent=None, path=None):
 
 
 def tenants():
-    client = Fake(PARTS)
+    client = Fake(*tenant_rules().tables.values())
     for tenant in "ab":
         client.put("parts", part_item(tenant, 1), part_item(tenant, 2, 1, "1|2"), part_item(tenant, 3, 2, "1|2|3"))
     client.put("parts", {**part_item("a", 9, 1, "1|9"), "SK": s("NOTE#9")})  # an item of another entity
@@ -984,25 +849,6 @@ def test_hierarchy_takes_ids_that_are_numbers():
     assert numbered.items([10]) == [{"id": 10, "Path": "10"}]
 
 
-def test_hierarchy_is_consistent_where_the_table_lists_it():
-    """Children that lie under their parent in the table itself need no index."""
-    tree = table("tree", {"ParentId": "S", "id": "S"})
-    part = entity("part", tree)
-    rule = TreeRule(
-        name="tree",
-        source=part,
-        target=part,
-        path=("Path",),
-        own=part.ref("id"),
-        link=(("id", Ref("ParentId", ("ParentId",))), ("ParentId", Ref("GrandparentId", ("GrandparentId",)))),
-        find=Find(None, ((tree.partition, parse_template("{ParentId}")),)),
-    )
-    client = Fake(tree).put("tree", {"ParentId": s("1"), "id": s("2")})
-    children = Hierarchy(reader(client, consistent=True), rule, None).children({"ParentId": "0", "id": "1"})
-    assert list(children) == [{"ParentId": "1", "id": "2"}]
-    assert client.calls[0][1]["ConsistentRead"] is True
-
-
 def test_hierarchy_without_an_index_says_so():
     """A hierarchy without an index raises an error that asks for one, and does not look empty."""
     bare = Hierarchy.of(tenant_rules(find=None, graph=None), "parts", tenants())
@@ -1016,11 +862,3 @@ def test_hierarchy_of_refuses_a_rule_of_another_kind():
     """Only a path rule keeps a hierarchy."""
     with pytest.raises(UserError, match="'goal-members' is a rule of kind collect: expected one of kind path"):
         Hierarchy.of(number_rules(), "goal-members", Fake())
-
-
-def test_reader_deadline_is_endless_by_default():
-    """An application that names no deadline waits out all retries."""
-    waits = []
-    client = nodes_client(9, leaves=lambda keys: keys[1:])
-    assert None not in reader(client, sleep=waits.append).get(NODES, keys_of(*map(str, range(9))))
-    assert len(waits) == 8

@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.rules.description import Moment, Operation
-from sync_rules.rules.families import EffectRule, TargetRule
+from sync_rules.rules.families import EffectRule
 from tests.support.builders import s
 from tests.support.every_kind import part, rules_of
 
@@ -53,20 +53,22 @@ ANSWERS = {
 def test_answers_of_every_kind(name):
     """Each kind gives exactly the answers listed here."""
     rule = RULES.rules[name]
-    owned = tuple(entity.name for entity in rule.owned)
-    assert (owned, rule.rounds_max, rule.known_by_key(rule.source), rule.known_by_key(rule.target)) == ANSWERS[name]
+    owned = tuple(entity.name for entity in rule.owned_entities)
+    assert (owned, rule.rounds_max, rule.is_known_by_key(rule.source), rule.is_known_by_key(rule.target)) == ANSWERS[
+        name
+    ]
     assert rule.snapshot == (name == "seen")
     assert rule.hierarchical == (name == "paths")
     assert rule.fills_index_keys == (rule.kind in {"derive", "path", "mirror"})
-    assert bool(rule.swept) != isinstance(rule, EffectRule)
-    assert rule.resolved("rules.yaml").body() == rule.body()
+    assert bool(rule.swept_entities) != isinstance(rule, EffectRule)
+    assert rule.resolve_variables("rules.yaml").body() == rule.body()
 
 
 def test_answers_of_a_mirror_for_each_element():
     """The key of an item does not say which elements it had, and so neither which mirrors; a mirror's names its item."""
     rule = parse_rules(EACH).rules["tags"]
-    assert not rule.known_by_key(rule.source)
-    assert rule.known_by_key(rule.target)
+    assert not rule.is_known_by_key(rule.source)
+    assert rule.is_known_by_key(rule.target)
 
 
 def test_answers_of_the_whole_file():
@@ -82,8 +84,8 @@ def test_answers_of_a_hierarchy_by_item():
     root, child = part("a"), {**part("c", "b"), "path": s("a|b|c")}
     key = rule.target.table.key_of(child)
     assert (rule.levels(root), rule.levels(child)) == (0, 3)
-    assert rule.wrote(key, child) == (("path",), ("owner",))
-    assert rule.wrote(key, root) == (("path",),)
+    assert rule.list_own_copies(key, child) == (("path",), ("owner",))
+    assert rule.list_own_copies(key, root) == (("path",),)
 
 
 def test_answers_about_deletes_are_those_of_the_rule_that_deletes():
@@ -94,24 +96,3 @@ def test_answers_about_deletes_are_those_of_the_rule_that_deletes():
         name for name, rule in RULES.rules.items() if any(use.operation is Operation.DELETE for use in rule.uses())
     }
     assert owners - allowed == {"mails", "counted.ledger", "spent.ledger", "least.ledger", "totals.ledger"}
-
-
-class Silent(TargetRule):
-    """A kind that says no more than it must."""
-
-    kind = "silent"
-    body = desired = None
-    copies = (("at",),)
-    decided_by = ()
-
-
-def test_answers_of_a_kind_that_says_nothing_are_safe():
-    """A kind that answers nothing has safe answers: it owns nothing, is scanned, and is not known by a key."""
-    names, told = RULES.rules["names"], RULES.rules["told"]
-    silent = Silent("silent", names.target, told.source)
-    assert names.feeds(silent)
-    assert not silent.feeds(silent)
-    assert silent.swept == (silent.target,)
-    assert silent.owned == ()
-    assert not silent.known_by_key(silent.source)
-    assert not silent.known_by_key(silent.target)

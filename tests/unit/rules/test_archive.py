@@ -137,9 +137,3 @@ def test_archive_into_anything_else_is_refused(text):
     """With the form that was expected."""
     with pytest.raises(UserError, match="expected s3://BUCKET/PREFIX/"):
         parse_into(text)
-
-
-def test_archive_body_tells_rules_apart():
-    """Two rules of equal bodies do the same; any difference shows."""
-    rules = [rule(), rule(when="deleted"), rule(bucket="c"), rule(prefix=""), rule(where=compile_where("score", ""))]
-    assert len({json.dumps(one.body(), sort_keys=True) for one in rules}) == len(rules)

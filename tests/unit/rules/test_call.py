@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from sync_rules.model.items import Call, Change
 from sync_rules.model.where import compile_where
 from sync_rules.rules.kinds.call import CallRule
-from tests.support.builders import entity, key, order_item, s, shop, table
+from tests.support.builders import entity, key, order_item, s, table
 
 SHOP = table("shop", {"PK": "S", "SK": "S"})
 ORDER = entity("order", SHOP, PK="USER#{user_id}", SK="ORDER#{order_id}")
@@ -67,16 +66,3 @@ def test_call_where_is_of_the_item_as_it_is(text, expected):
 def test_call_is_not_made_without_an_image():
     """A record without images causes no call."""
     assert rule().effect(Change(AT, None, None, "4")) is None
-
-
-def test_call_body_tells_rules_apart():
-    """Two rules of equal bodies do the same; any difference shows."""
-    rules = [
-        rule(), rule(function="a.b"), rule(when=frozenset({"created"})), rule(watch=(("a",),)), rule(where=compile_where("a", ""))
-    ]  # fmt: skip
-    assert len({json.dumps(one.body(), sort_keys=True) for one in rules}) == len(rules)
-
-
-def test_call_functions_by_rule():
-    """Only call rules name a function."""
-    assert replace(shop(), rules={"notify": rule(), **shop().rules}).functions == {"notify": "mypkg.notify"}

@@ -115,19 +115,6 @@ def test_collect_discards_what_its_edge_does_not_ask_for(given, edge):
     assert rule.write_for(part, goal(edges={"SS": ["other"]}), edge) is None
 
 
-def test_collect_never_creates_a_node():
-    """Without a node nothing is written, whether the edge is there or not."""
-    rule = graph()
-    assert rule.write_for(Part(rule, G1, U1, LEAD), None, member()) is None
-    assert rule.write_for(Part(rule, G1, U1, LEAD), None, None) is None
-
-
-def test_collect_right_is_left_alone():
-    """An element that is where it belongs costs no write, in a strict rule neither."""
-    for rule in (graph(), graph(strict=True)):
-        assert rule.write_for(Part(rule, G1, U1, LEAD), goal(edges={"SS": [LEAD]}), member()) is None
-
-
 @pytest.mark.parametrize("value", [s("x"), {"NULL": True}, {"L": []}, {"NS": ["1"]}])
 def test_collect_reports_what_is_no_set(value):
     """An attribute that is no set blocks an element that belongs there; without one it is reported for itself, once."""
@@ -137,7 +124,7 @@ def test_collect_reports_what_is_no_set(value):
     own = Part(rule, G1, None)
     assert [*rule.parts(Change(G1, goal(), goal(edges=value)), rule.target)] == [own]
     assert [*rule.parts(Change(G1, goal(edges=value), goal(edges=value, name=s("x"))), rule.target)] == []
-    assert [*rule.meant(own, goal(edges=value), None)] == [own]
+    assert [*rule.expand_part(own, goal(edges=value), None)] == [own]
     assert (rule.write_for(own, goal(edges=value), None), rule.write_for(own, goal(), None)) == (NOT_A_SET, None)
     assert rule.write_for(part, goal(edges=value), None) is None
 
@@ -194,35 +181,7 @@ def test_collect_strict_move_checks_one_edge_in_one_way():
     assert writes[0].actions[0] == writes[1].actions[0]
 
 
-def test_collect_strict_takes_out_a_stranger_without_a_check():
-    """An element that names no edge has none to be checked."""
-    rule = graph(strict=True)
-    write = rule.write_for(Part(rule, G1, None, "stranger"), goal(edges={"SS": ["stranger"]}), None)
-    assert write == discards(G1, "edges", {"SS": ["stranger"]})
-
-
 # ---------------------------------------------------------------- parts of an edge
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (None, ticket(), {(A, "1-HIGH")}),
-        (ticket(), None, {(A, "1-HIGH")}),
-        (ticket(), ticket(team="b"), {(A, "1-HIGH"), (B, "1-HIGH")}),
-        (ticket(), ticket(priority="LOW"), {(A, "1-HIGH"), (A, "1-LOW")}),
-        (ticket(), ticket(team="b", priority="LOW"), {(A, "1-HIGH"), (B, "1-LOW")}),
-        (ticket(), ticket(title=s("new")), set()),
-        (ticket(), ticket(kind=s("COMMENT")), {(A, "1-HIGH")}),
-        (ticket(kind=s("COMMENT")), ticket(), {(A, "1-HIGH")}),
-        (ticket(kind=s("COMMENT")), None, set()),
-        ({**ticket(), "team": {"NULL": True}}, ticket(), {(A, "1-HIGH")}),
-    ],
-)
-def test_collect_an_edge_names_where_it_was_and_where_it_is(old, new, expected):
-    """Both images of an edge say where to look; a change of neither node nor element says nothing."""
-    rule = tickets(omit=bare("kind == 'COMMENT'"))
-    parts = list(rule.parts(Change(ticket_key(), old, new), TICKET))
-    assert {(part.target, part.element) for part in parts} == expected
-    assert all(part.source == ticket_key() and part.rule is rule for part in parts)
 
 
 def test_collect_a_node_is_no_edge_of_its_own():
@@ -252,23 +211,6 @@ def test_collect_nodes_and_edges_may_be_of_one_entity():
 
 
 # ---------------------------------------------------------------- parts of a node
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (None, goal(edges={"SS": ["a-1", "b-1"]}), {"a-1", "b-1"}),
-        (goal(edges={"SS": ["a-1", "b-1"]}), None, set()),
-        (goal(edges={"SS": ["a-1", "b-1"]}), goal(edges={"SS": ["b-1", "c-1"]}), {"a-1", "c-1"}),
-        (goal(edges={"SS": ["a-1"]}), goal(), {"a-1"}),
-        (goal(edges={"SS": ["a-1"]}), goal(edges=s("a-1")), {"a-1", ""}),
-        (goal(edges={"SS": ["a-1"]}), goal(edges={"SS": ["a-1"]}, title=s("x")), set()),
-    ],
-)
-def test_collect_a_node_names_every_element_that_came_or_went(old, new, expected):
-    """A record of a node looks at every element added or removed, by whichever writer, and at what came and is no set."""
-    rule = graph()
-    parts = list(rule.parts(Change(G1, old, new), GOAL))
-    assert {part.element for part in parts} == expected
-    assert all(part.source == (key(GRAPH, "G1", part.element[0]) if part.element else None) for part in parts)
 
 
 @pytest.mark.parametrize(
@@ -301,15 +243,6 @@ rules: {others: {collect: edge, into: node.others, as: "{id}-{other}"}}
     assert rules.rules["others"].edge_key(node, "6-x") is None
 
 
-def test_collect_a_key_attribute_by_its_own_name_is_parsed():
-    """An element may hold a whole key attribute, where only a field in it is the edge's."""
-    rule = tickets(element=parse_element("{PK}/{priority}"))
-    assert rule.edge_key(A, "TICKET#7/HIGH") == ticket_key("7")
-    assert rule.edge_key(A, "7/HIGH") is None
-    (part,) = rule.parts(Change(ticket_key("7"), None, ticket("7")), TICKET)
-    assert part == Part(rule, A, ticket_key("7"), "TICKET#7/HIGH")
-
-
 def test_collect_an_element_that_names_another_edge_is_reported():
     """An element that could name another edge, because a value holds the separator, is reported and never written."""
     rule = graph()
@@ -321,50 +254,6 @@ def test_collect_an_element_that_names_another_edge_is_reported():
     (of_node,) = rule.parts(Change(G1, None, held), GOAL)
     assert of_node.source == key(GRAPH, "G1", "GOALMEMBERSHIP-USER-U1-CO")
     assert rule.write_for(of_node, held, None) == discards(G1, "edges", {"SS": [part.element]})
-
-
-def test_collect_an_edge_that_becomes_fit_is_looked_at():
-    """The same text may first be ambiguous and then not: that is a change."""
-    rule = tickets(element=parse_element("{x}|{y}|{ticket_id}"))
-    old, new = ticket(x=s("a"), y=s("b|c")), ticket(x=s("a|b"), y=s("c"))
-    (part,) = rule.parts(Change(ticket_key(), old, new), TICKET)
-    assert rule.write_for(part, {"team_id": s("a")}, old) == Blocked("ElementAmbiguous", member=ticket_key())
-    assert rule.write_for(part, {"team_id": s("a")}, new) == adds(A, "tickets", {"SS": ["a|b|c|1"]})
-
-
-# ---------------------------------------------------------------- listing
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (None, goal(), True),
-        (goal(), None, False),
-        (goal(), goal(title=s("x")), False),
-        (goal(edges={"SS": ["x"]}), goal(), False),  # what went is looked at by itself
-        (goal(edges=s("x")), goal(), True),  # nothing could be put into it before
-        (goal(), goal(edges=s("x")), False),
-    ],
-)
-def test_collect_lists_the_edges_of_a_node_that_came(old, new, expected):
-    """A node's edges are listed when it came, and when what stood in the set's place has gone."""
-    assert graph().pushes(Change(G1, old, new)) is expected
-
-
-def test_collect_lists_edges_by_their_node():
-    """The listing starts at the node and is a Query for the edges that point to it."""
-    rule = tickets()
-    assert (rule.anchor, rule.listed) == (TEAM, TICKET)
-    assert rule.conditions(A).equals == (("team", s("a")),)
-    assert tickets(find=None).conditions(A) is None
-
-
-def test_collect_says_what_it_writes_and_what_decides():
-    """A collect rule writes one attribute, which depends on the edge's key, the link, the element and the filters."""
-    rule = tickets(where=bare("open"), omit=bare("kind == 'X'"))
-    (node,) = rule.nodes()
-    assert node.writes == (TEAM, ("tickets",))
-    assert node.reads == tuple((TICKET, (name,)) for name in ("PK", "team", "priority", "open", "kind"))
-    assert rule.copies == (("tickets",),)
-    assert rule.streamed == (TICKETS, TEAMS)
 
 
 # ---------------------------------------------------------------- whatever happens
@@ -439,37 +328,6 @@ def teams_left(steps) -> set[str]:
     return left
 
 
-def test_collect_a_late_write_does_not_last():
-    """An element put in by a worker that died is taken out again, because the set's own record shows it."""
-    world = PartWorld(rules_of(tickets()))
-    world.store.put("teams", {"team_id": s("a")})
-    world.store.put("tickets", ticket("1"))
-    world.rest()
-    world.store.delete(ticket_key("1"))
-    world.rest()
-    assert "tickets" not in world.item(A)
-    world.late()
-    assert world.item(A)["tickets"] == {"SS": ["1-HIGH"]}
-    world.rest()
-    assert "tickets" not in world.item(A)
-
-
-def test_collect_edges_that_came_before_their_node_are_found():
-    """A node that is made after its edges, or put anew without its set, has them all."""
-    world = PartWorld(rules_of(graph()))
-    world.store.put("graph", member("U1", "LEAD"))
-    world.store.put("graph", member("U2", "CONTRIBUTOR"))
-    world.rest()
-    assert world.store.item(G1) is None
-    world.store.put("graph", goal())
-    world.rest()
-    both = {LEAD, "GOALMEMBERSHIP-USER-U2-CONTRIBUTOR"}
-    assert set(world.item(G1)["edges"]["SS"]) == both
-    world.store.put("graph", goal(title=s("overwritten")))
-    world.rest()
-    assert set(world.item(G1)["edges"]["SS"]) == both
-
-
 # ---------------------------------------------------------------- parts that leave the process
 def test_collect_part_without_an_element_stands_for_all_of_its_edge():
     """A part of a message or a report names no element with a value in it. It stands for what the edge should have in
@@ -479,12 +337,12 @@ def test_collect_part_without_an_element_stands_for_all_of_its_edge():
     node = goal(edges={"SS": [LEAD, "GOALMEMBERSHIP-USER-U2-LEAD", stray]})
     now = member(role="OWNER")
     of_edge = Part(rule, G1, U1, "")
-    elements = [one.element for one in rule.meant(of_edge, node, now)]
+    elements = [one.element for one in rule.expand_part(of_edge, node, now)]
     assert elements == [LEAD, "GOALMEMBERSHIP-USER-U1-OWNER"]
-    writes = [rule.write_for(one, node, now) for one in rule.meant(of_edge, node, now)]
+    writes = [rule.write_for(one, node, now) for one in rule.expand_part(of_edge, node, now)]
     assert [bool(write.adds) for write in writes] == [False, True]
-    assert [one.element for one in rule.meant(Part(rule, G1, None, ""), node, None)] == [stray]
-    assert list(rule.meant(of_edge, None, None)) == []
+    assert [one.element for one in rule.expand_part(Part(rule, G1, None, ""), node, None)] == [stray]
+    assert list(rule.expand_part(of_edge, None, None)) == []
     for element, label in ((LEAD, ""), (stray, "")):
         assert rule.label(Part(rule, G1, U1, element)) == label
     of_keys = graph(element=parse_element("{target}"))

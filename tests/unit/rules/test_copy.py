@@ -80,28 +80,6 @@ def test_copy_with_a_default_of_one_attribute_clears_the_other():
     assert rule(mapping=two, defaults=NOBODY).desired([None], {**BARE, "city": s("Rome")}) == NOBODY
 
 
-def test_copy_brings_its_default_back():
-    """A target that comes without a source has the default, the source's value while there is one, then the default."""
-    scene = Scene(shop(defaults=NOBODY, on_delete="clear"))
-    at = scene.put("shop", order_item("1", "1"))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("nobody")
-    user = scene.put("shop", user_item("1", name=s("Ada")))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("Ada")
-    scene.put("shop", user_item("1"))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("nobody")
-    scene.put("shop", user_item("1", name=s("Ada")))
-    scene.rest()
-    scene.memory.delete(user)
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("nobody")
-    scene.put("shop", order_item("1", "1"))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("nobody")
-
-
 @pytest.mark.parametrize("rank", [{"N": "5"}, {"S": ""}, {"S": "x" * 1_025}, {"NULL": True}, None])
 def test_copy_has_its_default_where_an_index_would_not_take_the_value(rank):
     """The index lists every target then: another rule that lists by it reaches them all."""
@@ -124,13 +102,6 @@ rules:
     scene.rest()
     order = scene.item(scene.at("orders", "o"))
     assert (order["rank"], order["name"], scene.parked.told) == (s("none"), s("new"), [])
-
-
-def test_copy_of_a_snapshot_is_filled_once():
-    """A snapshot is copied onto a target that has none of its copies, and never again."""
-    bare = order_item("1", "1")
-    assert rule(mode="snapshot").desired([USER], bare) == {NAME: s("Ada")}
-    assert rule(mode="snapshot").desired([None], bare) is None
 
 
 def test_copy_is_blocked_by_a_condition_that_cannot_be_evaluated():
@@ -182,18 +153,12 @@ def test_copy_is_made_of_what_where_reads_too():
     """An attribute that `where` reads of a source decides a copy as the copied one does: rules that write it come first."""
     (node,) = rule(where=where("user.active && status == 'OPEN'")).nodes()
     assert {path for _, path in node.reads} == {("name",), ("active",)}
-    assert {path for _, path in node.decided_by} >= {("status",)}
+    assert {path for _, path in node.deciding_paths} >= {("status",)}
 
 
-@pytest.mark.parametrize(
-    ("given", "restricts"),
-    [
-        ({"on_delete": "restrict"}, True),
-        ({"on_delete": "keep"}, False),
-        ({"on_delete": "restrict", "where": where("status == 'OPEN'")}, True),
-        ({"on_delete": "restrict", "where": where("status == 'DONE'")}, False),
-    ],
-)
-def test_copy_restricts_deletes_of_what_it_speaks_of(given, restricts):
-    """Only `restrict` reports a target whose source was deleted, and only where the rule speaks of the target."""
-    assert rule(**given).restricts(ORDER) is restricts
+@pytest.mark.parametrize("policy", ["keep", "clear", "delete", "restrict"])
+def test_copy_policies_act_on_targets_that_where_lets_in(policy):
+    """Only `delete` deletes a target with its source, and only `restrict` reports it."""
+    one, done = (rule(on_delete=policy, where=where(f"status == '{status}'")) for status in ("OPEN", "DONE"))
+    assert (one.deletes(ORDER), one.restricts(ORDER)) == (policy == "delete", policy == "restrict")
+    assert (done.deletes(ORDER), done.restricts(ORDER)) == (False, False)

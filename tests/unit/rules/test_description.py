@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs/contributing.md").read_text().partition("## What a rule ans
 PROTOCOLS = {one.__name__: one for one in (Rule, Description, ListingRule, TargetRule, PartRule, EffectRule)}
 DECIDING = {"pipeline", "functions"}  # what runs for each record
 OTHER_MEANINGS = {"archive"}  # of Requests, where effects are carried out
-FINAL = {"feeds", "filters", "former_name", "message_name", "sparse", "sparse_paths", "title", "transacting"}
+FINAL = {"feeds", "filters", "former_name", "message_name", "sparse", "sparse_paths", "title", "list_transaction_uses"}
 
 
 def is_final(member: object) -> bool:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import respelt
 from sync_rules.rules.kinds.element import parse_element
 from tests.support.builders import n, s
 
@@ -20,20 +17,6 @@ TEXTS = st.text("ab-:<>", max_size=5)
 
 def of(**values):
     return values.get
-
-
-def test_element_first_field_may_hold_the_separators():
-    """The first field of an element may hold separators: an element is parsed from the right."""
-    text = ROLE.build(of(target=s("GOALMEMBERSHIP-USER-U1"), memberRole=s("LEAD")))
-    assert text == "GOALMEMBERSHIP-USER-U1-LEAD"
-    assert ROLE.parse(text) == {"target": s("GOALMEMBERSHIP-USER-U1"), "memberRole": s("LEAD")}
-
-
-def test_element_another_field_may_not_hold_the_separator_before_it():
-    """An element that would come apart into other values is not built, though it can be read."""
-    edge = of(target=s("U1"), memberRole=s("CO-LEAD"))
-    assert ROLE.build(edge) is None
-    assert ROLE.text(edge) == "U1-CO-LEAD"
 
 
 @pytest.mark.parametrize("role", [None, s(""), {"BOOL": True}, {"M": {}}, {"B": b"LEAD"}, {"NULL": True}])
@@ -69,13 +52,6 @@ def test_element_with_a_field_twice_holds_one_value():
     assert twice.build(of(a=s("x"))) == "x-x"
 
 
-def test_element_of_one_field_is_the_field():
-    """A template of one field and nothing else takes any text."""
-    whole = parse_element("{target}")
-    assert whole.parse("a-b") == {"target": s("a-b")}
-    assert whole.parse("") is None
-
-
 @given(a=TEXTS, b=TEXTS, c=TEXTS, template=st.sampled_from(["E<{a}-{b}::{c}>", "{a}-{b}--{c}", "{a}:{b}:{c}-"]))
 def test_element_comes_apart_into_what_it_was_built_from(a, b, c, template):
     """An element that is built parses back to its values, and one that would not is not built."""
@@ -102,23 +78,3 @@ def test_element_template_must_tell_edges_apart(text):
     """A template without a field, or one that could not be taken apart, is an error."""
     with pytest.raises(UserError):
         parse_element(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        *[("1.0", "1"), ("1E2", "100"), ("-0.50", "-0.5"), ("-0.0", "0"), ("0.01", "0.01"), ("1E-3", "0.001")],
-        *[("100", "100"), ("9" * 38, "9" * 38), ("1" * 39, None), ("1E126", None), ("x", None), ("NaN", None)],
-    ],
-)
-def test_number_text_is_the_form_dynamodb_hands_out(text, expected):
-    """Digits without zeros at the end of a fraction, without an exponent; what no number can be is none."""
-    assert respelt(text) == expected
-
-
-@given(st.decimals(-(10**9), 10**9, places=4))
-def test_number_text_keeps_the_value(number):
-    """The form changes and the number does not, and its own form is the same again."""
-    text = respelt(str(number))
-    assert Decimal(text) == number
-    assert respelt(text) == text

@@ -6,7 +6,6 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.rules import fingerprints
-from tests.support import every_kind
 
 FILE = """
 tables:
@@ -57,10 +56,3 @@ def test_fingerprints_change_with_what_a_rule_says(old, new, rules):
         assert {name for name in before if before[name] != now[name]} == rules
     else:
         assert changed(old, new) == rules
-
-
-def test_fingerprints_are_one_for_each_rule_of_the_file():
-    """A rule that is compiled into several has one fingerprint, by its name in the file; effects have one too."""
-    rules = every_kind.rules_of()
-    assert fingerprints.of_each(rules).keys() == (every_kind.RULES | every_kind.EFFECTS).keys()
-    assert len(set(fingerprints.of_each(rules).values())) == len(every_kind.RULES | every_kind.EFFECTS)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-from random import Random
 
 import pytest
 
 from sync_rules.audit.compare import Drift, look_again
-from sync_rules.audit.consequences import consequences, standings
-from sync_rules.audit.drift_report import finding_of, row
-from sync_rules.audit.leftovers import Past, prune_page
+from sync_rules.audit.drift_report import make_row, parse_finding
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
-from sync_rules.model.sizes import TOO_LARGE
-from sync_rules.model.writes import Put
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.rules.families import Part
@@ -57,22 +51,6 @@ def ups(shop: Scene, *prices: int) -> None:
 
 
 # ---------------------------------------------------------------- once, and never again
-@pytest.mark.parametrize("seed", range(8))
-def test_history_keeps_each_version_once_in_any_order(seed):
-    """Records that come late, twice and shuffled, by themselves or in batches, make the same versions."""
-    shop, random = scene(), Random(seed)
-    ups(shop, 3, 4, 5, 6)
-    shop.memory.delete(shop.at("shop", "PRODUCT#7", "PRODUCT"))
-    records, shop.records = shop.records * 2, []
-    random.shuffle(records)
-    while records:
-        size = random.randint(1, 3)
-        assert shop.deliver(records[:size]) == []
-        records = records[size:]
-    shop.rest()
-    assert versions(shop) == {f"V#00{at}": {"name": s("tea"), "price": n(at + 2)} for at in (1, 2, 3, 4)}
-    assert len([write for write in shop.tap.writes if isinstance(write, Put)]) == 4
-    assert shop.parked.told == []
 
 
 def test_history_keeps_what_was_there_before_the_first_change():
@@ -96,17 +74,6 @@ def test_history_that_is_erased_with_its_item_stays_erased():
         shop.memory.delete(shop.at("shop", "PRODUCT#7", key))
     shop.rest()
     assert versions(shop) == {}
-
-
-def test_history_of_other_attributes_costs_nothing():
-    """A change of what no version holds asks for nothing, not even a read."""
-    shop = scene()
-    ups(shop, 3)
-    shop.rest()
-    before = len(shop.tap.requests)
-    shop.put("shop", product(1, name=s("tea"), price=n(3), stock=n(9)))
-    shop.rest()
-    assert len(shop.tap.requests) == before
 
 
 def test_history_reads_no_source_for_what_a_record_showed():
@@ -191,23 +158,6 @@ def test_history_reports_an_item_that_has_no_number(version):
     assert (failure.reason, failure.key) == (UNNUMBERED, shop.at("shop", "PRODUCT#7", "PRODUCT"))
 
 
-@pytest.mark.parametrize("version", [s("12"), n(12), n("12.0"), n("1.2E1")])
-def test_history_takes_a_number_however_it_is_spelt(version):
-    shop = scene()
-    shop.put("shop", product(version, price=n(3)))
-    shop.rest()
-    assert [*versions(shop)] == ["V#012"]
-
-
-def test_history_reports_a_version_without_room():
-    """A version may be larger than its item, where its names are longer."""
-    shop = scene(f", attributes: {{text: {'long' * 60}}}")
-    room = 400 * 1024 - len("PKPRODUCT#7SKPRODUCTversion2text") - 4
-    shop.put("shop", product(1, text=s("x" * (room - 20))))
-    shop.rest()
-    assert (versions(shop), shop.parked.told) == ({}, [("versions", TOO_LARGE)])
-
-
 def test_history_says_that_a_state_is_lost():
     """A message asks for a version that no longer is, and that is not there: that is said, not passed over."""
     shop = scene()
@@ -233,45 +183,8 @@ def test_history_reports_a_changed_newest_version_and_leaves_the_others():
     assert versions(shop) == {"V#001": {"price": n(99)}, "V#002": {"price": n(99)}}
 
 
-def test_history_does_not_bring_back_what_somebody_deleted():
-    """A version that Time to Live or a person took away stays away, also when its old record comes once more."""
-    shop = scene()
-    ups(shop, 3, 4, 5)
-    shop.rest()
-    shop.memory.delete(shop.at("shop", "PRODUCT#7", "V#001"))
-    shop.rest()
-    assert [*versions(shop)] == ["V#002", "V#003"]
-
-
 # ---------------------------------------------------------------- the newest under version 0
 NEWEST = SOME + ", newest: true"
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_history_newest_never_goes_back(seed):
-    """Version 0 is what its item is, with its number, however old the record is that is processed."""
-    shop, random = scene(NEWEST), Random(seed)
-    ups(shop, 3, 4, 5)
-    records, shop.records = shop.records * 2, []
-    random.shuffle(records)
-    for record in records:
-        assert shop.deliver([record]) == []
-        assert versions(shop)["V#000"] == {"name": s("tea"), "price": n(5), "version": n(3)}
-    shop.rest()
-    assert sorted(versions(shop)) == ["V#000", "V#001", "V#002", "V#003"]
-
-
-def test_history_newest_goes_with_its_item_and_is_restored():
-    shop = scene(NEWEST)
-    ups(shop, 3)
-    shop.rest()
-    zero = shop.at("shop", "PRODUCT#7", "V#000")
-    shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s("V#000"), "price": n(99)})
-    shop.rest()
-    assert shop.item(zero)["price"] == n(3)
-    shop.memory.delete(shop.at("shop", "PRODUCT#7", "PRODUCT"))
-    shop.rest()
-    assert [*versions(shop)] == ["V#001"]
 
 
 def test_history_newest_leaves_no_version_0_to_the_application():
@@ -283,19 +196,6 @@ def test_history_newest_leaves_no_version_0_to_the_application():
     assert (versions(plain), plain.parked.told) == ({"V#000": {"price": n(3)}}, [])
     assert versions(newest) == {"V#000": {"price": n(3), "version": n(0)}}
     assert newest.parked.told == [("versions", UNNUMBERED)]
-
-
-def test_history_newest_is_verified_and_pruned_apart():
-    """Verify repairs it; without the option, prune removes it and leaves the versions."""
-    shop = scene(NEWEST)
-    ups(shop, 3)
-    shop.rest()
-    shop.there("shop", {"PK": s("PRODUCT#7"), "SK": s("V#000"), "price": n(99)})
-    (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, repair=True, grace_seconds=0).sweep()
-    assert (finding.difference.rule, finding.repaired) == ("versions.newest", True)
-    assert versions(shop)["V#000"]["price"] == n(3)
-    page = shop.drive(prune_page(shop.rules.tables["shop"], Past(shop.rules, parse_rules(FILE % SOME)), None))
-    assert [str(one.key) for one in page.leftovers] == ["shop[PRODUCT#7, V#000]"]
 
 
 def test_history_versions_expire_by_a_rule_of_their_own():
@@ -329,55 +229,11 @@ def test_history_of_a_report_is_looked_at_again(version, drift):
     ups(shop, 3, 4)
     shop.records.clear()
     (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, grace_seconds=0).sweep()
-    listed = finding_of(json.loads(json.dumps(row(finding))), "report.jsonl:2", shop.rules).difference
+    listed = parse_finding(json.loads(json.dumps(make_row(finding))), "report.jsonl:2", shop.rules).difference
     if version == 3:
         shop.there("shop", product(3, name=s("tea"), price=n(5)))
     (found,) = shop.drive(look_again([listed], shop.rules)).different
     assert (found.drift, found.target) == (drift, shop.at("shop", "PRODUCT#7", "V#002"))
-
-
-def test_history_plan_says_what_a_backfill_writes():
-    """An item that is there already has one version, the one that it is now."""
-    shop = scene()
-    ups(shop, 3, 4)
-    planned = []
-    plan = Planner(shop.rules, shop.rules.kept, shop.memory, on_write=planned.append, sleep=lambda _seconds: None)
-    plan.run()
-    assert [str(write.key) for write in planned] == ["shop[PRODUCT#7, V#002]"]
-    assert versions(shop) == {}
-
-
-def test_history_is_not_pruned_unless_it_is_named():
-    shop = scene()
-    ups(shop, 3, 4)
-    shop.rest()
-    none = parse_rules(FILE.replace("rules:\n  versions: {history: product, into: version%s}", "rules: {}"))
-    table = shop.rules.tables["shop"]
-    for only, count in ((frozenset(), 0), (frozenset({"versions"}), 2)):
-        past = Past(shop.rules, none, only)
-        page = shop.drive(prune_page(table, past, None)) if past.tables else None
-        assert len(page.leftovers if page else ()) == count
-
-
-def test_history_explains_itself():
-    """A record says which versions it asks for, and an item whose version it is."""
-    shop = scene()
-    ups(shop, 3, 4)
-    change = shop.records[-1]
-    assert {str(one.subject) for one in consequences(change, shop.rules)} == {
-        "shop[PRODUCT#7, V#001]",
-        "shop[PRODUCT#7, V#002]",
-    }
-    shop.rest()
-    key = shop.at("shop", "PRODUCT#7", "V#002")
-    (standing,) = shop.drive(standings(key, shop.item(key), shop.rules))
-    assert (standing.state, standing.sources) == ("right", (shop.at("shop", "PRODUCT#7", "PRODUCT"),))
-
-
-def test_history_needs_to_put_and_no_more():
-    """The stream's role may put versions, and neither change nor delete one."""
-    rules = parse_rules(FILE % SOME)
-    assert {use.operation.name for use in rules.rules["versions"].uses()} == {"READ", "PUT", "SCAN", "DESCRIBE"}
 
 
 def test_history_parts_of_one_state_are_one():

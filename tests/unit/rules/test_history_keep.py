@@ -8,16 +8,13 @@ import pytest
 
 from sync_rules.audit import compare
 from sync_rules.audit.compare import Drift, look_again
-from sync_rules.audit.consequences import consequences, standings
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Delete
 from sync_rules.pipeline.requests import Apply
-from sync_rules.pipeline.series import series_of
+from sync_rules.pipeline.series import list_series
 from sync_rules.rules.families import Part
-from sync_rules.rules.kinds.history import KeepRule
 from tests.support.builders import n, s
 from tests.support.worlds import Scene
 from tests.unit.rules.test_history import FILE, SOME, product, ups, versions
@@ -39,26 +36,6 @@ def there(shop: Scene, *numbers: int, item: int | None = None) -> None:
 
 def verifier(shop: Scene, *, repair: bool = False) -> Verifier:
     return Verifier(shop.rules, shop.world, shop.rules.kept, repair=repair, grace_seconds=0)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_keep_leaves_the_newest_in_any_order(seed):
-    """Numbers have gaps; records come late, twice and shuffled; those of the rule's own writes come as they like."""
-    shop, random = scene(more=", newest: true" if seed % 2 else ""), Random(seed)
-    for number in (1, 4, 9, 10, 99):
-        shop.put("shop", product(number, name=s("tea"), price=n(number)))
-    waiting = shop.records * 2
-    shop.records = []
-    while waiting:
-        random.shuffle(waiting)
-        size = random.randint(1, 3)
-        some, waiting = waiting[:size], waiting[size:]
-        assert shop.deliver(some) == []
-        waiting += [record for record in shop.records for _ in range(random.randint(1, 2))]
-        shop.records = []
-    assert [one for one in versions(shop) if one != "V#000"] == ["V#010", "V#099"]
-    assert ("V#000" in versions(shop)) == bool(seed % 2)
-    assert shop.parked.told == []
 
 
 def test_keep_of_an_old_record_that_comes_again():
@@ -109,7 +86,7 @@ def test_keep_deletes_a_version_only_as_it_was_read():
     shop = scene()
     rule = shop.rules.rules["versions.keep"]
     source, keys = shop.at("shop", "PRODUCT#7", "PRODUCT"), [shop.at("shop", "PRODUCT#7", f"V#00{at}") for at in "321"]
-    (part,) = rule.among(source, keys)
+    (part,) = rule.list_wrong_parts(source, keys)
     write = rule.write_for(part, {**part.target.attributes(), "price": n(1)}, None)
     there(shop, 1)
     shop.there("shop", {**part.target.attributes(), "price": n(2)})
@@ -138,7 +115,7 @@ def test_keep_lists_a_bounded_number_of_rows(there_are, listed):
         shop.at("shop", "PRODUCT#7", "PRODUCT"),
     )
     bounds = Bounds(compare.BOUNDS.limits.__class__(fan_out_page_max_items=3, fan_out_round_max_items=4))
-    found = shop.drive(series_of(part, bounds))
+    found = shop.drive(list_series(part, bounds))
     most = part.rule.listing(part).max_items + bounds.limits.fan_out_round_max_items
     assert (len(found.keys), found.more) == (listed, there_are > listed)
     assert len(found.keys) < most + bounds.limits.fan_out_page_max_items
@@ -156,60 +133,6 @@ def test_keep_is_verified_and_repaired():
     assert [one.target.values[1][2] for one in again.different] == ["V#001"]
     assert all(one.repaired for one in verifier(shop, repair=True).sweep())
     assert sorted(versions(shop)) == ["V#002", "V#003"]
-
-
-def test_keep_is_verified_beyond_a_bounded_listing(monkeypatch):
-    """All versions that are too many are told, of a long history too."""
-    shop = scene()
-    there(shop, *range(1, 40))
-    limits = compare.BOUNDS.limits.__class__(fan_out_page_max_items=3, fan_out_round_max_items=4)
-    monkeypatch.setattr(compare, "BOUNDS", Bounds(limits))
-    assert len([*verifier(shop).sweep()]) == 37
-
-
-def test_keep_is_planned_and_explained():
-    shop = scene()
-    there(shop, 1, 2, 3, item=3)
-    planned = []
-    plan = Planner(shop.rules, shop.rules.kept, shop.memory, on_write=planned.append, sleep=lambda _seconds: None)
-    figures = plan.run().rules
-    assert [(write.rule, str(write.key)) for write in planned] == [("versions.keep", "shop[PRODUCT#7, V#001]")]
-    assert {name: (one.to_write, one.write_units) for name, one in figures.items()} == {
-        "versions": (0, 0),
-        "versions.keep": (1, 1),
-    }
-    key = shop.at("shop", "PRODUCT#7", "V#001")
-    states = {one.rule.name: one.state for one in shop.drive(standings(key, shop.item(key), shop.rules))}
-    assert states == {"versions": "right", "versions.keep": Drift.EXTRA}
-    shop.put("shop", product(4, name=s("tea"), price=n(4)))
-    shop.deliver()
-    (asked,) = consequences(shop.records[-1], shop.rules)[-1:]
-    assert (asked.rule.name, str(asked.subject)) == ("versions.keep", "shop[PRODUCT#7, V#004]")
-
-
-def test_keep_needs_to_list_and_delete_versions():
-    """Rules files without it are as they were."""
-    rules = scene().rules.rules
-    assert {use.operation.name for use in rules["versions.keep"].uses()} == {
-        *("QUERY", "READ", "DELETE", "SCAN", "DESCRIBE")
-    }
-    assert rules["versions"].body() == parse_rules(FILE % SOME).rules["versions"].body()
-    assert isinstance(rules["versions.keep"], KeepRule)
-
-
-def test_keep_costs_one_query_for_each_version_that_came():
-    shop = scene()
-    ups(shop, 3, 4, 5)
-    shop.rest()
-    shop.put("shop", product(9, name=s("tea"), price=n(5)))
-    shop.deliver()
-    shop.tap.requests.clear()
-    shop.deliver()
-    assert [type(one).__name__ for one in shop.tap.requests] == ["Read", "Read", "List", "Read", "Apply"]
-
-
-def test_keep_is_drawn():
-    assert scene().rules.rules["versions.keep"].drawn().notes == ("keeps the newest 2",)
 
 
 NUMBERED = """

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.model.numbers import holdable, number_of, spelt, total_of
-from sync_rules.model.templates import possible
+from sync_rules.model.numbers import is_holdable, total_of
+from sync_rules.model.templates import is_possible
 from sync_rules.rules import ledger
 from sync_rules.rules.ledger import Contribution
 from tests.support.builders import entity, key, n, s, table
@@ -19,7 +19,7 @@ numbers = st.builds(
     st.sampled_from([0, 1]),
     st.text("0123456789", min_size=1, max_size=38).map(lambda digits: digits if digits.strip("0") else "0"),
     st.integers(-130, 125),
-).filter(holdable)
+).filter(is_holdable)
 
 COUNTS = table("counts", {"PK": "S", "SK": "S"})
 SHOP = table("shop", {"PK": "S", "SK": "S"})
@@ -48,7 +48,7 @@ def test_rank_text_tells_neighbours_apart(number, digit, step):
     """Two numbers that differ in one late digit, or in their sign, are in order too."""
     other = total_of((number, Decimal((step < 0, (1,), max(number.adjusted() - digit, -130)))))
     for near in (other, number.copy_negate()):
-        if holdable(near):
+        if is_holdable(near):
             assert (ledger.rank_text(near) < ledger.rank_text(number)) == (near < number)
 
 
@@ -60,30 +60,6 @@ def test_rank_text_of_the_extremes_is_in_order():
     assert texts == sorted(set(texts), key=str.encode)
 
 
-@pytest.mark.parametrize(("written", "text"), [("-0.0", "0"), ("1E+3", "1000"), ("1.50", "1.5"), ("1E-3", "0.001"), ("0E+9", "0")])  # fmt: skip
-def test_number_text_is_plain(written, text):
-    """Equal numbers have one text, without exponent and needless zeros."""
-    assert spelt(Decimal(written)) == text
-
-
-@given(numbers)
-def test_number_of_reads_what_number_text_writes(number):
-    """Every number that DynamoDB can hold is read as written."""
-    assert number_of({"N": spelt(number)}) == number
-
-
-@pytest.mark.parametrize("value", [None, s("1"), {"NULL": True}, n("NaN"), n("Infinity"), n("1E+126"), n("1E-131"), n("1" * 39), n("one")])  # fmt: skip
-def test_number_of_takes_nothing_for_a_number_that_dynamodb_does_not(value):
-    """Text, nothing, and what has too many digits or is too far from 1 are no numbers."""
-    assert number_of(value) is None
-
-
-@given(st.lists(numbers, max_size=6))
-def test_total_of_is_exact(some):
-    """Adding numbers and taking them away again leaves nothing, however far apart they are."""
-    assert total_of([*some, *(number.copy_negate() for number in reversed(some))]) == 0
-
-
 # ---------------------------------------------------------------- keys
 @pytest.mark.parametrize("child", ENTITIES)
 @pytest.mark.parametrize("parent", ENTITIES)
@@ -92,17 +68,20 @@ def test_ledger_keys_name_child_and_parent_and_nothing_else(child, parent, shard
     """Each ledger key names its child or parent, and no two ledger items share a key."""
     (child, child_key), (parent, parent_key) = ENTITIES[child], ENTITIES[parent]
     made = ledger.ledger_of("spent", child, parent, COUNTS, shards)
-    children, parents = ledger.naming("child", child, child_key), ledger.naming("parent", parent, parent_key)
+    children, parents = (
+        ledger.write_fields("child", child, child_key),
+        ledger.write_fields("parent", parent, parent_key),
+    )
     keys = {
         made.entries: made.entries.key_of(children),
         made.totals: made.totals.key_of({**parents, "shard": s("11")}),
         made.ranks: made.ranks.key_of({**parents, **children, "rank": s("-999~")}),
     }
-    assert ledger.named("child", child, made.entries.fields(keys[made.entries])) == child_key
-    assert ledger.named("parent", parent, made.totals.fields(keys[made.totals])) == parent_key
-    assert ledger.named("child", child, made.ranks.fields(keys[made.ranks])) == child_key
-    assert ledger.named("parent", parent, made.ranks.fields(keys[made.ranks])) == parent_key
-    nowhere = ledger.nowhere("spent", COUNTS, child_key)
+    assert ledger.read_key("child", child, made.entries.fields(keys[made.entries])) == child_key
+    assert ledger.read_key("parent", parent, made.totals.fields(keys[made.totals])) == parent_key
+    assert ledger.read_key("child", child, made.ranks.fields(keys[made.ranks])) == child_key
+    assert ledger.read_key("parent", parent, made.ranks.fields(keys[made.ranks])) == parent_key
+    nowhere = ledger.make_empty_place("spent", COUNTS, child_key)
     for one in keys:
         assert [other for other in keys if one.fields(keys[other]) is not None] == [one]
         assert one.fields(nowhere) is None
@@ -112,7 +91,7 @@ def test_ledger_keys_of_two_rules_differ():
     """One table takes the ledgers of many rules, even when one's name begins with the other's."""
     (order, order_key), (user, _) = ENTITIES["composite"], ENTITIES["fixed"]
     one, two = (ledger.ledger_of(name, order, user, COUNTS, 2) for name in ("n", "n-L"))
-    at = two.entries.key_of(ledger.naming("child", order, order_key))
+    at = two.entries.key_of(ledger.write_fields("child", order, order_key))
     assert two.entries.fields(at) is not None
     assert [e for e in (one.entries, one.totals, one.ranks) if e.fields(at) is not None] == []
 
@@ -122,7 +101,8 @@ def test_naming_gives_equal_numbers_one_text():
     page, _ = ENTITIES["numbers"]
     made = ledger.ledger_of("pages", page, page, COUNTS)
     one, two = (
-        made.entries.key_of(ledger.naming("child", page, key(NUMBERED, *k))) for k in (("1", "2.50"), ("1.0", "2.5"))
+        made.entries.key_of(ledger.write_fields("child", page, key(NUMBERED, *k)))
+        for k in (("1", "2.50"), ("1.0", "2.5"))
     )
     assert one == two is not None
 
@@ -131,7 +111,11 @@ def test_ranks_of_a_parent_are_one_listing():
     """The listing of a parent's rank items is the partition that they stand in, and the link reads the parent back."""
     (order, order_key), (user, user_key) = ENTITIES["composite"], ENTITIES["fixed"]
     made = ledger.ledger_of("least", order, user, COUNTS)
-    fields = {**ledger.naming("parent", user, user_key), **ledger.naming("child", order, order_key), "rank": s("1")}
+    fields = {
+        **ledger.write_fields("parent", user, user_key),
+        **ledger.write_fields("child", order, order_key),
+        "rank": s("1"),
+    }
     rank = made.ranks.key_of(fields).attributes()
     assert {field: ref.read(rank) for field, ref in made.link} == user.fields(user_key)
     listing = made.find.conditions({ref.field: user.fields(user_key)[field] for field, ref in made.link})
@@ -144,8 +128,10 @@ def test_ledger_names_no_child_whose_key_is_too_long():
     pair, _ = ENTITIES["slashes"]
     made = ledger.ledger_of("spent", pair, pair, COUNTS)
     long = key(PAIRS, "x" * 2048, "y")
-    assert made.entries.key_of(ledger.naming("child", pair, long)) is None
-    assert all(possible({kind: value}, 1024) for _, kind, value in ledger.nowhere("spent", COUNTS, long).values)
+    assert made.entries.key_of(ledger.write_fields("child", pair, long)) is None
+    assert all(
+        is_possible({kind: value}, 1024) for _, kind, value in ledger.make_empty_place("spent", COUNTS, long).values
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,13 +146,13 @@ def test_ledger_names_no_child_whose_key_is_too_long():
 )
 def test_ledger_needs_a_table_with_two_strings_for_a_key(keys, fits):
     """A ledger's table needs a key of two strings whose names are not the ledger's own."""
-    assert ledger.suitable(table("t", keys)) is fits
+    assert ledger.is_suitable(table("t", keys)) is fits
 
 
 @pytest.mark.parametrize(("kind", "is_supported"), [("S", True), ("N", True), ("B", False)])
 def test_ledger_supports_no_binary_keys(kind, is_supported):
     """Binary has no place in a text."""
-    assert ledger.supported(entity("e", table("t", {"id": kind}))) is is_supported
+    assert ledger.is_supported(entity("e", table("t", {"id": kind}))) is is_supported
 
 
 # ---------------------------------------------------------------- entries

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.leftovers import Past
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.dryrun.figures import HOLDS, KEPT, POINTS, SEES, left_by_moves
+from sync_rules.jobs.dryrun.figures import HOLDS, KEPT, POINTS, SEES, list_losses_by_moves
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_file import load_scenario
@@ -25,7 +24,7 @@ from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import decode, encode
 from sync_rules.pipeline.parts import message_of
 from sync_rules.pipeline.tasks import part_of
-from sync_rules.rules.compiled_file import read, written
+from sync_rules.rules.compiled_file import dump, read
 from sync_rules.rules.families import Part
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
@@ -109,39 +108,18 @@ THEIRS = """
   names: copy dept.name into dept_order.dept_name
   label: {derive: dept_order.label, as: "{closed_at}"}
 """
-REPLACED = """
-rules: rules.yaml
-data:
-  shop:
-  - {PK: DEPT#x, SK: DEPT}
-  - {PK: USER#a, SK: ORDER#1, status: OPEN, dept_id: x, dept_name: stale, label: old, note: n}
-steps:
-- say: an order brings what the rules of its new place write, and they have nothing to write
-  update: {shop: {key: {PK: USER#a, SK: ORDER#1}, set: {status: CLOSED}}}
-  expect: {shop: {PK: DEPT#x, SK: ORDER#1, note: n, dept_name: <absent>, label: <absent>}}
-  expect_gone: {shop: {PK: USER#a, SK: ORDER#1}}
-"""
-
-
-@pytest.mark.parametrize("delivery", VARIANTS, ids=str)
-def test_move_misses_nothing_that_other_rules_took_away(delivery, tmp_path):
-    """Attributes of the new item that rules keep are theirs: their removal is no attribute left behind."""
-    (tmp_path / "rules.yaml").write_text(RULES + THEIRS)
-    (tmp_path / "orders.scenario.yaml").write_text(REPLACED)
-    trial = run_trial(load_scenario(tmp_path / "orders.scenario.yaml"), delivery)
-    assert trial.ok, trial.report()[-3_000:]
 
 
 def test_move_knows_what_other_rules_write(rule):
     """Whole attributes of the new item, in compiled rules too; in a map only its entries are theirs, never the map."""
     rules = parse_rules(RULES + THEIRS + "  inner: copy dept.name into dept_order.dept.name")
-    told = read(written(rules, {}), "rules.compiled").rules["closed"]
+    told = read(dump(rules, {}), "rules.compiled").rules["closed"]
     assert (rule.theirs, told.theirs) == ((), ("dept_name", "label"))
     assert told.body() == rule.body()
     had = {"note", "dept_name", "label", "dept"}
     gone = order(**dict.fromkeys(had, n(1)))
     (part,) = told.parts(Change(told.source.table.key_of(gone), gone, None), told.source)
-    (late,) = told.meant(part, MOVED, None)
+    (late,) = told.expand_part(part, MOVED, None)
     assert told.label(late) == '["dept","note"]'
 
 
@@ -218,11 +196,11 @@ def test_move_reports_what_came_between_its_look_and_its_transaction(rule, there
     """
     gone = Change(rule.source.table.key_of(order()), order(**{"late": n(1), "a b": n(1), "GSI1PK": s("OPEN")}), None)
     (part,) = rule.parts(gone, rule.source)
-    found = [(one, rule.write_for(one, there, None)) for one in rule.meant(part, there, None)]
+    found = [(one, rule.write_for(one, there, None)) for one in rule.expand_part(part, there, None)]
     assert [blocked.reason for _, blocked in found] == ([told] if told else [])
     for one, blocked in found:
         again = part_of(decode(encode(message_of(one))), parse_rules(RULES)).part
-        assert [rule.write_for(same, there, None) for same in rule.meant(again, there, None)] == [blocked]
+        assert [rule.write_for(same, there, None) for same in rule.expand_part(again, there, None)] == [blocked]
     assert tuple(rule.parts(replace(gone, expired=True), rule.source)) == ()  # that was Time to Live
 
 
@@ -230,7 +208,7 @@ def test_move_reports_what_came_between_its_look_and_its_transaction(rule, there
 def test_move_is_never_right_in_silence(rule, element):
     """An element that this version did not write is reported, and breaks nothing."""
     part = Part(rule, rule.target.table.key_of(MOVED), rule.source.table.key_of(order()), element)
-    (one,) = rule.meant(part, MOVED, None)
+    (one,) = rule.expand_part(part, MOVED, None)
     assert rule.write_for(one, MOVED, None).reason.startswith("AttributeLeftBehind: ")
 
 
@@ -296,25 +274,9 @@ def test_move_is_found_by_verify_and_made_by_repair():
 
 def test_move_tells_the_rules_that_know_old_keys():
     """Targets and children that point there, what was made of the item, effects, and what is no longer kept on it."""
-    assert left_by_moves(parse_rules(RULES + MORE)) == {
+    assert list_losses_by_moves(parse_rules(RULES + MORE)) == {
         "closed": {"states": POINTS, "open": HOLDS, "total": POINTS, "to-s3": SEES, "tags": KEPT}
     }
-
-
-def test_move_keeps_nothing_from_prune(rule):
-    """A moved item is the application's, and what another rule left on it is left over; nothing of a move ever is."""
-    before, table = parse_rules(RULES + "  names: copy dept.name into dept_order.dept_name"), rule.source.table
-    item = {**MOVED, "dept_name": s("Xenon")}
-    assert [one.paths for one in Past(before, parse_rules(RULES)).leftovers(table, item)] == [(("dept_name",),)]
-    mirror = parse_rules(RULES.replace(" mode: move,", " attributes: all,"))
-    for past in (Past(parse_rules(RULES), mirror), Past(mirror, parse_rules(RULES))):
-        assert [past.leftovers(table, one) for one in (item, order())] == [(), ()]
-
-
-def test_move_has_a_fingerprint_of_its_own(rule):
-    """A mirror that becomes a move is another rule."""
-    mirror = parse_rules(RULES.replace(" mode: move,", " attributes: all,")).rules["closed"]
-    assert (mirror.body(), rule.body()) == (mirror.body(), {**mirror.body(), "mode": "move"})
 
 
 @pytest.mark.parametrize(

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Iterable, Iterator
-from itertools import pairwise, permutations
-from pathlib import Path
+from itertools import permutations
 
 import pytest
-from ruamel.yaml import YAML
 
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import KeyAttribute, Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
-from sync_rules.model.semantics import apply_update, holds
+from sync_rules.model.semantics import holds
 from sync_rules.model.templates import parse_template
 from sync_rules.model.values import Item
-from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, SEPARATOR_IN_ID, TreeRule
 from sync_rules.rules.rule import Blocked, causes
 from tests.support.builders import entity, index, key, n, s, table
 from tests.support.worlds import Scene
 
-SHARED = Path(os.environ.get("SHARED_CASES", Path(__file__).parents[4] / "shared" / "cases"))
-HIERARCHY = SHARED / "tables" / "pg_hierarchical_components.yaml"
 NAMES = ("Path", "GraphId", "Depth", "tenant")
 PATH, GRAPH, DEPTH, TENANT = ((name,) for name in NAMES)
 BY_PARENT = index("GSI1", {"ParentId": "S"}, {"ComponentId": "S"})
@@ -59,188 +51,6 @@ def part(own: str, parent: str | None = None, **values: str) -> Item:
 
 def at(own: str) -> ItemKey:
     return key(PARTS, own)
-
-
-class Forest:
-    """Items, and workers that look at them as reconcile does: image, then parent, then a guarded write. Each step of a
-    worker may come at any time after the one before. Only what a record says is looked at.
-    """
-
-    def __init__(self, rule: TreeRule, randoms: random.Random | None = None) -> None:
-        self.rule = rule
-        self.randoms = randoms or random.Random(0)
-        self.items: dict[ItemKey, Item] = {}
-        self.waiting: list[ItemKey] = []
-        self.workers: list[Iterator[None]] = []
-        self.written: list[ItemKey] = []
-        self.troubles: dict[ItemKey, Blocked] = {}
-
-    def become(self, which: ItemKey, new: Item | None) -> None:
-        """An item changes, and its record hints."""
-        change = Change(which, self.items.get(which), new)
-        self.items = {k: item for k, item in self.items.items() if k != which}
-        if new is not None:
-            self.items[which] = new
-        if self.rule.pulls(change):
-            self.waiting.append(which)
-        if self.rule.pushes(change):
-            self.waiting += [k for k, item in self.items.items() if self.rule.source_key(item) == which]
-
-    def put(self, *items: Item) -> None:
-        for item in items:
-            self.become(self.rule.target.table.key_of(item), item)
-
-    def move(self, own: str, parent: str | None) -> None:
-        kept = {name: value for name, value in self.items[at(own)].items() if name != "ParentId"}
-        self.put(kept if parent is None else {**kept, "ParentId": s(parent)})
-
-    def look(self, which: ItemKey) -> Iterator[None]:
-        image = self.items.get(which)
-        if image is None:
-            return
-        yield
-        sources = [self.items.get(k) for k in self.rule.source_keys(image)]
-        yield
-        desired = self.rule.desired(sources, image)
-        self.troubles.pop(which, None)
-        if isinstance(desired, Blocked):
-            self.troubles[which] = desired
-        elif desired is not None and (changes := differences(image, desired)):
-            write = update_of(which, image, changes, self.rule.link_guard(image))
-            if holds(write.guard, self.items.get(which)):
-                self.written.append(which)
-                self.become(which, apply_update(self.items[which], write))
-
-    def step(self) -> None:
-        if self.waiting and (len(self.workers) < 4 or self.randoms.random() < 0.3):
-            self.workers.append(self.look(self.waiting.pop(self.randoms.randrange(len(self.waiting)))))
-        elif self.workers:
-            worker = self.randoms.choice(self.workers)
-            if next(worker, "done") == "done":
-                self.workers.remove(worker)
-
-    def rest(self, steps: int = 100_000) -> Forest:
-        for _ in range(steps):
-            if not self.waiting and not self.workers:
-                return self
-            self.step()
-        pytest.fail("the forest does not come to rest")
-
-    def column(self, name: str, *owns: str) -> dict[str, str | None]:
-        """One attribute of these items, or of all items, by component."""
-        items = [self.items[at(own)] for own in owns] if owns else self.items.values()
-        return {item["ComponentId"]["S"]: item.get(name, {}).get("S", item.get(name, {}).get("N")) for item in items}
-
-
-# ---------------------------------------------------------------- the table of the Prescriptive Guidance
-@pytest.fixture(scope="module")
-def guide():
-    if not HIERARCHY.is_file():
-        pytest.skip("the shared cases are not beside this checkout")
-    return YAML(typ="safe").load(HIERARCHY.read_text())
-
-
-@pytest.fixture
-def components(guide) -> Forest:
-    """CM1 to CM10 as the guide has them, at rest."""
-    forest = Forest(tree(carry=()))
-    forest.put(*(part(**bare(row)) for row in guide["items"]))
-    forest.rest().written.clear()
-    return forest
-
-
-def bare(row) -> dict[str, str]:
-    return {"own": row["ComponentId"], **({"parent": row["ParentId"]} if "ParentId" in row else {})}
-
-
-def test_path_makes_the_guides_table(guide, components):
-    """Every row of the guide's table comes out exactly, from nothing but ids and parents."""
-    assert len(guide["items"]) == 10
-    for row in guide["items"]:
-        made = components.items[at(row["ComponentId"])]
-        assert {name: made[name] for name in made if name != "Depth"} == {name: s(text) for name, text in row.items()}
-        assert made["Depth"] == n(row["Path"].count("|"))
-
-
-def test_path_answers_the_guides_queries(guide, components):
-    """Children by parent and descendants by the beginning of a path are those of the guide."""
-    paths = components.column("Path")
-    parents = components.column("ParentId")
-    children, deeper, below, also_itself = (set(query["result"]) for query in guide["queries"])
-    assert children == {own for own, parent in parents.items() if parent == "CM2"}
-    assert deeper == {own for own, parent in parents.items() if parent == "CM4"}
-    assert below == {own for own, path in paths.items() if path.startswith("CM1|CM2|")}
-    assert also_itself == {own for own, path in paths.items() if path.startswith("CM1|CM2")}
-
-
-def case(guide, name: str):
-    return next(one for one in guide["derived_cases"] if one["name"].startswith(name))
-
-
-def test_path_of_a_moved_subtree(guide, components):
-    """Moving an item rewrites it and all below it, each once, and nothing else."""
-    given = case(guide, "re-parent")
-    components.move(given["change"]["ComponentId"], given["change"]["set"]["ParentId"])
-    components.rest()
-    assert components.column("Path", *given["expect_paths"]) == given["expect_paths"]
-    assert sorted(components.written, key=str) == sorted(map(at, given["expect_paths"]), key=str)
-
-
-def test_path_of_a_detached_subtree(guide, components):
-    """An item without a parent is the root of a graph of its own."""
-    given = case(guide, "detach")
-    components.move(given["change"]["ComponentId"], None)
-    components.rest()
-    assert components.column("Path", *given["expect_paths"]) == given["expect_paths"]
-    assert components.column("GraphId", *given["expect_graph_ids"]) == given["expect_graph_ids"]
-
-
-def test_path_of_a_cycle_is_left_as_it_was(guide, components):
-    """An item that came under its own descendant is reported; every path stays, and nothing grows."""
-    before = components.column("Path")
-    given = case(guide, "cycle")["change"]
-    components.move(given["ComponentId"], given["set"]["ParentId"])
-    components.rest()
-    assert components.column("Path") == before
-    assert components.written == []
-    assert components.troubles == {at("CM2"): Blocked(CYCLE, patient=True)}
-    components.move("CM2", "CM3")
-    components.rest()
-    assert components.column("Path", "CM8") == {"CM8": "CM1|CM3|CM2|CM4|CM8"}
-    assert components.troubles == {}
-
-
-def test_path_of_a_look_alike_is_not_touched(guide, components):
-    """Moving CM2 and its descendants does not change CM20 and CM21."""
-    for row in case(guide, "prefix trap")["setup_add"]:
-        components.put(part(**bare(row)))
-    components.rest().written.clear()
-    components.become(at("CM2"), None)
-    components.put(part("CM2X", "CM1"))
-    components.move("CM4", "CM2X")
-    components.move("CM5", "CM2X")
-    components.rest()
-    assert components.column("Path", "CM8", "CM10", "CM20", "CM21") == {
-        "CM8": "CM1|CM2X|CM4|CM8",
-        "CM10": "CM1|CM2X|CM5|CM10",
-        "CM20": "CM1|CM20",
-        "CM21": "CM1|CM20|CM21",
-    }
-    assert not {at("CM20"), at("CM21")} & set(components.written)
-
-
-@pytest.mark.parametrize(("policy", "path"), [("keep", "CM1|CM2|CM5|CM10"), ("clear", None), ("restrict", "CM1|CM2|CM5|CM10")])  # fmt: skip
-def test_path_of_an_orphan_follows_the_policy(guide, policy, path):
-    """The path of an item below a deleted parent follows `on_delete`, and is right again once the parent is back."""
-    forest = Forest(tree(carry=(), on_delete=policy))
-    forest.put(*(part(**bare(row)) for row in guide["items"]))
-    forest.rest()
-    forest.become(at(case(guide, "orphan")["change"]["delete"]), None)
-    forest.rest()
-    assert forest.column("Path", "CM10") == {"CM10": path}
-    forest.put(part("CM5", "CM3"))
-    forest.rest()
-    assert forest.column("Path", "CM10") == {"CM10": "CM1|CM3|CM5|CM10"}
 
 
 # ---------------------------------------------------------------- one item
@@ -408,7 +218,7 @@ def test_path_reads_ids_out_of_composite_keys():
     item = {"PK": s("T#t1"), "SK": s("PART#b"), "parent": s("a")}
     assert one.source_key(item) == key(shop, "T#t1", "PART#a")
     assert one.desired(({"PK": s("T#t1"), "SK": s("PART#a"), "Path": s("a")},), item)[PATH] == s("a|b")
-    assert one.decided_by == (("parent",),)
+    assert one.deciding_paths == (("parent",),)
 
 
 # ---------------------------------------------------------------- what matters, and guards
@@ -472,112 +282,7 @@ def test_path_causes_no_cycle_by_itself():
     assert causes(other.nodes()[0], nodes[PATH])
 
 
-def test_path_bodies_differ_with_what_is_written():
-    """Each option that changes paths or listings changes the body."""
-    given = [
-        {},
-        {"shards": 2},
-        {"separator": "/"},
-        {"graph": None},
-        {"depth": None},
-        {"carry": ()},
-        {"on_delete": "clear"},
-        {"find": None},
-    ]
-    bodies = [tree(**one).body() for one in given]
-    assert all(left != right for i, left in enumerate(bodies) for right in bodies[:i])
-
-
 # ---------------------------------------------------------------- any forest
-OWNS = ("CM1", "CM10", "CM11", "CM2", "CM21", "M1", "1")
-
-
-def true_paths(items: Iterable[Item]) -> dict[str, list[str] | None]:
-    """Each id's path by walking up; None where the walk ends in a cycle, or at a parent that is not there."""
-    parents = {item["ComponentId"]["S"]: item.get("ParentId", s(""))["S"] for item in items}
-    paths: dict[str, list[str] | None] = {}
-    for own in parents:
-        walk = [own]
-        while parents.get(walk[0]) and parents[walk[0]] not in walk:
-            walk.insert(0, parents[walk[0]])
-        paths[own] = walk if parents.get(walk[0]) == "" else None
-    return paths
-
-
-def right(forest: Forest) -> None:
-    """Wherever there is a true path it stands, with all that goes with it; no path names an item twice."""
-    tenants = forest.column("tenant")
-    for own, path in true_paths(forest.items.values()).items():
-        item = forest.items[at(own)]
-        segments = item["Path"]["S"].split("|") if "Path" in item else []
-        assert len(set(segments)) == len(segments)
-        if path is not None:
-            assert segments == path
-            assert item["GraphId"] == s(f"{path[0]}#{1 + stable_hash(own) % 3}")
-            assert item["Depth"] == n(len(path) - 1)
-            assert tenants[own] == tenants[path[0]]
-
-
-@pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_path_converges_in_any_order_of_looks(order):
-    """Looking at the items of a chain round after round, in any order, ends in as many rounds as there are levels."""
-    forest = Forest(tree())
-    chain = [part("A"), part("B", "A"), part("C", "B"), part("D", "C")]
-    forest.put(*chain)
-    for _ in chain:
-        for which in order:
-            for _step in forest.look(at(chain[which]["ComponentId"]["S"])):
-                pass
-    assert forest.column("Path") == {"A": "A", "B": "A|B", "C": "A|B|C", "D": "A|B|C|D"}
-    assert len(forest.written) == 4
-
-
-@pytest.mark.parametrize("seed", range(150))
-def test_path_converges_whatever_moves_while_it_works(seed):
-    """Any history of moves, cycles and overwrites comes to rest with every possible path right."""
-    randoms = random.Random(seed)
-    forest = Forest(tree(shards=3), randoms)
-    owns = randoms.sample(OWNS, randoms.randint(2, len(OWNS)))
-    for _ in range(randoms.randint(1, 40)):
-        own = randoms.choice(owns)
-        parent = randoms.choice([None, *owns])
-        match randoms.choice(("move", "move", "put", "stale", "delete", "tenant")):
-            case "move" if at(own) in forest.items:
-                forest.move(own, parent)
-            case "delete" if at(own) in forest.items:
-                forest.become(at(own), None)
-            case "tenant" if at(own) in forest.items:
-                forest.put({**forest.items[at(own)], "tenant": s(f"t{randoms.random()}")})
-            case "stale":
-                ids = randoms.sample(owns, randoms.randint(1, len(owns)))
-                forest.put(part(own, parent, Path="|".join(ids), GraphId="X#9"))
-            case _:
-                forest.put(part(own, parent))
-        for _step in range(randoms.choice((0, 1, 5, 50))):
-            forest.step()
-    forest.rest()
-    right(forest)
-    for own in forest.column("ComponentId"):
-        if true_paths(forest.items.values())[own] is None:
-            forest.move(own, None)
-    forest.rest()
-    assert None not in true_paths(forest.items.values()).values()
-    right(forest)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_path_ends_on_a_ring(size):
-    """A ring of items with paths comes to rest after less than one write per member, and is reported."""
-    for seed in range(20):
-        forest = Forest(tree(shards=3), random.Random(seed))
-        owns = [f"CM{i}" for i in range(size)]
-        forest.put(part(owns[0]), *(part(own, above) for above, own in pairwise(owns)))
-        forest.rest().written.clear()
-        forest.move(owns[0], owns[-1])
-        forest.rest()
-        assert len(forest.written) < size
-        right(forest)
-        assert any(trouble.reason == CYCLE for trouble in forest.troubles.values())
 
 
 def test_path_carries_a_default_where_a_parent_has_nothing():

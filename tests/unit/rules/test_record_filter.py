@@ -110,7 +110,7 @@ def judged(pull: Pull) -> list:
     return [
         (
             rule.source_keys(image), rule.link_guard(image), rule.desired((), image),
-            rule.deletes(image), rule.restricts(image), [get(image, path) for path in (*rule.copies, *rule.decided_by)],
+            rule.deletes(image), rule.restricts(image), [get(image, path) for path in (*rule.copies, *rule.deciding_paths)],
         )
         for rule in pull.rules
     ]  # fmt: skip

@@ -7,8 +7,8 @@ import pytest
 from sync_rules.model.items import Change
 from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.tally import TotalRule
-from sync_rules.rules.ledger import ledger_of, naming
-from sync_rules.rules.rule import Blocked, causes
+from sync_rules.rules.ledger import ledger_of, write_fields
+from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, key, m, n, s, table
 from tests.support.ledgers import COUNTS, ORDER, USER, USERS, ledger, tally
 
@@ -75,35 +75,5 @@ def test_total_hints_at_a_parent_with_a_number_for_a_key():
     years = entity("year", table("years", {"year": "N"}))
     at = ledger_of("sold", ORDER, years, COUNTS).totals
     rule = TotalRule("sold", at, years, into=("sold",), function="count", books=tally().books)
-    record = Change(at.key_of(naming("parent", years, key(years.table, "2024.0"))), None, {})
+    record = Change(at.key_of(write_fields("parent", years, key(years.table, "2024.0"))), None, {})
     assert list(rule.hints(record)) == [Hint(key(years.table, "2024"))]
-
-
-def test_total_is_a_copy_like_any_other():
-    """Overwritten, or not there on a parent that came late, it is looked at; nothing else on the parent matters."""
-    rule, at = total(), key(USERS, "u")
-    old = {"user_id": s("u"), "stats": m(spent=n(1)), "name": s("Ada")}
-    assert rule.pulls(Change(at, None, old))
-    assert rule.pulls(Change(at, old, {**old, "stats": m(spent=n(2))}))
-    assert rule.pulls(Change(at, old, {"user_id": s("u")}))
-    assert not rule.pulls(Change(at, old, {**old, "name": s("Bea")}))
-    assert not rule.pulls(Change(at, old, None))
-    assert rule.link_guard(old) == rule.decided_by == ()
-    assert not rule.pushes(Change(at, old, None))
-
-
-def test_total_nodes_follow_those_of_the_tally():
-    """A total reads what its tally writes, so that cascades and cycles are found through the ledger."""
-    made = tally()
-    rule = TotalRule("spent", made.totals, USER, into=INTO, function="sum", books=made.books)
-    (node,) = rule.nodes()
-    assert node.writes == (USER, INTO)
-    assert [causes(writer, node) for writer in made.nodes() if writer.writes[0] is made.totals] == [True]
-    assert rule.copies == (INTO,)
-    assert rule.streamed == (COUNTS, USERS)
-
-
-def test_total_bodies_differ_where_rules_do():
-    """Shards and groups make another rule of it."""
-    bodies = [repr(rule.body()) for rule in (total(), total(2), total(per=True))]
-    assert len(set(bodies)) == len(bodies)

@@ -13,16 +13,15 @@ import pytest
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import consequences, standings
-from sync_rules.audit.leftovers import Past, prune_page, remove
+from sync_rules.audit.consequences import list_consequences, list_standings
+from sync_rules.audit.leftovers import FormerRules, prune_page, remove
 from sync_rules.audit.verifier import Verifier
-from sync_rules.audit.where_used import where_used
+from sync_rules.audit.where_used import find_uses
 from sync_rules.cli import main
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.permissions import BACKFILL, STREAM, list_needs
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.kinds import registry
 from sync_rules.language.load import load_rules, parse_rules
@@ -40,7 +39,6 @@ from tests.support.every_kind import order, user
 from tests.support.tapes import Tape, recorded
 from tests.support.toy_kind import stamp
 from tests.support.toy_kind.language import KIND
-from tests.support.toy_kind.rule import LatestRule
 from tests.support.toy_kind.trial import TRIAL, WORLD
 from tests.support.worlds import Parked, Scene
 from tests.test_house import ROOT
@@ -62,17 +60,6 @@ steps:
   - say: the newest order is taken back
     delete: {shop: {PK: USER#1, SK: ORDER#b}}
     expect: {shop: {PK: USER#1, SK: PROFILE, last: 1}}
-"""
-ASKED = """
-tables: {shop: {key: {PK: S, SK: S}}}
-entities:
-  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}, size: 1KB, items: 1000}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}, size: 1KB, items: 10000}
-rules:
-  last: {latest: order.total, into: user.last, by: order_id}
-patterns:
-  user-with-last: {get: user, by: [user_id], returns: [last], rate: 10/s}
-  add-order: {put: order, rate: 5/s}
 """
 
 
@@ -150,7 +137,7 @@ def test_toy_kind_is_compiled_for_functions(registered, rules, monkeypatch):
     """The file that functions read has its declared fields, and makes the same rule."""
     monkeypatch.setattr(compiled_file, "PACKAGES", (*compiled_file.PACKAGES, "tests.support.toy_kind."))
     assert rules.rules["last"].watches(rules.entities["order"])  # which is worked out once, and not written
-    data = compiled_file.written(rules, {})
+    data = compiled_file.dump(rules, {})
     assert b"LatestRule" in data
     assert b"read_paths" not in data
     read = compiled_file.read(data, "rules")
@@ -180,12 +167,14 @@ def test_toy_kind_is_verified_and_repaired(scene):
 def test_toy_kind_is_explained(scene):
     """`explain` works for a toy kind: the effects of a record, the state of a parent, and where a child is used."""
     child, parent = scene.at("shop", "USER#1", "ORDER#b"), scene.at("shop", "USER#1", "PROFILE")
-    told = [*consequences(Change(child, None, order("1", "b", 20)), scene.rules)]
+    told = [*list_consequences(Change(child, None, order("1", "b", 20)), scene.rules)]
     assert [one.rule.name for one in told] == ["last"]
-    assert [one.state for one in scene.drive(standings(parent, scene.item(parent), scene.rules))] == [Drift.MISSING]
+    assert [one.state for one in scene.drive(list_standings(parent, scene.item(parent), scene.rules))] == [
+        Drift.MISSING
+    ]
     scene.put("shop", order("1", "b", 25))
     scene.rest()
-    assert [use.target for use in where_used(child, scene.rules, scene.memory)] == [parent]
+    assert [use.target for use in find_uses(child, scene.rules, scene.memory)] == [parent]
 
 
 def test_toy_kind_is_drawn(shown):
@@ -197,7 +186,7 @@ def test_toy_kind_is_pruned(scene):
     """Prune finds and removes what a dropped rule of a toy kind has written."""
     scene.put("shop", order("1", "c", 30))
     scene.rest()
-    past = Past(scene.rules, parse_rules(NOW))
+    past = FormerRules(scene.rules, parse_rules(NOW))
     (table,) = past.tables
     (leftover,) = scene.drive(prune_page(table, past, None)).leftovers
     assert leftover.paths == (("last",),)
@@ -229,24 +218,6 @@ def test_toy_kind_is_replayed(registered, rules, shown):
     tape.put("shop", user("1"), order("1", "a", 10), order("1", "b", 20))
     recorded(registered / "tape.jsonl", rules, tape.bodies)
     assert "every copy is right at the end" in shown("replay", "tape.jsonl", "--seeds", "1")
-
-
-def test_toy_kind_is_in_the_account_of_costs(registered, shown):
-    """`cost` prices the write of a parent for each child that changes."""
-    (registered / "asked.yaml").write_text(ASKED)
-    (row,) = re.findall(
-        r"^last +latest +(\S+) +(\S+)", shown("cost", "asked.yaml", "--region", "us-east-1"), re.MULTILINE
-    )
-    assert float(row[1]) == 5  # a write of the parent for each
-
-
-def test_toy_kind_serves_access_patterns(registered, shown):
-    """`patterns` proves that a parent shows what the rule keeps on it."""
-    (registered / "asked.yaml").write_text(ASKED)
-    unread = "no pattern reads what rule last keeps"
-    assert unread not in shown("patterns", "asked.yaml")
-    (registered / "asked.yaml").write_text(ASKED.replace("returns: [last]", "returns: [first]"))
-    assert unread in shown("patterns", "asked.yaml")
 
 
 @pytest.fixture
@@ -281,16 +252,6 @@ def test_toy_kind_plays_with_random_rules(on_trial):
     assert len(made) >= 5
     for number, file in enumerate(made[:5]):
         assert random_rules.play(file, drawn(number)) == ""
-
-
-def test_toy_kind_said_little(rules):
-    """A toy kind that answers little has the default answers of its family."""
-    (rule,) = rules.rules.values()
-    assert isinstance(rule, LatestRule)
-    assert (rule.owned, rule.rounds_max, rule.archive, rule.calls) == ((), 1, None, "")
-    assert not rule.fills_index_keys
-    assert not rule.snapshot
-    assert rule.swept == (rule.target,)
 
 
 def test_toy_kind_that_says_least_is_handled_verified_and_allowed(monkeypatch):

@@ -59,7 +59,7 @@ def test_transactions_of_a_rule_are_those_that_it_states(name, monkeypatch):
     for key in (order("1", "1", 9), one):
         shop.store.delete(shop.rules.tables["shop"].key_of(key))
         shop.costs()
-    stated = {use.table.name for rule in shop.rules.rules.values() for use in rule.transacting()}
+    stated = {use.table.name for rule in shop.rules.rules.values() for use in rule.list_transaction_uses()}
     assert meter.writes, "the rule wrote nothing"
     assert meter.tables == stated
     assert stated <= {table.name for table in shop.rules.streamed_tables}, "preflight describes no other tables"

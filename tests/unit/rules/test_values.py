@@ -17,7 +17,7 @@ from sync_rules.rules.kinds.values import ValueRule, ValuesRule
 from sync_rules.rules.ledger import rank_of_text
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, key, n, s
-from tests.support.ledgers import COUNTS, LINK, NUMBERS, ORDER, TABLES, USER, USERS, key_of, ledger, order, play
+from tests.support.ledgers import COUNTS, LINK, ORDER, TABLES, USER, USERS, key_of, ledger, order
 
 MADE = ledger()
 TAG, AT, TAGS = ("tag",), ("at",), ("tags",)
@@ -125,35 +125,7 @@ def test_values_of_a_set_of_numbers_are_numbers():
     assert values.desired([item_of(order("a", "u", tag=s("2")))], PROFILE).reason == "EntryBroken"
 
 
-def test_values_know_their_type_and_themselves():
-    """The type is that of the shape; each option makes another rule."""
-    assert [shown(shape=shape).type_of(TAGS, None) for shape in ("set", "list", "text")] == ["SS", "L", "S"]
-    assert shown(shape="set", numbers=True).type_of(TAGS, None) == "NS"
-    rules = [
-        shown(),
-        shown(join="-"),
-        shown(distinct=True),
-        shown(max_items=2),
-        shown(descending=True),
-        shown(shape="set"),
-    ]
-    assert len({str(rule.body()) for rule in rules}) == len(rules)
-    books = [kept(), kept(of=AT), kept(order=AT), kept(ranked=True), kept(numbers=True), kept(where=OPEN)]
-    assert len({rule.books.fingerprint for rule in books}) == len(books)
-
-
 # ---------------------------------------------------------------- what stands in the ledger
-@pytest.mark.parametrize("ranked", [False, True])
-@pytest.mark.parametrize("where", [None, OPEN])
-def test_values_histories_come_to_what_the_children_have(ranked, where):
-    """After any history the ledger holds the value of each order, under its user, and nothing else."""
-    rule = kept(of=("total",), where=where, ranked=ranked)
-    for seed in range(100):
-        store = play(rule, seed, totals=(*NUMBERS, s("x"), s(""), {"BOOL": True}))
-        orders = [o for o in store.items("orders") if where is None or o["status"] == s("OPEN")]
-        wanted = [item_of(o, rule) for o in orders if "user_id" in o and "BOOL" not in o["total"]]
-        found = {COUNTS.key_of(item): item for item in store.items("counts")}
-        assert found == {COUNTS.key_of(item): item for item in wanted if item}, f"seed {seed}"
 
 
 def test_values_stand_in_no_key_but_where_the_first_few_are_shown():
@@ -187,13 +159,6 @@ def test_values_are_texts_and_numbers(value):
     (part, report) = kept().parts(Change(key_of(old), old, new), ORDER)
     assert "Delete" in str(kept().write_for(part, item_of(old), new))
     assert kept().write_for(report, None, new) == Blocked("NotAValue", member=key_of(new))
-
-
-def test_values_none_is_no_value():
-    """A child without the attribute, or with an empty text, has no item; one without an order comes first."""
-    assert item_of(order("a", "u")) is item_of(order("a", "u", tag=s(""))) is None
-    first, last = (item_of(order(name, "u", tag=s(name), **more), kept(order=AT)) for name, more in (("z", {}), ("a", {"at": n(-9)})))  # fmt: skip
-    assert shown().desired([last, first], PROFILE) == {TAGS: {"L": [s("z"), s("a")]}}
 
 
 def test_values_may_be_parts_of_the_childrens_keys():

@@ -7,7 +7,7 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.messages import PartMessage, PushMessage
-from sync_rules.write.consequences import BOOKS, MESSAGE, SECOND_LOOK, Consequences
+from sync_rules.write.consequences import MESSAGE, SECOND_LOOK, Consequences
 from sync_rules.write.read_through import ReadThrough
 from tests.support.builders import s
 from tests.support.every_kind import RULES as RULE_TEXTS
@@ -30,16 +30,6 @@ def test_consequences_leaves_the_rule_that_a_message_names(kind, delay_seconds, 
     consequences = Consequences(RULES, ReadThrough(scene.memory, RULES.tables), lambda: False)
     consequences.send(message, delay_seconds)
     assert [(one.rule, one.why) for one in consequences.left] == [("names", why)]
-
-
-def test_consequences_leaves_a_rule_whose_books_are_not_complete():
-    """A user is put while the mark of its total is missing."""
-    shop = Shop(parse_rules(text_of({"counted": RULE_TEXTS["counted"]})))
-    for mark in shop.scene.memory.items("ledger"):
-        shop.scene.memory.delete(shop.rules.tables["ledger"].key_of(mark))
-    with shop.transact() as tx:
-        tx.put("user", user("7"))
-    assert [(one.rule, one.why) for one in tx.result.left] == [("counted", BOOKS)]
 
 
 def test_consequences_leaves_a_rule_whose_listing_fails(monkeypatch):

@@ -14,7 +14,6 @@ from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.every_kind import order, part, post, user
 from tests.support.transacted import Shop
-from tests.support.transacting import cancelled, failed
 
 RULES = every_kind.rules_of(effects=False)
 USERS, ORDERS, PARTS = ("1", "2"), ("1", "2", "3"), ("1", "2", "3", "4")
@@ -108,7 +107,7 @@ def actions_of(random: Random) -> list[Action]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_every_kind_a_transaction_does_what_the_stream_would_do(seed):
     """After it all is as the stream would leave it, and the stream writes nothing; what it leaves, the stream does."""
     random = Random(seed)
@@ -136,7 +135,7 @@ def without(state: dict[tuple[str, object], Item], left: frozenset[str]) -> dict
     return {key: {name: value for name, value in item.items() if name not in kept} for key, item in state.items()}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_every_kind_another_writer_in_between_changes_nothing(seed):
     """Between read and write somebody changes an item that is there: what is written is as if it had begun after."""
     random = Random(seed)
@@ -175,59 +174,6 @@ def test_every_kind_another_writer_in_between_changes_nothing(seed):
     assert shop.state() == other.state()
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_every_kind_the_stream_heals_whatever_comes_in_between(seed):
-    """Items that come, move and go while a transaction is made: when the stream rests, all is as it should be."""
-    random = Random(seed)
-    shop, other = two_begun(random, addresses=False)
-    actions, others = actions_of(random), [drawn(random) for _ in range(3)]
-    for _, _, item in (*others, *actions):
-        cast("dict[str, Any]", item).pop("email", None)  # who comes first has it
-    for one in (*others, *actions):
-        plainly(other, one)
-
-    def meddle(_items: Any) -> None:
-        if len(shop.client.requests) == 1:
-            for one in others:
-                plainly(shop, one)
-
-    shop.client.before = meddle
-    with shop.transact() as tx:
-        for action in actions:
-            transacted(tx, action)
-    shop.rest()
-    other.rest()
-    alike_at_rest(shop, other)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_every_kind_lost_answers_and_conflicts_change_nothing(seed):
-    """Answers are lost, others conflict, the service fails: it is done once, as if nothing had happened."""
-    random = Random(seed)
-    shop, other = two_begun(random)
-    actions = actions_of(random)
-
-    def conflict(items: Any) -> None:
-        if random.random() < 0.3:
-            raise cancelled([{"Code": "TransactionConflict"} for _ in items])
-        if random.random() < 0.3:
-            raise failed("InternalServerError", 500)
-
-    def lose(_items: Any) -> None:
-        if random.random() < 0.4:
-            raise failed("ServiceUnavailable", 503)
-
-    shop.client.before, shop.client.after = conflict, lose
-    for one in (shop, other):
-        with one.transact() as tx:
-            for action in actions:
-                transacted(tx, action)
-    assert shop.state() == other.state()
-    shop.rest()
-    other.rest()
-    assert shop.state() == other.state()
-
-
 def alike_at_rest(shop: Shop, other: Shop) -> None:
     """Both hold the same, but for what depends on who came when: a rule keeps what its source said before it went, and
     a total of nothing may be there or not. A look at every item finds nothing to write.
@@ -251,7 +197,7 @@ def begun_totals(state: dict[tuple[str, object], Item]) -> dict[tuple[str, objec
     }
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_every_kind_transactions_within_transactions(seed):  # noqa: C901
     """Others make transactions, follow writes and write plainly between read and write; the stream runs in between."""
     random = Random(seed)

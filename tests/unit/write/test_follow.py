@@ -12,7 +12,7 @@ from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import order, user
 from tests.support.transacted import Shop
-from tests.unit.write.test_every_kind import RULES, actions_of, alike_at_rest, drawn, plainly, two_begun, without
+from tests.unit.write.test_every_kind import RULES, actions_of, plainly, two_begun, without
 
 
 def followed(shop: Shop, actions: list[Any]) -> Any:
@@ -29,7 +29,7 @@ def followed(shop: Shop, actions: list[Any]) -> Any:
     return noted.bring()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(15))
 def test_follow_does_what_the_stream_would_do(seed):
     """After it all is as the stream would leave it, and the stream writes nothing."""
     random = Random(seed)
@@ -45,39 +45,6 @@ def test_follow_does_what_the_stream_would_do(seed):
     written = shop.written_by_the_stream()
     assert shop.state() == other.state(), actions
     assert not written or result.left
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_follow_beside_other_writers_leaves_what_the_stream_heals(seed):
-    """Others write at each request of a follow: when the stream rests, all is as it should be."""
-    random = Random(seed)
-    shop, other = two_begun(random, addresses=False)
-    actions, others = actions_of(random), [drawn(random) for _ in range(3)]
-    for _, _, item in (*others, *actions):
-        item.pop("email", None)  # who comes first has it
-    waiting = list(others)
-    apply = shop.scene.memory.apply
-
-    def meddle(request: Any) -> Any:
-        if waiting:
-            plainly(shop, waiting.pop(0))
-        return apply(request)
-
-    shop.scene.memory.apply = meddle
-    followed(shop, actions)
-    shop.scene.memory.apply = apply
-    for one in waiting:
-        plainly(shop, one)
-    final = {RULES.entities[e].table.key_of(i): (e, i) for _, e, i in (*actions, *others)}
-    for key in final:
-        there = shop.scene.memory.item(key)
-        if there is None:
-            other.scene.memory.delete(key)
-        else:
-            other.scene.memory.put(key.table, there)
-    shop.rest()
-    other.rest()
-    alike_at_rest(shop, other)
 
 
 def test_follow_is_bounded_by_count():

@@ -17,9 +17,6 @@ def edge(role: str) -> Item:
     return {"goal_id": s("G1"), "member_id": s("USER-U1"), "memberRole": s(role)}
 
 
-EDGE_KEY = {"goal_id": s("G1"), "member_id": s("USER-U1")}
-
-
 def made() -> Shop:
     shop = Shop(RULES)
     with shop.transact() as tx:
@@ -27,38 +24,6 @@ def made() -> Shop:
         tx.put("member", {"member_id": s("USER-U1"), "name": s("Dora")})
     assert shop.written_by_the_stream() == 0
     return shop
-
-
-def test_graph_an_edge_is_whole_with_its_write():
-    """Key for the sort, names of both ends and the element in the goal's set: four rules, three actions."""
-    shop = made()
-    with shop.transact() as tx:
-        tx.put("goal-membership", edge("CONTRIBUTOR"))
-    goal = shop.scene.memory.item(shop.scene.at("graph", "GOAL-G1", "GOAL-G1"))
-    found = shop.scene.memory.item(shop.scene.at("graph", "GOAL-G1", "GOALMEMBERSHIP-USER-U1"))
-    assert goal is not None
-    assert found is not None
-    assert goal["edges"] == {"SS": ["GOALMEMBERSHIP-USER-U1-CONTRIBUTOR"]}
-    assert (found["gsi0"], found["memberName"], found["goalTitle"]) == (
-        s("400-CONTRIBUTOR"), s("Dora"), s("Ten press events"),
-    )  # fmt: skip
-    assert tx.result.actions == 3
-    assert shop.written_by_the_stream() == 0
-
-
-def test_graph_a_role_that_changes_moves_its_element():
-    """The old element goes and the new one comes, in the transaction that changes the role; then the edge goes."""
-    shop = made()
-    with shop.transact() as tx:
-        tx.put("goal-membership", edge("CONTRIBUTOR"))
-    with shop.transact() as tx:
-        tx.update("goal-membership", EDGE_KEY, set={"memberRole": s("LEAD")})
-    key = shop.scene.at("graph", "GOAL-G1", "GOAL-G1")
-    assert (shop.scene.memory.item(key) or {})["edges"] == {"SS": ["GOALMEMBERSHIP-USER-U1-LEAD"]}
-    with shop.transact() as tx:
-        tx.delete("goal-membership", EDGE_KEY)
-    assert "edges" not in (shop.scene.memory.item(key) or {})
-    assert shop.written_by_the_stream() == 0
 
 
 def test_graph_is_read_back_in_three_requests():

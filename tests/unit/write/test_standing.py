@@ -18,7 +18,7 @@ from sync_rules.write import Transact
 from sync_rules.write.consequences import SECOND_LOOK
 from tests.support import every_kind
 from tests.support.builders import n, s
-from tests.support.every_kind import order, user
+from tests.support.every_kind import order, post, user
 from tests.support.transacted import Shop
 from tests.unit.write.test_transact import once
 
@@ -49,13 +49,14 @@ def key_of(*key: str) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Story:
     """The rules, what was changed first, the transaction, and what happens before it is written: the stream, if nothing
-    else.
+    else. `then` has the attributes of an item in the end.
     """
 
     rules: dict[str, str]
     first: Act
     transact: Callable[[Transact], Any]
     meanwhile: Act = Shop.rest
+    then: tuple[tuple[str, ...], dict[str, Any]] = (USER, {})
 
 
 def named(*names: str) -> dict[str, str]:
@@ -79,6 +80,27 @@ def other_goes(shop: Shop) -> None:
     shop.client.before = before
 
 
+def in_order(value: Any) -> Any:
+    return {kind: sorted(content) if kind == "SS" else content for kind, content in value.items()}
+
+
+def put(table: str, *items: Any, rest: bool = True) -> Act:
+    """Items that come, with what the stream makes of them."""
+
+    def act(shop: Shop) -> None:
+        shop.scene.put(table, *items)
+        if rest:
+            shop.rest()
+
+    return act
+
+
+def in_turn(*acts: Act) -> Act:
+    return lambda shop: [act(shop) for act in acts]
+
+
+STATES = {"states": "{collect: order, into: user.states, as: '{order_id}-{status}'}"}
+AUTHORS = {"authors": "{copy: user.name, into: post.author, on_delete: clear}"}
 NICK = change(*USER, nick=s("B"))
 STORIES = {
     "a copy, while another rule writes on its item": Story(
@@ -127,6 +149,65 @@ STORIES = {
     "the least, of which the next one goes": Story(
         named("least"), lambda _shop: None, lambda tx: tx.delete("order", key_of(*FIRST)), other_goes
     ),
+    "what else an updated item has": Story(
+        {"paid": "{sum: order.total, into: user.paid, where: \"status == 'PAID'\"}"},
+        lambda _shop: None,
+        lambda tx: tx.update("order", key_of(*FIRST), set={"status": s("PAID")}),
+        change(*FIRST, total=n(20)),
+        (USER, {"paid": n(20)}),
+    ),
+    "no element of a set": Story(
+        named("tags"),
+        put("shop", order("7", "3", 1), rest=False),
+        lambda tx: tx.delete("order", key_of("USER#7", "ORDER#3")),
+        then=(USER, {"orders": {"SS": ["1", "2"]}}),
+    ),
+    "no old element, while another one moves": Story(
+        STATES,
+        in_turn(change(*FIRST, status=s("NEW")), change(*SECOND, status=s("NEW"))),
+        lambda tx: tx.update("order", key_of(*FIRST), set={"status": s("PAID")}),
+        then=(USER, {"states": {"SS": ["1-PAID", "2-NEW"]}}),
+    ),
+    "no copy, on an item that is put": Story(
+        named("names"),
+        put("shop", order("8", "1", 1)),
+        lambda tx: tx.put("order", {"user_id": s("8"), "order_id": s("1"), "total": n(5)}),
+        put("shop", user("8", name=s("Eve"))),
+        (("USER#8", "ORDER#1"), {"user_name": s("Eve")}),
+    ),
+    "a source of the same value": Story(
+        AUTHORS,
+        in_turn(put("shop", user("1", name=s("Ada"))), put("posts", post("1", "1", "x"))),
+        lambda tx: tx.update("post", {"post_id": s("1")}, set={"user_id": s("7")}),
+        change(*USER, name=s("Bob")),
+        (("1",), {"author": s("Bob")}),
+    ),
+    "no copy, while its link changes": Story(
+        AUTHORS,
+        put("posts", post("1", "8", "x")),
+        lambda tx: tx.update("post", {"post_id": s("1")}, set={"user_id": s("9")}),
+        put("shop", user("8", name=s("Eve"))),
+        (("1",), {"author": None}),
+    ),
+    "a copy that is right by mistake": Story(
+        named("names"),
+        change(*FIRST, user_name=s("Bob")),
+        lambda tx: tx.update("user", key_of(*USER), set={"name": s("Bob")}),
+        then=(FIRST, {"user_name": s("Bob")}),
+    ),
+    "a number that is right by mistake": Story(
+        named("counted"),
+        change(*USER, counted=n(1)),
+        lambda tx: tx.delete("order", key_of(*FIRST)),
+        then=(USER, {"counted": n(1)}),
+    ),
+    "another item than the listing shows": Story(
+        {"vips": "{copy: user.name, into: order.vip_name, where: \"status == 'VIP'\"}"},
+        in_turn(change(*FIRST, status=s("VIP")), Shop.rest),
+        lambda tx: [tx.source("order", order("7", "1", 5)), back(tx)],
+        lambda _shop: None,
+        (FIRST, {"vip_name": s("Bob")}),
+    ),
 }
 
 
@@ -139,7 +220,10 @@ def test_transact_what_stands_is_compared(story):
     once(shop, lambda: told.meanwhile(shop))
     with shop.transact() as tx:
         told.transact(tx)
-    assert tx.result.attempts == 2
+    assert (tx.result.attempts, tx.result.left) == (2, ())
+    key, values = told.then
+    item = shop.scene.memory.item(shop.scene.at("shop" if len(key) > 1 else "posts", *key))
+    assert {name: item.get(name) and in_order(item[name]) for name in values} == values
     assert shop.written_by_the_stream() == 0
 
 

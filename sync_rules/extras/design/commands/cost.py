@@ -1,7 +1,7 @@
-"""`sync-rules cost`: the price of a month of the access patterns and rules of a file, on demand, provisioned, reserved.
+"""`sync-rules cost`: the price of a month of the access patterns and rules of a file, on demand and provisioned.
 
 It computes from the rates of `patterns`, and from the sizes and numbers of items that the file states or `--sample`
-measures. It says what is not stated, and what a copy saves beside what it costs. Without `--sample` it reads no table.
+measures. It names each number that is not stated. Without `--sample` it reads no table.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import require_own
-from sync_rules.audit.verify_tally import share_of
+from sync_rules.audit.verify_tally import choose_share
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import MEASURES, list_subjects
 from sync_rules.extras.design.commands.show_cost import CostReport
-from sync_rules.extras.design.costs.bill import TARGET_MAX_PERCENT, TARGET_MIN_PERCENT, TARGET_PERCENT
 from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
-from sync_rules.extras.design.costs.volumes import EntitySample, SizeSampler
+from sync_rules.extras.design.costs.volumes import MeasuredEntity, SizeSampler
 from sync_rules.jobs.dryrun.prices import Prices, own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
@@ -46,15 +45,6 @@ def cost(
     prices: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Price file of your own, instead of the package's prices.")
     ] = None,
-    target: Annotated[
-        int,
-        typer.Option(
-            min=TARGET_MIN_PERCENT,
-            max=TARGET_MAX_PERCENT,
-            metavar="PERCENT",
-            help="Use of provisioned capacity at which autoscaling aims.",
-        ),
-    ] = TARGET_PERCENT,
     sample: Annotated[
         str | None,
         typer.Option(
@@ -74,8 +64,8 @@ def cost(
     known = _known(place) if prices is None else read_prices(prices, place)
     measured = {} if share.percent is None else _measured(rules, DynamoStore(client, rules.tables), share)
     alarms = sum(len(list_subjects(Deployment(rules), measure)) for measure in MEASURES)
-    made = estimate(rules, EstimateOptions(known.regions[place], target, alarms), measured)
-    shown = CostReport(made, known, place, target, share.percent)
+    made = estimate(rules, EstimateOptions(known.regions[place], alarms), measured)
+    shown = CostReport(made, known, place, share.percent)
     if form is opt.DocumentForm.JSON:
         print(json.dumps(shown.as_json()))
     else:
@@ -92,9 +82,9 @@ def _known(region: str) -> Prices:
     return known
 
 
-def _measured(rules: Rules, store: DynamoStore, sample: opt.SampleShare) -> Mapping[str, EntitySample]:
+def _measured(rules: Rules, store: DynamoStore, sample: opt.SampleShare) -> Mapping[str, MeasuredEntity]:
     """Read a share of each table."""
-    share, _ = share_of(*sample, opt.SEGMENTS)
+    share, _ = choose_share(*sample, opt.SEGMENTS)
     measuring = SizeSampler(rules)
     with make_console(stderr=True).status("measuring", spinner="dots"):
         for table in {entity.table.name: entity.table for entity in rules.entities.values()}.values():

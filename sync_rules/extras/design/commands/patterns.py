@@ -17,7 +17,6 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.preflight import require
 from sync_rules.audit.verifier import GRACE_SECONDS
 from sync_rules.cli import options as opt
@@ -29,11 +28,11 @@ from sync_rules.extras.design.commands.show_patterns import lines, markdown
 from sync_rules.extras.design.commands.show_runs import as_json as run_json
 from sync_rules.extras.design.commands.show_runs import lines as run_lines
 from sync_rules.extras.design.patterns.declarations import design_of
-from sync_rules.extras.design.patterns.hot_keys import hot
-from sync_rules.extras.design.patterns.keepers import keepers
+from sync_rules.extras.design.patterns.hot_keys import find_hot_keys
+from sync_rules.extras.design.patterns.keepers import list_keepers
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.design.run.pattern_runs import PatternRun, Trial, loaded
-from sync_rules.extras.design.run.sample_calls import parsed
+from sync_rules.extras.design.run.pattern_runs import PatternRun, PatternTrial, load_items
+from sync_rules.extras.design.run.sample_calls import parse_arguments
 from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
 from sync_rules.language.problems import errors
@@ -108,7 +107,7 @@ def patterns(
         if form is opt.PageForm.MARKDOWN:
             raise UserError("--format markdown does not go with --run")
         asked = RunOptions(
-            tuple(only or ()), parsed(key or []), calls or CALLS, against_base,
+            tuple(only or ()), parse_arguments(key or []), calls or CALLS, against_base,
             GRACE_SECONDS if grace_seconds is None else grace_seconds,
         )  # fmt: skip
         as_json = form is not opt.PageForm.TEXT
@@ -122,11 +121,11 @@ def patterns(
         put_out("{}" if form is opt.PageForm.JSON else NONE.format(file=rules_file), out)
         return 0
     proof = prove(rules)
-    hots = hot(rules, proof)
+    hots = find_hot_keys(rules, proof)
     places = {name: f"{rules_file}:{line}" for name, line in places_of(text, "patterns").items()}
     if only:
         proof, hots = replace(proof, answers={name: proof.answers[name] for name in only}, unread=(), idle=()), ()
-    kept = {name: keepers(rules, proof.answers[name]) for name in only or ()}
+    kept = {name: list_keepers(rules, proof.answers[name]) for name in only or ()}
     match form:
         case opt.PageForm.MARKDOWN:
             put_out(markdown(proof), out)
@@ -186,15 +185,14 @@ def _run(
     """Call these patterns; with --prove, compare them with what the tables hold now."""
     if not asked.prove:
         sample: Items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))
-        return Trial(rules, client, sample, asked.given, asked.calls).run(names)
-    found = loaded(rules, lambda table: _scanned(store, table, None))
+        return PatternTrial(rules, client, sample, asked.given, asked.calls).run(names)
+    found = load_items(rules, lambda table: _scanned(store, table, None))
     right = recompute(rules, found)
-    return Trial(rules, client, _both(right, found), asked.given, asked.calls).run(names, right)
 
+    def both(table: str) -> Iterator[Item]:  # a mirror too many is under a key of its own
+        yield from (*right.items(table), *found.items(table))
 
-def _both(right: MemoryStore, found: MemoryStore) -> Items:
-    """The items as they should be, then those that are there: a mirror too many is under a key of its own."""
-    return lambda table: (*right.items(table), *found.items(table))
+    return PatternTrial(rules, client, both, asked.given, asked.calls).run(names, right)
 
 
 def _scanned(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:

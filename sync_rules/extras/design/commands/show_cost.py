@@ -1,4 +1,4 @@
-"""An estimate of costs for people and machines: patterns, rules, the whole month, break-even, and what is not stated.
+"""An estimate of costs for people and machines: patterns, rules, the whole month, and what is not stated.
 
 Invariant: money is shown with the Region and the date of its prices, and with the way it was come by where that was no
 price list. What is not known is left out of sums and named.
@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from sync_rules.cli.show.console import grid, print_parts
-from sync_rules.extras.design.costs.estimate import Estimate, Line
-from sync_rules.extras.design.costs.savings import Saving
+from sync_rules.extras.design.costs.bill import TARGET_PERCENT
+from sync_rules.extras.design.costs.estimate import CostLine, Estimate
 from sync_rules.jobs.dryrun.money import MONTH_HOURS
 from sync_rules.jobs.dryrun.prices import Prices
 from sync_rules.model.values import visible
@@ -27,21 +27,8 @@ GIGABYTES: Final = Decimal("0.001")
 WIDE: Final = Context(prec=100)
 LEAST_SHOWN: Final = 0.001  # of units, and of times
 WHOLE_UNITS: Final = 100  # units from here on are shown without decimals
-WAYS: Final = {
-    "on demand": "on_demand",
-    "provisioned": "provisioned",
-    "1 year": "one_year",
-    "3 years": "three_years",
-}  # fmt: skip
-SHOWN_GROUPS: Final = (
-    "on_demand",
-    "provisioned",
-    "reserved",
-    "storage",
-    "lambda",
-    "sqs",
-    "cloudwatch",
-)
+WAYS: Final = {"on demand": "on_demand", "provisioned": "provisioned"}
+SHOWN_GROUPS: Final = ("on_demand", "provisioned", "storage", "lambda", "sqs", "cloudwatch")
 FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # begins the note of these Regions
 DERIVED: Final = ("derived", "price of storage")
 NOT_STATED: Final = "not stated"
@@ -55,7 +42,6 @@ class CostReport:
     made: Estimate
     prices: Prices
     region: str
-    target: int
     percent: float | None = None
 
     # ------------------------------------------------------------ for machines
@@ -69,12 +55,10 @@ class CostReport:
             "how": self._how(),
             "currency": self.prices.currency,
             "month_hours": MONTH_HOURS,
-            "target": self.target,
+            "target": TARGET_PERCENT,
             "sample": self.percent,
             "patterns": {one.name: {"requests": one.does, "rate": one.rate, **_line(one)} for one in made.patterns},
-            "rules": {
-                one.name: {"kind": one.does, **_line(one), "backfill": _backfill(made, one.name)} for one in made.rules
-            },
+            "rules": {one.name: {"kind": one.does, **_line(one)} for one in made.rules},
             "all": _line(made.whole),
             "capacity": {
                 one.place.shown: {"read_units": one.read_units, "write_units": one.write_units}
@@ -90,8 +74,6 @@ class CostReport:
                 for one in made.stored
             },
             "alarms": _text(made.alarms),
-            "backfill": {"scan_read_units": round(made.backfill.scanned, 1), "on_demand": _text(made.backfill.money)},
-            "break_even": {one.rule: _saving(one) for one in made.savings},
             "not_stated": list(made.gaps),
             "taken": list(made.notes),
         }
@@ -127,9 +109,6 @@ class CostReport:
             yield self._rules()
         yield ""
         yield from self._whole()
-        if self.made.savings:
-            yield ""
-            yield from map(self._balance, self.made.savings)
         for title, texts in (("not stated, and left out:", self.made.gaps), ("taken so:", self.made.notes)):
             if texts:
                 yield ""
@@ -144,10 +123,9 @@ class CostReport:
         return table
 
     def _rules(self) -> Grid:
-        table = grid(["rule", "kind"], [*UNITS, *WAYS, "Lambda, SQS", "backfill once"])
+        table = grid(["rule", "kind"], [*UNITS, *WAYS, "Lambda, SQS"])
         for one in self.made.rules:
-            first = self.made.backfill.rules.get(one.name)
-            table.add_row(one.name, one.does, *_units(one), *_ways(one), "" if first is None else _coins(first.money))
+            table.add_row(one.name, one.does, *_units(one), *_ways(one))
         return table
 
     def _whole(self) -> Iterator[str]:
@@ -155,8 +133,7 @@ class CostReport:
         of = "" if made.whole.known else " that are known"
         yield (
             f"all units{of}: {_coins(money.on_demand)} {currency} on demand, {_coins(money.provisioned)} provisioned "
-            f"with autoscaling at {self.target} %, {_coins(money.one_year)} reserved for a year, "
-            f"{_coins(money.three_years)} for three"
+            f"with autoscaling at {TARGET_PERCENT} %"
         )
         storage = _sum(one.storage for one in made.stored)
         recovery = _sum(one.recovery for one in made.stored)
@@ -171,36 +148,10 @@ class CostReport:
         known = sum((one for one in rest if one is not None), Decimal(0))
         least = "" if made.whole.known and None not in rest else "at least "
         yield f"in all, on demand: {least}{_coins(money.on_demand + known)} {currency} a month"
-        units = made.backfill.rules.values()
-        reads = made.backfill.scanned + sum(one.reads for one in units)
-        least = "" if made.backfill.known else "at least "
-        yield (
-            f"a first backfill: {least}{_coins(made.backfill.money)} {currency} once, on demand, for {reads:,.0f} read "
-            f"and {sum(one.writes for one in units):,.0f} write units; `plan` measures it"
-        )
-
-    def _balance(self, one: Saving) -> str:
-        """The break-even of a rule in a sentence."""
-        without = "" if one.functions else ", without Lambda and SQS"
-        costs = f"{_coins(one.cost)} a month{without}" if one.known else NOT_STATED
-        if one.needed_by:
-            return f"{one.rule}: {', '.join(one.needed_by)} finds items by the copy; its costs: {costs}"
-        if not one.read_by:
-            return f"{one.rule}: no pattern with a rate returns the copy; its costs: {costs}"
-        if not one.known:
-            return f"{one.rule} saves {_number(one.reads)} read units/s ({', '.join(one.read_by)}); its costs: {costs}"
-        less = one.less
-        words = f"{_coins(abs(less))} {self.prices.currency} a month {'less' if less >= 0 else 'more'}"
-        even = one.even
-        until = "" if even is None else f"; break-even at {_number(float(even))} times the writes it follows"
-        return (
-            f"{one.rule} saves {_number(one.reads)} read units/s ({', '.join(one.read_by)}) and costs "
-            f"{_number(one.writes)} write units/s: {words}{without}{until}"
-        )
 
 
 # ---------------------------------------------------------------- figures
-def _line(one: Line) -> dict[str, Any]:
+def _line(one: CostLine) -> dict[str, Any]:
     load = one.load
     return {
         "read_units_second": round(load.read_units, 3),
@@ -212,28 +163,7 @@ def _line(one: Line) -> dict[str, Any]:
     }
 
 
-def _backfill(made: Estimate, title: str) -> dict[str, Any] | None:
-    """The units of a first backfill of a rule, without the scans; None where it has none, or it is not known."""
-    one = made.backfill.rules.get(title)
-    if one is None:
-        return None
-    return {"read_units": round(one.reads, 1), "write_units": round(one.writes, 1), "on_demand": _text(one.money)}
-
-
-def _saving(one: Saving) -> dict[str, Any]:
-    return {
-        "saves_read_units_second": round(one.reads, 3),
-        "costs_write_units_second": round(one.writes, 3),
-        "saves": _text(one.saved),
-        "costs": _text(one.cost),
-        "less": _text(one.less),
-        "break_even_times": None if one.even is None else float(round(one.even, 3)),
-        "read_by": list(one.read_by),
-        "needed_by": list(one.needed_by),
-    }
-
-
-def _units(one: Line) -> list[str]:
+def _units(one: CostLine) -> list[str]:
     load = one.load
     return [
         _number(units) if units else ""
@@ -241,7 +171,7 @@ def _units(one: Line) -> list[str]:
     ]
 
 
-def _ways(one: Line) -> list[str]:
+def _ways(one: CostLine) -> list[str]:
     """The money of a line in each way of paying, and that of functions."""
     names = (*WAYS.values(), "functions")
     return [_coins(getattr(one.money, name)) if one.known else NOT_STATED for name in names]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sync_rules.cli.show.output import escape_markdown
 from sync_rules.cli.show.text import format_count
 from sync_rules.deploy.yamltext import as_yaml
-from sync_rules.extras.design.patterns.answers import Answer, Cure, Step
+from sync_rules.extras.design.patterns.answers import PatternAnswer, ProvedRequest
 from sync_rules.extras.design.patterns.declarations import (
     GetPattern,
     GraphPattern,
@@ -36,7 +36,7 @@ ROLES: Final = {
 Kept = Mapping[str, Iterable[Keeper]]  # by name of a pattern
 
 
-def asks(answer: Answer) -> str:
+def describe_pattern(answer: PatternAnswer) -> str:
     """The pattern in words."""
     pattern = answer.pattern
     match pattern:
@@ -59,7 +59,7 @@ def asks(answer: Answer) -> str:
 def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: Kept) -> Iterator[str]:
     """Everything in words. `places` has the file and line of each pattern, `kept` the attributes of some patterns."""
     for name, answer in proof.answers.items():
-        yield from lines_of(name, answer, places.get(name, ""))
+        yield from map(visible, pattern_lines(name, answer, places.get(name, "")))
         yield from (visible(f"  {_keeper(one)}") for one in kept.get(name, ()))
         yield ""
     if len(proof.unserved) > 1:
@@ -82,26 +82,22 @@ def _keeper(one: Keeper) -> str:
     return f"{ROLES[one.role]} {one.place if here else f'{one.name} = {one.place}'}: {by}"
 
 
-def lines_of(name: str, answer: Answer, place: str) -> Iterator[str]:
+def pattern_lines(name: str, answer: PatternAnswer, place: str) -> Iterator[str]:
     """One pattern: its requests and remarks, or its reason and cures."""
-    yield from map(visible, _lines_of(name, answer, place))
-
-
-def _lines_of(name: str, answer: Answer, place: str) -> Iterator[str]:
     if answer.served:
         cost = "" if answer.steps[0].writes else f": {cost_of(answer)}"
-        yield f"{name} ({asks(answer)}){cost}"
+        yield f"{name} ({describe_pattern(answer)}){cost}"
         yield from (f"  {_request(step)}" for step in answer.steps)
         yield from (f"  note: {remark}" for remark in answer.remarks)
         return
-    yield f"{name} ({asks(answer)}): NOT SERVED"
+    yield f"{name} ({describe_pattern(answer)}): NOT SERVED"
     yield f"  {place}: {answer.reason}        [SR490]"
     for number, cure in enumerate(answer.cures[:CURES_MAX], 1):
         yield f"  cure {number}: {cure.title}; it costs {cure.price}"
         yield from (f"    {line}" for line in as_yaml(cure.entries).splitlines())
 
 
-def _request(step: Step) -> str:
+def _request(step: ProvedRequest) -> str:
     parts = [f"{step.request} {step.place}", step.condition]
     parts += ["backward"] if step.backward else []
     parts += [f"filter {step.filters}"] if step.filters else []
@@ -110,7 +106,7 @@ def _request(step: Step) -> str:
     return ", ".join(parts)
 
 
-def cost_of(answer: Answer) -> str:
+def cost_of(answer: PatternAnswer) -> str:
     """The requests and read units of a page."""
     units = answer.units
     text = format_count(answer.requests, "request")
@@ -120,7 +116,7 @@ def cost_of(answer: Answer) -> str:
     return f"{text}, {units:g} read unit{'s' * (units != 1)}"
 
 
-def _unknown(answer: Answer) -> str:
+def _unknown(answer: PatternAnswer) -> str:
     """The statement that is missing for an estimate."""
     for step in answer.steps:
         if step.size_bytes is None:
@@ -159,10 +155,10 @@ def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
 
 
 # ---------------------------------------------------------------- the matrix
-def cells(answer: Answer, name: str) -> Iterator[tuple[str, ...]]:
+def cells(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
     """The rows of a pattern: one for each request, or one that says why there is none."""
     if not answer.served:
-        yield name, asks(answer), "none", "", answer.reason, "", "", "", ""
+        yield name, describe_pattern(answer), "none", "", answer.reason, "", "", "", ""
         return
     for number, step in enumerate(answer.steps):
         first = number == 0
@@ -232,7 +228,7 @@ def _attributes(kept: Kept, name: str) -> dict[str, Any]:
     return {"attributes": rows} if name in kept else {}
 
 
-def json_of(name: str, answer: Answer, place: str) -> dict[str, Any]:
+def json_of(name: str, answer: PatternAnswer, place: str) -> dict[str, Any]:
     """One pattern for programs."""
     return {
         "pattern": name,
@@ -256,9 +252,5 @@ def json_of(name: str, answer: Answer, place: str) -> dict[str, Any]:
         ],
         "reason": answer.reason,
         "notes": [*answer.remarks],
-        "cures": [_json_cure(cure) for cure in answer.cures],
+        "cures": [vars(cure) for cure in answer.cures],
     }
-
-
-def _json_cure(cure: Cure) -> dict[str, Any]:
-    return {"title": cure.title, "price": cure.price, "entries": cure.entries}

@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from sync_rules.cli.show.text import format_count
-from sync_rules.extras.design.run.pattern_runs import Mismatch, PatternRun
+from sync_rules.extras.design.run.pattern_runs import AnswerDifference, PatternRun
 from sync_rules.model.values import visible
 from sync_rules.pipeline.failure_records import printable, shown_key
 
@@ -37,7 +37,7 @@ def lines(measured: PatternRun) -> Iterator[str]:
         yield f"  and {len(measured.mismatches) - SHOWN_MAX} more: --format json has all"
 
 
-def _told(one: Mismatch) -> str:
+def _told(one: AnswerDifference) -> str:
     """A difference, as a reader sees it."""
     by = " or ".join(f"rule {name}" for name in one.rules)
     cause = f"kept by {by}" if by else "kept by no rule: an index that lags, or an item that changed during the run"

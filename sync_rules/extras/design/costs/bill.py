@@ -1,7 +1,6 @@
-"""The bill of a month for loads: on demand, in provisioned capacity, in reserved capacity, and the functions.
+"""The bill of a month for loads: on demand, in provisioned capacity, and the functions.
 
 All prices are of tables of the standard class. Autoscaling keeps the provisioned capacity.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/reserved-capacity.html
 """
 
 from __future__ import annotations
@@ -14,36 +13,23 @@ from typing import Final
 
 from sync_rules.extras.design.costs.loads import Load, Place
 from sync_rules.extras.design.costs.pipeline_costs import RECORD_SECONDS, WORKER_GIGABYTES, Compute, money_of
-from sync_rules.jobs.dryrun.money import (
-    HOUR_SECONDS,
-    MONTH_HOURS,
-    RESERVED_AT_ONCE_UNITS,
-    of_capacity,
-    of_reserved,
-    on_demand,
-    scaled_units,
-)
+from sync_rules.jobs.dryrun.money import HOUR_SECONDS, MONTH_HOURS, of_capacity, on_demand, scaled_units
 from sync_rules.jobs.dryrun.prices import Region
 from sync_rules.model.entities import Table
 
 TABLE_MAX_UNITS: Final = 40_000  # of reads and of writes: AWS's default quota for a table, which it raises
-HUNDRED: Final = RESERVED_AT_ONCE_UNITS
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/AutoScaling.html
-TARGET_MIN_PERCENT: Final = 20
-TARGET_MAX_PERCENT: Final = 90
-TARGET_PERCENT: Final = 70  # the console's
+TARGET_PERCENT: Final = 70  # of the capacity in use: the console's default
 
 
 @dataclass(frozen=True)
 class Money:
-    """The price of a month in each way of paying; None where no price is known. `functions`: Lambda and SQS, which cost
-    the same in each.
+    """The price of a month in each way of paying. `functions`: Lambda and SQS, which cost the same in each; None where
+    no price is known.
     """
 
     on_demand: Decimal
     provisioned: Decimal
-    one_year: Decimal | None
-    three_years: Decimal | None
     functions: Decimal | None
 
 
@@ -58,12 +44,9 @@ class Provision:
 
 @dataclass(frozen=True)
 class Tariff:
-    """The prices of a Region for the tables of a file. `target`: the percentage of capacity in use; `shares`: the
-    invocations for a record of each table.
-    """
+    """The prices of a Region for the tables of a file. `shares`: the invocations for a record of each table."""
 
     region: Region
-    target: int = TARGET_PERCENT
     shares: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(default_factory=dict)
 
@@ -72,9 +55,7 @@ class Tariff:
         """The capacity of each table and each index that has a load. A local index has the capacity of its table."""
         reads, writes = self._by_capacity(load.reads), self._by_capacity(load.writes)
         return tuple(
-            Provision(
-                one, scaled_units(reads.get(one, 0.0), self.target), scaled_units(writes.get(one, 0.0), self.target)
-            )
+            Provision(one, *(scaled_units(units.get(one, 0.0), TARGET_PERCENT) for units in (reads, writes)))
             for one in sorted({*reads, *writes})
         )
 
@@ -89,45 +70,33 @@ class Tariff:
     # ---------------------------------------------------------------- money
     def on_demand(self, load: Load) -> Decimal:
         """The price of a month of a load, by request."""
-        return self.once(load) * MONTH_HOURS * HOUR_SECONDS
-
-    def once(self, load: Load) -> Decimal:
-        """The price of units in all, not per second, by request."""
         places = {*load.reads, *load.writes}
         units = ((load.reads.get(one, 0.0), load.writes.get(one, 0.0)) for one in places)
-        return sum((on_demand(self.region, reads, writes) for reads, writes in units), Decimal(0))
+        second = sum((on_demand(self.region, reads, writes) for reads, writes in units), Decimal(0))
+        return second * MONTH_HOURS * HOUR_SECONDS
 
     def whole(self, load: Load) -> Money:
-        """The price of everything together: capacity in whole units, reserved by the hundred."""
+        """The price of everything together: capacity in whole units."""
         kept = self.provisions(load)
         reads, writes = sum(one.read_units for one in kept), sum(one.write_units for one in kept)
         return Money(
             self.on_demand(load),
             of_capacity(self.region.provisioned, reads, writes),
-            of_reserved(self.region, "one_year", reads, writes),
-            of_reserved(self.region, "three_years", reads, writes),
             self.functions(load),
         )
 
     def share(self, load: Load) -> Money:
         """The price of a load among others: its share of capacity, not rounded."""
         reads, writes = (
-            sum((Decimal(str(amount)) for amount in units.values()), Decimal(0)) * 100 / self.target
+            sum((Decimal(str(amount)) for amount in units.values()), Decimal(0)) * 100 / TARGET_PERCENT
             for units in (load.reads, load.writes)
         )
         hour = self.region.provisioned
         return Money(
             self.on_demand(load),
             MONTH_HOURS * (reads * hour.read_unit_hour + writes * hour.write_unit_hour),
-            self._reserved_share("one_year", reads, writes),
-            self._reserved_share("three_years", reads, writes),
             self.functions(load),
         )
-
-    def _reserved_share(self, term: str, reads: Decimal, writes: Decimal) -> Decimal | None:
-        """The price of a month of a part of the reserved units."""
-        of_reads, of_writes = of_reserved(self.region, term, HUNDRED, 0), of_reserved(self.region, term, 0, HUNDRED)
-        return None if of_reads is None or of_writes is None else (reads * of_reads + writes * of_writes) / HUNDRED
 
     def functions(self, load: Load) -> Decimal | None:
         """The price of Lambda and SQS. Records come in batches with those of the whole file."""

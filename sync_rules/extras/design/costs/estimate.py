@@ -1,4 +1,4 @@
-"""An estimate of a rules file: each pattern and each rule for a month, storage, a first backfill, and what copies save.
+"""An estimate of a rules file for a month: each pattern, each rule, storage, and alarms.
 
 Invariant: what is not known is a gap and is left out of every sum. Rates are taken as steady.
 """
@@ -9,25 +9,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from sync_rules.extras.design.costs.bill import TABLE_MAX_UNITS, TARGET_PERCENT, Money, Provision, Tariff
-from sync_rules.extras.design.costs.first_backfill import Backfill, backfill
-from sync_rules.extras.design.costs.loads import Load, Place, batches, total
-from sync_rules.extras.design.costs.savings import Saving, savings
-from sync_rules.extras.design.costs.volumes import EntitySample, Sizes, replace_volumes
-from sync_rules.extras.design.costs.workload import works, written
-from sync_rules.extras.design.patterns.answers import Answer
+from sync_rules.extras.design.costs.bill import TABLE_MAX_UNITS, Money, Provision, Tariff
+from sync_rules.extras.design.costs.loads import Load, Place, share_invocations, sum_loads
+from sync_rules.extras.design.costs.volumes import MeasuredEntity, Sizes, replace_volumes
+from sync_rules.extras.design.costs.workload import apply_write, follow_rules
+from sync_rules.extras.design.patterns.answers import PatternAnswer
 from sync_rules.extras.design.patterns.declarations import GraphPattern, WritePattern, design_of
 from sync_rules.extras.design.patterns.graphs import AROUND
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.dryrun.money import gigabytes
 from sync_rules.jobs.dryrun.prices import Region
 from sync_rules.model.units import stored_bytes
+from sync_rules.model.values import show_path
 from sync_rules.rules.description import Occasion
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 
 @dataclass(frozen=True)
-class Line:
+class CostLine:
     """A pattern or a rule: its load, and the price of that for a month. `rate`: calls per second, None for a rule;
     `known`: False where something is not stated that it takes.
     """
@@ -41,7 +41,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Stored:
+class TableStorage:
     """The storage of a table and its indexes, in GB, and the price of a month of it and of point-in-time recovery."""
 
     table: str
@@ -56,13 +56,11 @@ class Stored:
 class Estimate:
     """Everything. `alarms`: the price of those of the template."""
 
-    patterns: tuple[Line, ...]
-    rules: tuple[Line, ...]
-    whole: Line
+    patterns: tuple[CostLine, ...]
+    rules: tuple[CostLine, ...]
+    whole: CostLine
     provisions: tuple[Provision, ...]
-    stored: tuple[Stored, ...]
-    backfill: Backfill
-    savings: tuple[Saving, ...]
+    stored: tuple[TableStorage, ...]
     alarms: Decimal | None
     gaps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -70,65 +68,64 @@ class Estimate:
 
 @dataclass(frozen=True)
 class EstimateOptions:
-    """Choices for an estimate: the prices, the percentage of capacity in use, and how many alarms the template has."""
+    """Choices for an estimate: the prices, and how many alarms the template has."""
 
     region: Region
-    target: int = TARGET_PERCENT
     alarms: int = 0
 
 
-def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, EntitySample] | None = None) -> Estimate:
+def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, MeasuredEntity] | None = None) -> Estimate:
     """Estimate a rules file. Raises UserError for a number that no table could have."""
     measured = measured or {}
     sizes = Sizes(replace_volumes(rules, measured), measured)
     answers = prove(sizes.rules).answers
     caused: dict[str, Mapping[str, Load]] = {}
     of_patterns = {name: _of_pattern(sizes, answer, caused) for name, answer in answers.items()}
-    titles = dict.fromkeys(rule.title for rule in rules.rules.values())
-    by_rule = {title: total(loads[title] for loads in caused.values() if title in loads) for title in titles}
-    for title in titles:
+    kinds = {rule.title: rule.kind for rule in rules.rules.values()}
+    by_rule = {title: sum_loads(loads[title] for loads in caused.values() if title in loads) for title in kinds}
+    for title in kinds:
         if not any(title in loads for loads in caused.values()):
             _ask_writes(sizes, title)
-    whole = total([*of_patterns.values(), *by_rule.values()])
+    whole = sum_loads([*of_patterns.values(), *by_rule.values()])
     region = asked.region
-    tariff = Tariff(region, asked.target, batches(whole.records), rules.tables)
+    tariff = Tariff(region, share_invocations(whole.records), rules.tables)
     if not design_of(rules).patterns:
         sizes.lack(
             "access patterns: the section `patterns:` of the rules file states reads and writes with their rates"
         )
     _note_limits(sizes, tariff, whole)
     sizes.note_vectors()
-    balances = savings(sizes, answers, caused, tariff)
-    stored, first = tuple(_stored(sizes, tariff)), backfill(sizes, tariff)
+    for rule in rules.rules.values():
+        if _copies(rule) and rule.title not in sizes.followed:
+            _ask_updates(sizes, rule)
+    stored = tuple(_stored(sizes, tariff))
     units_known = not sizes.gaps
     _ask_prices(sizes, region, whole)
 
-    def line(name: str, does: str, load: Load, rate: float | None = None) -> Line:
-        return Line(name, does, load, tariff.share(load), rate, name not in sizes.unsure)
+    def line(name: str, does: str, load: Load, rate: float | None = None) -> CostLine:
+        return CostLine(name, does, load, tariff.share(load), rate, name not in sizes.unsure)
 
     return Estimate(
         tuple(line(name, _does(answers[name]), load, answers[name].pattern.rate) for name, load in of_patterns.items()),
-        tuple(line(title, _kind(rules, title), load) for title, load in by_rule.items()),
-        Line("all", "", whole, tariff.whole(whole), None, units_known),
+        tuple(line(title, kinds[title], load) for title, load in by_rule.items()),
+        CostLine("all", "", whole, tariff.whole(whole), None, units_known),
         tariff.provisions(whole),
         stored,
-        first,
-        balances,
         None if region.watch is None else asked.alarms * region.watch.alarm_month,
         tuple(sizes.gaps),
         tuple(sizes.notes),
     )
 
 
-def _of_pattern(sizes: Sizes, answer: Answer, caused: dict[str, Mapping[str, Load]]) -> Load:
+def _of_pattern(sizes: Sizes, answer: PatternAnswer, caused: dict[str, Mapping[str, Load]]) -> Load:
     """The load of a pattern; what its writes cause is noted beside, by rule."""
     pattern = answer.pattern
     with sizes.subject(pattern.name):
         if not isinstance(pattern, WritePattern):
             return _read(sizes, answer)
         rate = _stated_rate(sizes, answer)
-        load, event = written(sizes, pattern, rate or 1.0)
-    loads = works(sizes, event)
+        load, event = apply_write(sizes, pattern, rate or 1.0)
+    loads = follow_rules(sizes, event)
     if pattern.rate is None:  # whatever follows it is not known either
         sizes.unsure.update(loads)
         return Load()
@@ -154,6 +151,33 @@ def _ask_writes(sizes: Sizes, title: str) -> None:
         )
 
 
+def _copies(rule: Rule) -> bool:
+    """True for a rule that copies from one source, which its targets name."""
+    effort = rule.effort(Occasion.SOURCE)
+    return effort is not None and effort.of_all and bool(rule.source_fields) and bool(rule.copies)
+
+
+def _ask_updates(sizes: Sizes, rule: Rule) -> None:
+    """Note that no pattern says how often the source of a copy is updated in what the rule reads. In a chain of copies
+    this is the first source.
+    """
+    first = _find_origin(sizes, rule, {rule.name})
+    read = next((show_path(path) for node in first.nodes() for _, path in node.reads), "")
+    with sizes.subject(rule.title):
+        sizes.lack(
+            f"updates that rule {rule.title} follows: a pattern such as "
+            f"rename: {{update: {first.source.name}, sets: [{read}], rate: 1/h}}"
+        )
+
+
+def _find_origin(sizes: Sizes, rule: Rule, seen: set[str]) -> Rule:
+    """The rule at the beginning of a chain of copies."""
+    for other in sizes.rules.rules.values():
+        if other.name not in seen and other.feeds(rule) and other.target is rule.source and _copies(other):
+            return _find_origin(sizes, other, {*seen, other.name})
+    return rule
+
+
 def _ask_prices(sizes: Sizes, region: Region, whole: Load) -> None:
     """Note the groups of prices that are needed and not there."""
     needed: dict[str, object] = {"storage": region.storage, "cloudwatch": region.watch}
@@ -175,11 +199,7 @@ def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
                 )
 
 
-def _kind(rules: Rules, title: str) -> str:
-    return next(rule.kind for rule in rules.rules.values() if rule.title == title)
-
-
-def _does(answer: Answer) -> str:
+def _does(answer: PatternAnswer) -> str:
     """The requests in a few words."""
     if not answer.served:
         return "not served"
@@ -187,7 +207,7 @@ def _does(answer: Answer) -> str:
 
 
 # ---------------------------------------------------------------- patterns
-def _read(sizes: Sizes, answer: Answer) -> Load:
+def _read(sizes: Sizes, answer: PatternAnswer) -> Load:
     """The load of a pattern that reads."""
     pattern, load = answer.pattern, Load()
     if not answer.served:
@@ -213,7 +233,7 @@ def _read(sizes: Sizes, answer: Answer) -> Load:
     return load
 
 
-def _stated_rate(sizes: Sizes, answer: Answer) -> float:
+def _stated_rate(sizes: Sizes, answer: PatternAnswer) -> float:
     rate = answer.pattern.rate
     if rate is None:
         sizes.lack(f"pattern {answer.pattern.name} does not say how often: `rate: 20/s`")
@@ -221,7 +241,7 @@ def _stated_rate(sizes: Sizes, answer: Answer) -> float:
 
 
 # ---------------------------------------------------------------- storage
-def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
+def _stored(sizes: Sizes, tariff: Tariff) -> list[TableStorage]:
     """The storage of each table that has entities."""
     found = []
     for table in sizes.rules.tables.values():
@@ -243,5 +263,5 @@ def _stored(sizes: Sizes, tariff: Tariff) -> list[Stored]:
         prices = tariff.region.storage
         storage = None if prices is None else prices.gb_month * gigabytes(own + rows)
         recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own + local)
-        found.append(Stored(table.name, gigabytes(own), gigabytes(rows), storage, recovery, known))
+        found.append(TableStorage(table.name, gigabytes(own), gigabytes(rows), storage, recovery, known))
     return found

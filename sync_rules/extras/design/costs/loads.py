@@ -40,17 +40,14 @@ class Load:
     requests: float = 0.0
 
     def read(self, place: Place, units: float) -> None:
-        """Add read units."""
         if units:
             self.reads[place] += units
 
     def write(self, place: Place, units: float) -> None:
-        """Add write units."""
         if units:
             self.writes[place] += units
 
     def add(self, other: Load) -> None:
-        """Add another load."""
         for place, units in other.reads.items():
             self.read(place, units)
         for place, units in other.writes.items():
@@ -80,29 +77,25 @@ class Load:
 
     @property
     def read_units(self) -> float:
-        """All read units."""
         return sum(self.reads.values())
 
     @property
     def write_units(self) -> float:
-        """All write units."""
         return sum(self.writes.values())
 
     @property
     def index_write_units(self) -> float:
-        """The write units of indexes."""
         return sum(units for place, units in self.writes.items() if place.index)
 
 
-def total(loads: Iterable[Load]) -> Load:
-    """The sum of loads."""
+def sum_loads(loads: Iterable[Load]) -> Load:
     whole = Load()
     for load in loads:
         whole.add(load)
     return whole
 
 
-def batches(records: Mapping[str, float]) -> dict[str, float]:
+def share_invocations(records: Mapping[str, float]) -> dict[str, float]:
     """By table, the invocations per record at these records per second: one each, until the records fill batches."""
     found = {}
     for table, rate in records.items():

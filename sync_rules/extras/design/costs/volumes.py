@@ -21,7 +21,7 @@ MADE_BYTES = 100  # an item of the pipeline's own: an entry or a total
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class IndexRows:
     """The rows that items of an entity have in an index: how many, and how large one is."""
 
     items: int
@@ -29,15 +29,15 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class EntitySample:
+class MeasuredEntity:
     """An entity, as the tables showed it. `rows`: by index."""
 
     items: int
     size_bytes: int
-    rows: Mapping[str, Rows] = field(default_factory=dict)
+    rows: Mapping[str, IndexRows] = field(default_factory=dict)
 
 
-def replace_volumes(rules: Rules, measured: Mapping[str, EntitySample]) -> Rules:
+def replace_volumes(rules: Rules, measured: Mapping[str, MeasuredEntity]) -> Rules:
     """The rules, with what was measured in place of what was stated."""
     design, found = design_of(rules), {name: Volume(one.size_bytes, one.items) for name, one in measured.items()}
     sections = {**rules.sections, "patterns": replace(design, volumes={**design.volumes, **found})}
@@ -51,7 +51,7 @@ class Sizes:
     """
 
     rules: Rules
-    measured: Mapping[str, EntitySample] = field(default_factory=dict)
+    measured: Mapping[str, MeasuredEntity] = field(default_factory=dict)
     gaps: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     unsure: set[str] = field(default_factory=set)
@@ -183,14 +183,14 @@ class SizeSampler:
                     self._rows[entity.name, index.name] += 1
                     self._row_bytes[entity.name, index.name] += item_bytes(table.row(index, item))
 
-    def samples(self, factor: float = 1.0) -> Mapping[str, EntitySample]:
+    def samples(self, factor: float = 1.0) -> Mapping[str, MeasuredEntity]:
         """The entities that were found. `factor`: the size of the tables, in times of what was read."""
         return {
-            name: EntitySample(
+            name: MeasuredEntity(
                 round(count * factor),
                 round(self._bytes[name] / count),
                 {
-                    index: Rows(round(rows * factor), round(self._row_bytes[name, index] / rows))
+                    index: IndexRows(round(rows * factor), round(self._row_bytes[name, index] / rows))
                     for (of, index), rows in self._rows.items()
                     if of == name
                 },

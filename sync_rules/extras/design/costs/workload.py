@@ -33,7 +33,7 @@ STEPS_MAX = 100  # of rules, one after the other; a hierarchy feeds itself
 
 
 @dataclass(frozen=True)
-class Event:
+class WriteEvent:
     """Writes to items of one entity, `rate` per second. `paths` are the paths that change; None: any. `by` has the
     rules that make the writes, none for the application. `young`: the items are new; no other item names them yet.
     """
@@ -48,7 +48,7 @@ class Event:
 
 
 # ---------------------------------------------------------------- the application's writes
-def written(sizes: Sizes, pattern: WritePattern, rate: float) -> tuple[Load, Event]:
+def apply_write(sizes: Sizes, pattern: WritePattern, rate: float) -> tuple[Load, WriteEvent]:
     """The load of an application's writes, and the event that they are. There is no load where no size is known."""
     entity = sizes.rules.entities[pattern.entity]
     sets = pattern.sets if pattern.operation == "update" else None
@@ -57,11 +57,11 @@ def written(sizes: Sizes, pattern: WritePattern, rate: float) -> tuple[Load, Eve
     paths = None if sets is None else tuple(entity.ref(name).path for name in sets)
     if pattern.operation == "put":
         sizes.note("puts are taken to be of new items, and deletes of items that are there")
-    event = Event(entity, pattern.operation == "put", pattern.operation == "delete", paths, rate)
+    event = WriteEvent(entity, pattern.operation == "put", pattern.operation == "delete", paths, rate)
     return _load_of(sizes, event), event
 
 
-def _load_of(sizes: Sizes, event: Event) -> Load:
+def _load_of(sizes: Sizes, event: WriteEvent) -> Load:
     """The load of a write in its table, its indexes and its stream."""
     load, entity = Load(), event.entity
     size, table = sizes.size_of(entity), entity.table.name
@@ -70,13 +70,9 @@ def _load_of(sizes: Sizes, event: Event) -> Load:
     load.write(Place(table), event.rate * write_units(size))
     for index, units in index_units(sizes, entity, event.paths, whole=event.came or event.gone):
         load.write(Place(table, index.name), event.rate * units)
-    if table in _streamed(sizes):
+    if any(table == one.name for rule in sizes.rules.rules.values() for one in rule.streamed_tables):
         load.records[table] += event.rate
     return load
-
-
-def _streamed(sizes: Sizes) -> frozenset[str]:
-    return frozenset(table.name for rule in sizes.rules.rules.values() for table in rule.streamed)
 
 
 def index_units(
@@ -109,7 +105,7 @@ def _shows(index: Index, names: set[str] | None) -> bool:
 
 
 # ---------------------------------------------------------------- the work of rules
-def works(sizes: Sizes, first: Event) -> dict[str, Load]:
+def follow_rules(sizes: Sizes, first: WriteEvent) -> dict[str, Load]:
     """The load of each rule, by its title, that an event causes, directly or through other rules."""
     found: dict[str, Load] = defaultdict(Load)
     waiting = [first]
@@ -138,7 +134,7 @@ class Done:
     comes: bool = False
 
 
-def _together(sizes: Sizes, event: Event) -> Iterator[list[Acting]]:
+def _together(sizes: Sizes, event: WriteEvent) -> Iterator[list[Acting]]:
     """The rules that act on an event. Those that write the same targets in one update are together."""
     groups: dict[object, list[Acting]] = defaultdict(list)
     for rule in sizes.rules.rules.values():
@@ -150,7 +146,7 @@ def _together(sizes: Sizes, event: Event) -> Iterator[list[Acting]]:
     yield from groups.values()
 
 
-def _worked(sizes: Sizes, event: Event, group: list[Acting], found: dict[str, Load]) -> Iterator[Event]:
+def _worked(sizes: Sizes, event: WriteEvent, group: list[Acting], found: dict[str, Load]) -> Iterator[WriteEvent]:
     """Add the work of a group for an event. Returns what it causes. Rules of a group share the writes, and those with
     one source the reads.
     """
@@ -164,7 +160,7 @@ def _worked(sizes: Sizes, event: Event, group: list[Acting], found: dict[str, Lo
     for one in done:
         reading = sum(other.rule.source is one.rule.source for other in done)
         found[one.rule.title].add(one.load.shared(1 / reading, 1 / writing if one.times else 1.0))
-    causes: dict[Entity, Event] = {}
+    causes: dict[Entity, WriteEvent] = {}
     for one in done:
         for caused in _caused(one, event):
             before = causes.get(caused.entity)
@@ -172,25 +168,25 @@ def _worked(sizes: Sizes, event: Event, group: list[Acting], found: dict[str, Lo
     yield from causes.values()
 
 
-def _joined(one: Event, other: Event) -> Event:
+def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
     """Two events that are one write."""
     paths = None if one.paths is None or other.paths is None else (*one.paths, *other.paths)
     rate = max(one.rate, other.rate)
     came, gone, young = one.came or other.came, one.gone or other.gone, one.young or other.young
-    return Event(one.entity, came, gone, paths, rate, (*one.by, *other.by), young)
+    return WriteEvent(one.entity, came, gone, paths, rate, (*one.by, *other.by), young)
 
 
-def _occasions(rule: Rule, event: Event) -> Iterator[Occasion]:
+def _occasions(rule: Rule, event: WriteEvent) -> Iterator[Occasion]:
     """The occasions of a rule that an event is."""
     if rule.source is event.entity and _read_by(rule, event):
         yield Occasion.SOURCE
     if rule.target is event.entity and rule not in event.by and not event.gone:
-        decided = [path for node in rule.nodes() for entity, path in node.decided_by if entity is event.entity]
+        decided = [path for node in rule.nodes() for entity, path in node.deciding_paths if entity is event.entity]
         if event.came or _touched(event.paths, decided):
             yield Occasion.TARGET
 
 
-def _read_by(rule: Rule, event: Event) -> bool:
+def _read_by(rule: Rule, event: WriteEvent) -> bool:
     """True if a rule reads what changes of a source."""
     if rule in event.by or not rule.follows("created" if event.came else "deleted" if event.gone else "changed"):
         return False
@@ -205,13 +201,13 @@ def _touched(paths: tuple[Path, ...] | None, read: list[Path] | tuple[Path, ...]
     return paths is None or any(overlaps(path, one) for path in paths for one in read)
 
 
-def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: Event) -> Done | None:
+def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: WriteEvent) -> Done | None:
     """The work of a rule for an event. None: nothing is done."""
     whole = event.came or event.gone
     effort = rule.effort(occasion, None if whole else event.paths)
     if effort is None:
         return None
-    note_taken(sizes, rule, effort)
+    _note_taken(sizes, rule, effort)
     if occasion is Occasion.SOURCE and not whole and not event.young:
         sizes.followed.add(rule.title)
     if effort.of_all:
@@ -219,14 +215,14 @@ def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: Event) -> Done | 
     if event.gone and rule.target is rule.source and not rule.calls:
         return None
     each = sizes.each_has(rule.source, rule.target) if effort.each else 1.0
-    load = None if each is None else of_one(sizes, rule, effort, event.rate * each, event.rate)
+    load = None if each is None else _of_targets(sizes, rule, effort, event.rate * each, event.rate)
     if load is None or each is None:
         return None
     times = event.rate * each * bool(effort.target_writes or effort.ledger_writes) * (2 if effort.moves else 1)
     return Done(rule, load, times, effort.comes)
 
 
-def note_taken(sizes: Sizes, rule: Rule, effort: Effort) -> None:
+def _note_taken(sizes: Sizes, rule: Rule, effort: Effort) -> None:
     """Note what the effort of a rule takes to be so."""
     if effort.taken:
         sizes.note(f"rule {rule.title}: {effort.taken}")
@@ -234,11 +230,10 @@ def note_taken(sizes: Sizes, rule: Rule, effort: Effort) -> None:
         sizes.note(f"rule {rule.title}: its `{option}` is taken to leave every item in")
 
 
-def of_one(sizes: Sizes, rule: Rule, effort: Effort, rate: float, of_source: float | None = None) -> Load | None:
-    """The load of writes and reads of one target and its source. None where a size is not known. `of_source`: how often
-    that of the source comes, where it is not as often.
+def _of_targets(sizes: Sizes, rule: Rule, effort: Effort, rate: float, often: float) -> Load | None:
+    """The load of writes and reads of targets, `rate` per second, and of their source, `often` per second. None where a
+    size is not known.
     """
-    often = rate if of_source is None else of_source
     target, source = sizes.size_of(rule.target), sizes.size_of(rule.source)
     if target is None or source is None:
         return None
@@ -303,7 +298,7 @@ def _list(sizes: Sizes, rule: Rule, effort: Effort, rate: float, load: Load) -> 
     load.requests += rate * REQUESTS_OF_A_MESSAGE
 
 
-def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: Event) -> Done | None:
+def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: WriteEvent) -> Done | None:
     """The load of a source's event on all of its targets, which its listing finds."""
     load, rate, table = Load(), event.rate, rule.target.table.name
     index = None if rule.find is None or rule.find.index is None else rule.target.table.index(rule.find.index)
@@ -340,7 +335,7 @@ def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: Event) -> Done | No
     return Done(rule, load, rate * each)
 
 
-def _caused(done: Done, event: Event) -> Iterator[Event]:
+def _caused(done: Done, event: WriteEvent) -> Iterator[WriteEvent]:
     """The events that the writes of a rule are."""
     rule, times = done.rule, done.times
     if not times:
@@ -353,4 +348,4 @@ def _caused(done: Done, event: Event) -> Iterator[Event]:
         whole = entity is rule.target and _makes_items(rule, tuple(paths))
         came, gone = whole and (event.came or done.comes), whole and event.gone
         young = entity is event.entity and (event.came or event.young)
-        yield Event(entity, came, gone, None if whole else tuple(paths), times, (rule,), young)
+        yield WriteEvent(entity, came, gone, None if whole else tuple(paths), times, (rule,), young)

@@ -81,7 +81,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Step:
+class ProvedRequest:
     """One request, or one for each page, chunk or item of the step before. `items` are those that it reads per page,
     `size_bytes` their size; None: not stated. `requests`: how many it takes for one page, as far as is known.
     `projects`: the attributes that are asked for, None for all. `follows`: from where its keys come, of a later step.
@@ -135,7 +135,6 @@ class Step:
 
     @property
     def condition(self) -> str:
-        """The key condition in words."""
         if self.follows:
             return self.follows
         text = " and ".join(term.shown for term in self.terms)
@@ -166,33 +165,32 @@ class Cure:
 
 
 @dataclass(frozen=True)
-class Use:
+class PatternUse:
     """The parts of the file that a request uses: attributes by entity (None: all), indexes by table, and rules."""
 
     attributes: frozenset[tuple[str, str | None]] = frozenset()
     indexes: frozenset[tuple[str, str]] = frozenset()
     rules: frozenset[str] = frozenset()
 
-    def __or__(self, other: Use) -> Use:
-        return Use(self.attributes | other.attributes, self.indexes | other.indexes, self.rules | other.rules)
+    def __or__(self, other: PatternUse) -> PatternUse:
+        return PatternUse(self.attributes | other.attributes, self.indexes | other.indexes, self.rules | other.rules)
 
 
 @dataclass(frozen=True)
-class Answer:
+class PatternAnswer:
     """The requests that serve a pattern, or the reason why there are none. `remarks` are true of the requests, and
     cost something.
     """
 
     pattern: Pattern
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ProvedRequest, ...] = ()
     reason: str = ""
     cures: tuple[Cure, ...] = ()
     remarks: tuple[str, ...] = ()
-    use: Use = field(default_factory=Use)
+    use: PatternUse = field(default_factory=PatternUse)
 
     @property
     def served(self) -> bool:
-        """True if there are requests."""
         return bool(self.steps)
 
     @property
@@ -206,21 +204,20 @@ class Answer:
         each = [step.units for step in self.steps]
         return None if None in each else sum(units for units in each if units is not None)
 
-    def remarked(self, *texts: str) -> Answer:
-        """The answer with more remarks."""
+    def remarked(self, *texts: str) -> PatternAnswer:
         return replace(self, remarks=(*self.remarks, *(text for text in texts if text)))
 
 
-def merged(data: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[str, Any]:
+def merge_entries(data: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[str, Any]:
     """A rules file's values with a cure's entries in them; a map is merged, any other value is replaced."""
     made = dict(data)
     for name, value in entries.items():
         before = made.get(name)
-        made[name] = merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
+        made[name] = merge_entries(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
     return made
 
 
-def places_of(steps: tuple[Step, ...]) -> Iterator[tuple[str, str]]:
+def places_of(steps: tuple[ProvedRequest, ...]) -> Iterator[tuple[str, str]]:
     """The indexes that requests use, each with its table."""
     for step in steps:
         if step.index is not None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sync_rules.extras.design.patterns.answers import Cure
 from sync_rules.extras.design.patterns.declarations import GetPattern, WritePattern, design_of
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType
 from sync_rules.model.templates import may_overlap, parse_template
 
@@ -34,7 +34,7 @@ def _ordered(pattern: GetPattern) -> str | None:
     return pattern.within.attribute if pattern.within is not None else pattern.order
 
 
-def type_of(model: Model, pattern: GetPattern, entity: Entity, name: str) -> KeyType:
+def type_of(model: ProofInput, pattern: GetPattern, entity: Entity, name: str) -> KeyType:
     """The type of an attribute: as a key declares it, a rule needs or writes it, or a condition gives it; else text."""
     declared = {one.name: one.type for one in entity.table.key_attributes}
     if name in declared:
@@ -46,7 +46,7 @@ def type_of(model: Model, pattern: GetPattern, entity: Entity, name: str) -> Key
 
 
 # ---------------------------------------------------------------- an index more
-def by_index(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
+def by_index(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure | None:
     """An index by the attributes themselves, or by an attribute that is made of them."""
     rules: dict[str, Any] = {}
     equal, ordered = equal_fields(pattern), _ordered(pattern)
@@ -57,16 +57,9 @@ def by_index(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
             return None
         rules[rule_name(model, f"{pattern.name}-{name}")] = _derived(entity, name, equal)
         partition = (name,)
-    sort: tuple[str, ...] = ()
-    if ordered is not None:
-        found = _sorting(model, entity, equal, ordered)
-        if found is None:
-            found = free_attribute(model, entity, f"{ordered}_order".replace(".", "_"))
-            if not _in_templates((ordered,)):
-                return None
-            rules[rule_name(model, f"{pattern.name}-{found}")] = _derived(entity, found, (ordered,))
-        sort = (found,)
-    if set(sort) & set(partition):
+    found = _sort_attribute(model, pattern, entity, equal, rules)
+    sort = () if found is None else (found,)
+    if (ordered is not None and found is None) or set(sort) & set(partition):
         return None
     types = {name: type_of(model, pattern, entity, name) for name in (*partition, *sort)}
     if len(partition) == 1:
@@ -81,7 +74,7 @@ def by_index(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
     return Cure(f"an index by {' and '.join((*partition, *sort))}", OF_INDEX, entries)
 
 
-def _stored(model: Model, entity: Entity, names: tuple[str, ...]) -> tuple[str, ...] | None:
+def _stored(model: ProofInput, entity: Entity, names: tuple[str, ...]) -> tuple[str, ...] | None:
     """The attributes that store these fields and nothing else; None if a field is part of a longer text."""
     found: dict[str, None] = {}
     left = dict.fromkeys(names)
@@ -98,7 +91,23 @@ def _stored(model: Model, entity: Entity, names: tuple[str, ...]) -> tuple[str, 
     return tuple(found)
 
 
-def _sorting(model: Model, entity: Entity, given: tuple[str, ...], ordered: str) -> str | None:
+def _sort_attribute(
+    model: ProofInput, pattern: GetPattern, entity: Entity, given: tuple[str, ...], rules: dict[str, Any]
+) -> str | None:
+    """The attribute whose values are in the order that is asked for; else one that a new rule makes. None where no
+    order is asked for, or no template can name its field.
+    """
+    ordered = _ordered(pattern)
+    if ordered is None:
+        return None
+    found = _sorting(model, entity, given, ordered)
+    if found is None and _in_templates((ordered,)):
+        found = free_attribute(model, entity, f"{ordered}_order".replace(".", "_"))
+        rules[rule_name(model, f"{pattern.name}-{found}")] = _derived(entity, found, (ordered,))
+    return found
+
+
+def _sorting(model: ProofInput, entity: Entity, given: tuple[str, ...], ordered: str) -> str | None:
     """The attribute whose values are in the order of a field."""
     for attribute in entity.table.key:
         maker = model.makers.best(entity, attribute, frozenset(given))
@@ -109,19 +118,16 @@ def _sorting(model: Model, entity: Entity, given: tuple[str, ...], ordered: str)
     return ref.path[0] if ref.template is None and len(ref.path) == 1 else None
 
 
-def by_listing(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
+def by_listing(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure | None:
     """Propose an index that has all items of an entity in one partition."""
     ordered = _ordered(pattern)
-    found = None if ordered is None else _sorting(model, entity, (), ordered)
     name = free_attribute(model, entity, f"any_{entity.name}")
     rules: dict[str, Any] = {
         rule_name(model, f"{pattern.name}-{name}"): {"derive": f"{entity.name}.{name}", "as": entity.name}
     }
+    found = _sort_attribute(model, pattern, entity, (), rules)
     if ordered is not None and found is None:
-        found = free_attribute(model, entity, f"{ordered}_order".replace(".", "_"))
-        if not _in_templates((ordered,)):
-            return None
-        rules[rule_name(model, f"{pattern.name}-{found}")] = _derived(entity, found, (ordered,))
+        return None
     types = {name: "S", **({} if found is None else {found: type_of(model, pattern, entity, found)})}
     index = {free_index(entity, "by-" + "-".join(types)): types}
     entries: dict[str, Any] = {"tables": {entity.table.name: {"indexes": index}}, "rules": rules}
@@ -129,7 +135,7 @@ def by_listing(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None
     return Cure(title, f"{OF_INDEX}; at most 1,000 write units a second for all of them", entries)
 
 
-def by_local_index(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Cure]:
+def by_local_index(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[Cure]:
     """A local index, which may be read consistently, where the table's own partition is asked."""
     ordered = _ordered(pattern)
     partition = model.makers.best(entity, entity.table.partition, frozenset(pattern.by))
@@ -154,7 +160,7 @@ def by_local_index(model: Model, pattern: GetPattern, entity: Entity) -> Iterato
 
 
 # ---------------------------------------------------------------- an index that is there
-def by_free_index(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
+def by_free_index(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure | None:
     """The keys of an index that other entities of the table fill, filled by this one too."""
     equal, ordered = equal_fields(pattern), _ordered(pattern)
     by = (ordered,) if ordered is not None else entity.identity or equal
@@ -171,7 +177,7 @@ def by_free_index(model: Model, pattern: GetPattern, entity: Entity) -> Cure | N
     return None
 
 
-def _own_beginning(model: Model, entity: Entity, attribute: KeyAttribute) -> str:
+def _own_beginning(model: ProofInput, entity: Entity, attribute: KeyAttribute) -> str:
     """A text that no key of another entity begins with; "" where one may begin with anything."""
     others = [one for one in model.rules.entities.values() if one.table == entity.table and one is not entity]
     said = [model.makers.best(one, attribute, frozenset()) for one in others if model.makers.says(one, attribute)]
@@ -181,7 +187,7 @@ def _own_beginning(model: Model, entity: Entity, attribute: KeyAttribute) -> str
     return ""
 
 
-def _is_free(model: Model, entity: Entity, index: Index) -> bool:
+def _is_free(model: ProofInput, entity: Entity, index: Index) -> bool:
     """True if an index is shared by kinds of items, and nothing says that this one has attributes of its names."""
     keys = {attribute.name for attribute in entity.table.key}
     own = [one for one in index.attributes if one.name in keys or model.makers.says(entity, one)]
@@ -192,7 +198,7 @@ def _is_free(model: Model, entity: Entity, index: Index) -> bool:
     return fits and shared and not own and not used and index.projection in ("all", None) and not index.local
 
 
-def _mentioned(model: Model, entity: Entity) -> set[str]:
+def _mentioned(model: ProofInput, entity: Entity) -> set[str]:
     """The attributes of an entity that rules or patterns name."""
     names = {path[0] for rule in model.rules.into_target(entity) for path in rule.copies if path}
     names |= model.watched(entity)
@@ -207,7 +213,7 @@ def _mentioned(model: Model, entity: Entity) -> set[str]:
 
 
 # ---------------------------------------------------------------- a mirror
-def by_mirror(model: Model, pattern: GetPattern, entity: Entity) -> Cure | None:
+def by_mirror(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure | None:
     """A second item under the key that is asked for."""
     table, asked = entity.table, pattern.by
     if any(one.type != "S" for one in table.key) or not asked or set(asked) & set(entity.identity):
@@ -239,7 +245,7 @@ def _in_templates(fields: Iterable[str]) -> bool:
     return all(re.fullmatch(FIELD_NAME, field) for field in fields)
 
 
-def free_attribute(model: Model, entity: Entity, name: str) -> str:
+def free_attribute(model: ProofInput, entity: Entity, name: str) -> str:
     """A name that no rule writes and no key has."""
     taken = {path[0] for rule in model.rules.into_target(entity) for path in rule.copies if path}
     taken |= {attribute.name for attribute in entity.table.key_attributes}
@@ -251,7 +257,7 @@ def free_index(entity: Entity, name: str) -> str:
     return _unique(text[:200], {index.name for index in entity.table.indexes})
 
 
-def rule_name(model: Model, name: str) -> str:
+def rule_name(model: ProofInput, name: str) -> str:
     """A name for a rule that no rule has."""
     text = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in name)
     return _unique(text[:60], {rule.title for rule in model.rules.rules.values()})

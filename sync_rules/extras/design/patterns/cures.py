@@ -10,17 +10,29 @@ from dataclasses import replace
 from typing import Any
 
 from sync_rules.extras.design.patterns import changes, gets, searches, trees
-from sync_rules.extras.design.patterns.answers import Answer, Cure, merged
-from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, SearchPattern, TreePattern
-from sync_rules.extras.design.patterns.graphs import ends_of, held_by, listings, names_of, set_rule, unled, unnamed_by
-from sync_rules.extras.design.patterns.key_access import Reach, Way, reach, ways_of
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.answers import Cure, PatternAnswer, merge_entries
+from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, Pattern, SearchPattern, TreePattern
+from sync_rules.extras.design.patterns.graphs import (
+    ends_of,
+    explain_unled,
+    held_by,
+    listings,
+    names_of,
+    set_rule,
+    unnamed_by,
+)
+from sync_rules.extras.design.patterns.key_access import AccessPath, Reach, find_reach, list_access_paths
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.model.entities import Entity, KeyType
 from sync_rules.model.values import show_path
 
 
+def _unserved(pattern: Pattern, reason: str, *cures: Cure) -> PatternAnswer:
+    return PatternAnswer(pattern, reason=reason, cures=cures)
+
+
 # ---------------------------------------------------------------- get
-def of_get(model: Model, pattern: GetPattern) -> Answer:
+def of_get(model: ProofInput, pattern: GetPattern) -> PatternAnswer:
     """The reason and the cures of a `get` that nothing serves."""
     entity = model.rules.entities[pattern.entity]
     if pattern.consistent and (found := gets.served(model, replace(pattern, consistent=False, via=None))):
@@ -28,11 +40,11 @@ def of_get(model: Model, pattern: GetPattern) -> Answer:
             "no index is strongly consistent" if found.steps[0].index else "a mirror follows its source a moment later"
         )
         cures = [*changes.by_local_index(model, pattern, entity), _dropped(pattern, "consistent", value=False)]
-        return Answer(pattern, reason=f"{found.steps[0].place} serves it, and {late}", cures=tuple(cures))
+        return _unserved(pattern, f"{found.steps[0].place} serves it, and {late}", *cures)
     if pattern.via is not None and (found := gets.served(model, replace(pattern, via=None))):
         way = f"via {pattern.via}" if pattern.via in ("table", "mirror") else f"via index {pattern.via}"
         reason = f"{way} does not serve it; {found.steps[0].place} does"
-        return Answer(pattern, reason=reason, cures=(_dropped(pattern, "via", value=None),))
+        return _unserved(pattern, reason, _dropped(pattern, "via", value=None))
     if pattern.keys is not None:
         return _of_keys(pattern, entity)
     cures = [cure for cure in _of_get(model, pattern, entity) if cure is not None]
@@ -43,7 +55,7 @@ def of_get(model: Model, pattern: GetPattern) -> Answer:
         ]
     if pattern.via is not None:
         cures = [_without(pattern, cure, "via", value=None) for cure in cures]
-    return Answer(pattern, reason=_lacks(model, pattern, entity), cures=tuple(cures))
+    return _unserved(pattern, _lacks(model, pattern, entity), *cures)
 
 
 def _without(pattern: GetPattern, cure: Cure, option: str, *, value: Any) -> Cure:
@@ -53,11 +65,11 @@ def _without(pattern: GetPattern, cure: Cure, option: str, *, value: Any) -> Cur
     return Cure(f"{cure.title}, and drop `{option}`", cure.price, entries)
 
 
-def _of_keys(pattern: GetPattern, entity: Entity) -> Answer:
+def _of_keys(pattern: GetPattern, entity: Entity) -> PatternAnswer:
     needed = ", ".join(entity.identity)
     reason = f"`keys` reads items by their whole key, {needed}; given is {', '.join(pattern.by) or 'nothing'}"
     cure = Cure("give the whole key", "nothing", {"patterns": {pattern.name: {"by": [*entity.identity]}}})
-    return Answer(pattern, reason=reason, cures=(cure,))
+    return _unserved(pattern, reason, cure)
 
 
 def _dropped(pattern: GetPattern, option: str, *, value: Any) -> Cure:
@@ -65,7 +77,7 @@ def _dropped(pattern: GetPattern, option: str, *, value: Any) -> Cure:
     return Cure(f"drop `{option}`", price, {"patterns": {pattern.name: {option: value}}})
 
 
-def _lacks(model: Model, pattern: GetPattern, entity: Entity) -> str:
+def _lacks(model: ProofInput, pattern: GetPattern, entity: Entity) -> str:
     """Why no way serves a pattern: the nearest one, and what it lacks."""
     given = gets.given_by(pattern)
     if nameless := _nameless(model, pattern, entity):
@@ -75,33 +87,33 @@ def _lacks(model: Model, pattern: GetPattern, entity: Entity) -> str:
         if partition.fields:
             return f"nothing says which {entity.name}: a Scan would read all of table {entity.table.name}"
     nearest: tuple[int, str] = (-1, "")
-    for way in ways_of(entity.table):
-        found = reach(model.makers, entity, way, given, None)
+    for way in list_access_paths(entity.table):
+        found = find_reach(model.makers, entity, way, given, None)
         if found is not None:
             nearest = max(nearest, (len(found.used), _lack(model, pattern, entity, found)), key=lambda one: one[0])
     if nearest[1]:
         return nearest[1]
-    keys = (f"{way.shown} by {_key_of(model, entity, way)}" for way in ways_of(entity.table))
+    keys = (f"{way.shown} by {_key_of(model, entity, way)}" for way in list_access_paths(entity.table))
     asked = _all(pattern.by or sorted(given) or ([pattern.within.attribute] if pattern.within else []))
     return f"no key finds {entity.name} by {asked}: {'; '.join(keys)}"
 
 
-def _nameless(model: Model, pattern: GetPattern, entity: Entity) -> str:
+def _nameless(model: ProofInput, pattern: GetPattern, entity: Entity) -> str:
     """The reason why an attribute of another entity cannot be had: items do not name one; "" where they do."""
     for text in pattern.returns or ():
         name, dot, rest = text.partition(".")
         other = model.rules.entities.get(name)
         if not dot or other is None or other is entity or gets.copy_of(model.rules, other, rest, entity) is not None:
             continue
-        if lacking := gets.unnamed(model, entity, other):
+        if lacking := gets.list_unnamed(model, entity, other):
             return f"{entity.name} has no {_all(lacking)}, which would name the {other.name} of {text}"
     return ""
 
 
-def _lack(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> str:
+def _lack(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach) -> str:
     """The lack of one way that finds items, for a pattern."""
     way, within = found.way, pattern.within
-    finds = f"{way.shown} {_finds(found)}"
+    finds = f"{way.shown} {f'finds by {_all(sorted(found.used))}' if found.used else 'lists all of them'}"
     sorts = found.sorts[0] if found.sorts else "nothing more"
     unused = [name for name in pattern.by if name not in found.used]
     shared = [name for name in unused if any(name in term.maker.fields for term in found.terms)]
@@ -109,7 +121,7 @@ def _lack(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> st
         return f"{way.shown} holds {_all(shared)} in a form that other values share"
     if unused:
         return f"{finds}, and not by {_all(unused)}"
-    if within is not None and reach(model.makers, entity, way, gets.given_by(pattern), within) is None:
+    if within is not None and find_reach(model.makers, entity, way, gets.given_by(pattern), within) is None:
         if within.attribute in found.sorts:
             return f"{finds}, and {within.form} is for texts, as keys hold them"
         return f"{finds} and is sorted by {sorts}, not by {within.attribute}"
@@ -118,22 +130,17 @@ def _lack(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> st
     return finds
 
 
-def _finds(found: Reach) -> str:
-    """Say which fields a way uses to find items."""
-    return f"finds by {_all(sorted(found.used))}" if found.used else "lists all of them"
-
-
 def _all(names: Iterable[str]) -> str:
     return " and ".join(names)
 
 
-def _key_of(model: Model, entity: Entity, way: Way) -> str:
+def _key_of(model: ProofInput, entity: Entity, way: AccessPath) -> str:
     """The partition key of a way as the entity has it."""
     made = [model.makers.best(entity, attribute, frozenset()) for attribute in way.partition]
     return " and ".join(maker.text if maker.source is not None else maker.attribute.name for maker in made)
 
 
-def _of_get(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Cure | None]:
+def _of_get(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[Cure | None]:
     """The changes that give a pattern a request, the cheapest first. No number begins with another."""
     within = pattern.within
     letters = within.attribute if within is not None and within.form == "begins_with" else None
@@ -149,28 +156,28 @@ def _of_get(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Cure 
 
 
 # ---------------------------------------------------------------- search
-def of_search(model: Model, pattern: SearchPattern) -> Answer:
+def of_search(model: ProofInput, pattern: SearchPattern) -> PatternAnswer:
     """The reason and the cure of a `search` that nothing serves: copies of what other items hold, and more filters."""
     entity = model.rules.entities[pattern.entity]
     vector = next(searches.vectors_of(model, pattern), None)
     if vector is None:
         reason = f"table {entity.table.name} has no vector index: declare it under `vectors`, with its dimensions"
-        return Answer(pattern, reason=reason)
+        return _unserved(pattern, reason)
     reasons: list[str] = []
     entries: dict[str, Any] = {}
     filters: dict[str, Any] = {}
     held = {text: searches.held_by(model, entity, text) for text in pattern.by}
     for text in (text for text, name in held.items() if name is None):
         other = model.rules.entities[text.partition(".")[0]]
-        if lacking := gets.unnamed(model, entity, other):
-            return Answer(pattern, reason=f"{entity.name} has no {_all(lacking)}, which would name its {other.name}")
+        if lacking := gets.list_unnamed(model, entity, other):
+            return _unserved(pattern, f"{entity.name} has no {_all(lacking)}, which would name its {other.name}")
         held[text] = copy = changes.free_attribute(model, entity, text.replace(".", "_"))
         rule = {changes.rule_name(model, f"{entity.name}-{copy}"): f"copy {text} into {entity.name}.{copy}"}
         links = frozenset(gets.links_of(model.rules, other, entity))
         listing = GetPattern(name=pattern.name, entity=entity.name, by=tuple(links))
         if gets.served(model, listing) is None and (index := changes.by_index(model, listing, entity)):
-            entries = merged(entries, index.entries)
-        entries = merged(entries, {"rules": rule})
+            entries = merge_entries(entries, index.entries)
+        entries = merge_entries(entries, {"rules": rule})
         reasons.append(f"a search filters by attributes of the {entity.name} itself, and {text} is of its {other.name}")
     for name in (name for name in held.values() if name is not None):
         if name not in {one.name for one in vector.index.attributes}:
@@ -179,23 +186,23 @@ def of_search(model: Model, pattern: SearchPattern) -> Answer:
         reasons.append(f"vector index {vector.index.name} does not filter by {_all(filters)}")
     if filters:
         more = {"tables": {entity.table.name: {"vectors": {vector.index.name: {"filters": filters}}}}}
-        entries = merged(entries, more)
+        entries = merge_entries(entries, more)
     if ungiven := [one.name for one in vector.index.partition if one.name not in held.values()]:
         reasons.append(f"each search of vector index {vector.index.name} gives {_all(ungiven)}")
-        entries = merged(entries, {"patterns": {pattern.name: {"by": [*pattern.by, *ungiven]}}})
+        entries = merge_entries(entries, {"patterns": {pattern.name: {"by": [*pattern.by, *ungiven]}}})
     copied = "rules" in entries
     title = f"copies on each {entity.name}, to filter by" if copied else "more filters" if filters else "its partition"
     price = "a new vector index, as DynamoDB changes none" if filters else "nothing"
     price = f"a write for each item when its source changes, and {price}" if copied else price
-    return Answer(pattern, reason="; ".join(reasons), cures=(Cure(title, price, entries),))
+    return _unserved(pattern, "; ".join(reasons), Cure(title, price, entries))
 
 
 # ---------------------------------------------------------------- graph and tree
-def of_graph(model: Model, pattern: GraphPattern) -> Answer:
+def of_graph(model: ProofInput, pattern: GraphPattern) -> PatternAnswer:
     """The reason and the cures of a `graph` that nothing serves."""
     ends = ends_of(model, pattern)
-    if reason := unled(model, pattern, ends):
-        return Answer(pattern, reason=f"{reason}; say in `link`, or in a collect rule, which field does")
+    if reason := explain_unled(model, pattern, ends):
+        return _unserved(pattern, f"{reason}; say in `link`, or in a collect rule, which field does")
     if not [*listings(model, pattern, ends)]:
         if pattern.within is not None and [*listings(model, replace(pattern, within=None), ends)]:
             by = "it" if pattern.via else "no index"
@@ -203,29 +210,29 @@ def of_graph(model: Model, pattern: GraphPattern) -> Answer:
                 f"{by} lists {ends.edge.name} by {ends.start.name}, sorted by a text that {pattern.within[1]} is for"
             )
             reason = f"via {pattern.via}: {reason}" if pattern.via else reason
-            return Answer(pattern, reason=reason.replace("it lists", "it does not list"))
+            return _unserved(pattern, reason.replace("it lists", "it does not list"))
         asked = GetPattern(
             name=pattern.name, entity=ends.edge.name, by=(*names_of(ends.start, pattern),), via=pattern.via
         )
         found = of_get(model, asked)
-        return Answer(pattern, reason=found.reason, cures=found.cures)
+        return _unserved(pattern, found.reason, *found.cures)
     rule = set_rule(model, ends)
     if rule is not None and (unnamed := unnamed_by(rule, ends, pattern)):
         held = ", ".join(sorted(held_by(rule)))
         reason = f"{ends.node.name}.{rule.into} names edges by {held}: that names no {unnamed[0].name}"
-        return Answer(pattern, reason=f"{reason}: say in `link` which of these holds a key of it")
+        return _unserved(pattern, f"{reason}: say in `link` which of these holds a key of it")
     names = ", ".join(one.name for one in ends.neighbours)
     reason = f"no set on {ends.node.name} names its {names}: each node would cost a Query"
     own = [name for name in ends.edge.identity if name not in ends.node.identity]
     if rule is not None or not own:
-        return Answer(pattern, reason=reason)
+        return _unserved(pattern, reason)
     made = {
         "collect": ends.edge.name,
         "into": f"{ends.node.name}.{changes.free_attribute(model, ends.node, 'edges')}",
         "as": "#".join(f"{{{name}}}" for name in own),
     }
     entries = {"rules": {changes.rule_name(model, f"{ends.node.name}-edges"): made}}
-    return Answer(pattern, reason=reason, cures=(Cure("a set of its edges on each node", changes.OF_INDEX, entries),))
+    return _unserved(pattern, reason, Cure("a set of its edges on each node", changes.OF_INDEX, entries))
 
 
 def _id_type(entity: Entity, field: str) -> KeyType:
@@ -234,7 +241,7 @@ def _id_type(entity: Entity, field: str) -> KeyType:
     return next(whole, "S")
 
 
-def of_tree(model: Model, pattern: TreePattern) -> Answer:
+def of_tree(model: ProofInput, pattern: TreePattern) -> PatternAnswer:
     """The reason and the cures of a `tree` that nothing serves."""
     entity = model.rules.entities[pattern.entity]
     rule = trees.rule_of(model, entity)
@@ -251,12 +258,12 @@ def of_tree(model: Model, pattern: TreePattern) -> Answer:
             "tables": {table.name: {"indexes": indexes}},
             "rules": {changes.rule_name(model, f"{entity.name}-path"): made},
         }
-        return Answer(pattern, reason=reason, cures=(Cure("a path rule and its indexes", changes.OF_INDEX, entries),))
+        return _unserved(pattern, reason, Cure("a path rule and its indexes", changes.OF_INDEX, entries))
     if pattern.field != rule.link[0][0]:
         reason = f"the id of a {entity.name} in its hierarchy is {rule.link[0][0]}, and not {pattern.field}"
         others = {one: None for one in ("under", "above", "children") if one != pattern.direction}
         cure = {"patterns": {pattern.name: {pattern.direction: rule.link[0][0], **others}}}
-        return Answer(pattern, reason=reason, cures=(Cure(f"name {rule.link[0][0]}", "nothing", cure),))
+        return _unserved(pattern, reason, Cure(f"name {rule.link[0][0]}", "nothing", cure))
     if pattern.direction == "children":
         reason = f"no index lists the {entity.name} of one parent"
         parent = rule.link[0][1].path[0]
@@ -265,14 +272,14 @@ def of_tree(model: Model, pattern: TreePattern) -> Answer:
             "tables": {table.name: {"indexes": {index: {parent: _id_type(entity, own)}}}},
             "rules": {rule.title: {"via": index}},
         }
-        return Answer(pattern, reason=reason, cures=(Cure(f"an index by {parent}", changes.OF_INDEX, entries),))
+        return _unserved(pattern, reason, Cure(f"an index by {parent}", changes.OF_INDEX, entries))
     reason = "no index has the graph and the path as its keys: each level would cost a Query for each item"
     graph = changes.free_attribute(model, entity, "graph_id") if rule.graph is None else show_path(rule.graph)
     path = show_path(rule.path)
     if "." in graph or "." in path:
-        return Answer(pattern, reason=reason)
+        return _unserved(pattern, reason)
     index = changes.free_index(entity, "by-path")
     entries = {"tables": {table.name: {"indexes": {index: {graph: "S", path: "S"}}}}}
     if rule.graph is None:
         entries["rules"] = {rule.title: {"graph": graph}}
-    return Answer(pattern, reason=reason, cures=(Cure(f"an index by {graph} and {path}", changes.OF_INDEX, entries),))
+    return _unserved(pattern, reason, Cure(f"an index by {graph} and {path}", changes.OF_INDEX, entries))

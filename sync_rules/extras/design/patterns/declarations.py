@@ -42,7 +42,6 @@ class OfEntity:
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
         return (self.entity,)
 
 
@@ -100,7 +99,6 @@ class GraphPattern(ReadPattern):
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """The entities that it names."""
         return (self.node, self.start, self.edge, *self.neighbours)
 
 

@@ -7,10 +7,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sync_rules.extras.design.patterns import remarks
-from sync_rules.extras.design.patterns.answers import RESPONSE_MAX_BYTES, Answer, Step, Use, batches_of, places_of
+from sync_rules.extras.design.patterns.answers import (
+    RESPONSE_MAX_BYTES,
+    PatternAnswer,
+    PatternUse,
+    ProvedRequest,
+    batches_of,
+    places_of,
+)
 from sync_rules.extras.design.patterns.declarations import GetPattern, SearchPattern
-from sync_rules.extras.design.patterns.key_access import Reach, Way, reach, strangers, ways_of
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.key_access import (
+    AccessPath,
+    Reach,
+    find_reach,
+    list_access_paths,
+    list_strangers,
+)
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import show_path
@@ -20,20 +33,20 @@ from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.ruleset import Rules
 
 
-def served(model: Model, pattern: GetPattern) -> Answer | None:
+def served(model: ProofInput, pattern: GetPattern) -> PatternAnswer | None:
     """The cheapest answer to a pattern; None where there is none."""
     answers = [*_answers(model, pattern)]
     return min(answers, key=_price, default=None)
 
 
-def _price(answer: Answer) -> tuple[int, bool, float, int]:
+def _price(answer: PatternAnswer) -> tuple[int, bool, float, int]:
     """The order of answers: requests first, then filters, units, and rules or indexes that they need."""
     filters = any(step.filters for step in answer.steps)
     units = answer.units
     return answer.requests, filters, math.inf if units is None else units, len(answer.use.indexes | answer.use.rules)
 
 
-def _answers(model: Model, pattern: GetPattern) -> Iterator[Answer]:
+def _answers(model: ProofInput, pattern: GetPattern) -> Iterator[PatternAnswer]:
     entity = model.rules.entities[pattern.entity]
     if pattern.via != "mirror":
         yield from direct(model, pattern, entity)
@@ -41,29 +54,24 @@ def _answers(model: Model, pattern: GetPattern) -> Iterator[Answer]:
         yield from _by_mirrors(model, pattern, entity)
 
 
-def direct(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Answer]:
+def direct(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[PatternAnswer]:
     """The answers by keys of the entity's own table and its indexes."""
     given = given_by(pattern)
-    for way in ways_of(entity.table):
+    for way in list_access_paths(entity.table):
         if pattern.via == "table" and way.index is not None:
             continue
         if pattern.via not in (None, "table") and (way.index is None or way.index.name != pattern.via):
             continue
         if pattern.consistent and way.eventual:
             continue
-        found = reach(model.makers, entity, way, given, pattern.within)
+        found = find_reach(model.makers, entity, way, given, pattern.within)
         if found is None or not set(pattern.by) <= found.used:
             continue
-        if not _sorted(pattern, found):
+        if pattern.order is not None and not found.item and pattern.order not in found.sorts:
             continue
         answer = _answer(model, pattern, entity, found)
         if answer is not None:
             yield answer
-
-
-def _sorted(pattern: GetPattern, found: Reach) -> bool:
-    """True if items come in the order that is asked for."""
-    return pattern.order is None or found.item or pattern.order in found.sorts
 
 
 def given_by(pattern: GetPattern) -> frozenset[str]:
@@ -71,27 +79,27 @@ def given_by(pattern: GetPattern) -> frozenset[str]:
     return frozenset((*pattern.by, *(name for name, value in pattern.fixed if "BOOL" not in value)))
 
 
-def wanted(model: Model, pattern: GetPattern) -> Use:
+def list_wanted(model: ProofInput, pattern: GetPattern) -> PatternUse:
     """The attributes that a pattern asks for."""
     entity = model.rules.entities[pattern.entity]
     own = {*pattern.by, *(name for name in (pattern.order, pattern.within and pattern.within.attribute) if name)}
-    return needed_by(model, pattern, entity)[2] | Use(frozenset((entity.name, name) for name in own))
+    return needed_by(model, pattern, entity)[2] | PatternUse(frozenset((entity.name, name) for name in own))
 
 
 # ---------------------------------------------------------------- one way
-def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> Answer | None:
+def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach) -> PatternAnswer | None:
     """The answer by one way; None where `keys` asks for items that it does not name."""
     way = found.way
     if pattern.keys is not None and not found.item:
         return None
     needed, others, use = needed_by(model, pattern, entity)
-    if any(unnamed(model, entity, other) for other in others):
+    if any(list_unnamed(model, entity, other) for other in others):
         return None
     filters, paths = _filters(pattern, found)
     linked = tuple(name for other in others for name in links_of(model.rules, other, entity))
     missing = missing_from(way, entity, needed, (*paths, *linked))
     again = bool(missing) and way.eventual  # a local index fetches from the table what it does not have
-    alien = strangers(model.rules, model.makers, entity, found)
+    alien = list_strangers(model.rules, model.makers, entity, found)
     first = _first(model, pattern, entity, found, filters=filters, alien=bool(alien))
     first = replace(
         first,
@@ -124,8 +132,8 @@ def _answer(model: Model, pattern: GetPattern, entity: Entity, found: Reach) -> 
     read = (*found.used, *paths, *found.sorts)
     index = () if way.index is None else way.index.attributes
     made = model.makers.rules_of(entity, index)
-    use |= Use(frozenset((entity.name, name) for name in read), frozenset(places_of(tuple(steps))), made)
-    return Answer(pattern, tuple(steps), remarks=tuple(notes), use=use)
+    use |= PatternUse(frozenset((entity.name, name) for name in read), frozenset(places_of(tuple(steps))), made)
+    return PatternAnswer(pattern, tuple(steps), remarks=tuple(notes), use=use)
 
 
 def _filters(pattern: GetPattern, found: Reach) -> tuple[str, tuple[str, ...]]:
@@ -135,19 +143,21 @@ def _filters(pattern: GetPattern, found: Reach) -> tuple[str, tuple[str, ...]]:
     served = {name for name, _ in pattern.fixed if name in found.as_written}
     left: list[str] = []
     for text in where_check.conjuncts(pattern.where.text):
-        names = [name for name, _ in where_check.equalities(text)] if len(where_check.named(text)) == 1 else []
+        names = [name for name, _ in where_check.equalities(text)] if len(where_check.list_names(text)) == 1 else []
         if names and names[0] in served:
             served.discard(names[0])  # a second value of the same field excludes the first
             continue
         left.append(text)
-    paths = tuple(dict.fromkeys(name for text in left for name in where_check.named(text)))
+    paths = tuple(dict.fromkeys(name for text in left for name in where_check.list_names(text)))
     return " && ".join(left), paths
 
 
-def _first(model: Model, pattern: GetPattern, entity: Entity, found: Reach, *, filters: str, alien: bool) -> Step:
+def _first(
+    model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach, *, filters: str, alien: bool
+) -> ProvedRequest:
     """The request that finds items, or rows of an index."""
     size = model.size_of(entity)
-    step = Step(
+    step = ProvedRequest(
         "Query",
         entity,
         found.way.index,
@@ -182,7 +192,9 @@ def _written_out(pattern: GetPattern, found: Reach) -> Iterator[tuple[str, str]]
                 yield part.shown, term.maker.inner(part, fixed[part.name]) or str(*fixed[part.name].values())
 
 
-def missing_from(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> tuple[str, ...]:
+def missing_from(
+    way: AccessPath, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]
+) -> tuple[str, ...]:
     """The attributes that are needed and that a row does not show."""
     if needed is None:
         whole = way.index is None or way.index.projection in ("all", None)
@@ -190,7 +202,7 @@ def missing_from(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths
     return tuple(name for name in dict.fromkeys((*needed, *paths)) if not way.shows(entity, name))
 
 
-def projection_for(way: Way, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> str:
+def projection_for(way: AccessPath, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> str:
     """The projection that would show what is needed, and what a filter reads."""
     if needed is None:
         return "all"
@@ -201,16 +213,20 @@ def projection_for(way: Way, entity: Entity, needed: tuple[str, ...] | None, pat
 
 
 def read_again(
-    model: Model, pattern: GetPattern | SearchPattern, entity: Entity, first: Step, needed: tuple[str, ...] | None
-) -> Step:
+    model: ProofInput,
+    pattern: GetPattern | SearchPattern,
+    entity: Entity,
+    first: ProvedRequest,
+    needed: tuple[str, ...] | None,
+) -> ProvedRequest:
     """A read of the items themselves, by the keys that an index shows."""
     follows = "the keys of the rows"
     return model.batch_read(entity, first.items, follows, needed, one=pattern.one, consistent=pattern.consistent)
 
 
 def read_others(
-    model: Model, pattern: GetPattern | SearchPattern, other: Entity, first: Step, names: tuple[str, ...]
-) -> Step:
+    model: ProofInput, pattern: GetPattern | SearchPattern, other: Entity, first: ProvedRequest, names: tuple[str, ...]
+) -> ProvedRequest:
     """A read of other items that the items found name."""
     follows = f"the {other.name} that each item names by {', '.join(links_of(model.rules, other, first.entity))}"
     one = first.items == 1
@@ -222,13 +238,13 @@ Others = dict[Entity, tuple[str, ...]]
 
 
 def needed_by(
-    model: Model, pattern: GetPattern | SearchPattern, entity: Entity
-) -> tuple[tuple[str, ...] | None, Others, Use]:
+    model: ProofInput, pattern: GetPattern | SearchPattern, entity: Entity
+) -> tuple[tuple[str, ...] | None, Others, PatternUse]:
     """The attributes of the entity that a pattern needs, None for all; those of other items, which no rule copies; and
     what this uses. An attribute of another entity is taken from its copy where a rule keeps one.
     """
     if pattern.returns is None:
-        return None, {}, Use(frozenset({(entity.name, None)}))
+        return None, {}, PatternUse(frozenset({(entity.name, None)}))
     own: list[str] = []
     others: Others = {}
     for text in pattern.returns:
@@ -244,7 +260,7 @@ def needed_by(
             others[other] = (*others.get(other, ()), rest)
     more = [(other.name, name) for other, names in others.items() for name in names]
     read = ((entity.name, name.partition(".")[0]) for name in own)
-    return tuple(dict.fromkeys(own)), others, Use(frozenset((*read, *more)))
+    return tuple(dict.fromkeys(own)), others, PatternUse(frozenset((*read, *more)))
 
 
 def copy_of(rules: Rules, source: Entity, attribute: str, target: Entity) -> str | None:
@@ -257,7 +273,7 @@ def copy_of(rules: Rules, source: Entity, attribute: str, target: Entity) -> str
     return None
 
 
-def unnamed(model: Model, entity: Entity, other: Entity) -> tuple[str, ...]:
+def list_unnamed(model: ProofInput, entity: Entity, other: Entity) -> tuple[str, ...]:
     """The fields that an item lacks, as far as the file says, to name one of another entity."""
     known = model.known(entity)
     return tuple(name for name in links_of(model.rules, other, entity) if name not in known)
@@ -272,7 +288,7 @@ def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------- through a mirror
-def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[Answer]:
+def _by_mirrors(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[PatternAnswer]:
     """The answers by keys of mirrors."""
     for rule in model.rules.rules.values():
         if not isinstance(rule, MirrorRule) or rule.source is not entity or rule.kind != "mirror" or rule.moves:
@@ -307,7 +323,7 @@ def _by_mirrors(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[A
             steps = answer.steps
             if shown is None and rule.attributes is not None:
                 steps = (*steps, *_sources_of(model, rule, pattern, steps[0], tested=tested))
-            uses = Use(frozenset(), frozenset(), frozenset({rule.title}))
+            uses = PatternUse(frozenset(), frozenset(), frozenset({rule.title}))
             *_, taken = needed_by(model, pattern, entity)
             mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | taken)
             lacks = len(steps) > len(answer.steps)
@@ -335,7 +351,9 @@ def _shown_there(rule: MirrorRule, pattern: GetPattern) -> tuple[str, ...] | Non
     return tuple(names.get(name, name) for name in pattern.returns)
 
 
-def _sources_of(model: Model, rule: MirrorRule, pattern: GetPattern, first: Step, *, tested: bool) -> Iterator[Step]:
+def _sources_of(
+    model: ProofInput, rule: MirrorRule, pattern: GetPattern, first: ProvedRequest, *, tested: bool
+) -> Iterator[ProvedRequest]:
     """A read of the sources of mirrors, with the condition if mirrors do not hold what it reads, and of other items
     that these name.
     """

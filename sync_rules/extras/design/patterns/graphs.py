@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync_rules.extras.design.patterns.answers import Answer, Step, Term, Use, places_of
+from sync_rules.extras.design.patterns.answers import PatternAnswer, PatternUse, ProvedRequest, Term, places_of
 from sync_rules.extras.design.patterns.declarations import GraphPattern
-from sync_rules.extras.design.patterns.key_access import Reach, reach, strangers, ways_of
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.key_access import Reach, find_reach, list_access_paths, list_strangers
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.extras.design.patterns.remarks import on_absent
 from sync_rules.model.entities import Entity
 from sync_rules.rules.kinds.collect import CollectRule
@@ -27,20 +27,19 @@ class Ends:
     neighbours: tuple[Entity, ...]
 
 
-def ends_of(model: Model, pattern: GraphPattern) -> Ends:
-    """The entities that a pattern names."""
+def ends_of(model: ProofInput, pattern: GraphPattern) -> Ends:
     entities = model.rules.entities
     around = tuple(entities[name] for name in pattern.neighbours)
     return Ends(entities[pattern.start], entities[pattern.edge], entities[pattern.node], around)
 
 
-def served(model: Model, pattern: GraphPattern) -> Answer | None:
+def serve(model: ProofInput, pattern: GraphPattern) -> PatternAnswer | None:
     """The cheapest answer to a pattern; None where no key lists the edges, or a set of neighbours is missing."""
     ends = ends_of(model, pattern)
     rule = set_rule(model, ends)
     if ends.neighbours and (rule is None or unnamed_by(rule, ends, pattern)):
         return None
-    if unled(model, pattern, ends):
+    if explain_unled(model, pattern, ends):
         return None
     lists = [*listings(model, pattern, ends)]
     if not lists:
@@ -48,21 +47,21 @@ def served(model: Model, pattern: GraphPattern) -> Answer | None:
     found = min(lists, key=lambda one: (one.way.index is not None, len(one.terms)))
     steps = [_edges(model, pattern, ends, found), _nodes(model, pattern, ends)]
     index = found.way.index
-    use = Use(
+    use = PatternUse(
         frozenset((ends.edge.name, name) for name in (*found.used, *found.sorts))
         | frozenset((ends.node.name, name) for name in pattern.returns or (None,)),
         frozenset(places_of((steps[0],))),
         model.makers.rules_of(ends.edge, () if index is None else index.attributes),
     )
-    alien = ", ".join(one.name for one in strangers(model.rules, model.makers, ends.edge, found))
+    alien = ", ".join(one.name for one in list_strangers(model.rules, model.makers, ends.edge, found))
     remarks = [f"the Query reads items of {alien} too, and drops them"] if alien else []
     remarks += on_absent(model, ends.edge, found)
     if ends.neighbours and rule is not None:
         steps.append(_around(model, pattern, ends, rule))
-        use |= Use(frozenset({(ends.node.name, rule.into), *((one.name, None) for one in ends.neighbours)}))
-        use |= Use(rules=frozenset({rule.title}))
+        use |= PatternUse(frozenset({(ends.node.name, rule.into), *((one.name, None) for one in ends.neighbours)}))
+        use |= PatternUse(rules=frozenset({rule.title}))
         remarks.append(f"a node whose set was left out (NULL) needs one more Query: rule {rule.title}")
-    return Answer(pattern, tuple(steps), remarks=tuple(remarks), use=use)
+    return PatternAnswer(pattern, tuple(steps), remarks=tuple(remarks), use=use)
 
 
 def names_of(end: Entity, pattern: GraphPattern) -> dict[str, str]:
@@ -76,7 +75,7 @@ def names_of(end: Entity, pattern: GraphPattern) -> dict[str, str]:
     return {link.get(name, name): name for name in end.identity}
 
 
-def node_names(model: Model, ends: Ends) -> tuple[str, ...]:
+def node_names(model: ProofInput, ends: Ends) -> tuple[str, ...]:
     """The fields of an edge that name its node: those of the rule that keeps sets on nodes, or those of its key."""
     rule = set_rule(model, ends)
     if rule is not None:
@@ -84,7 +83,7 @@ def node_names(model: Model, ends: Ends) -> tuple[str, ...]:
     return ends.node.identity
 
 
-def unled(model: Model, pattern: GraphPattern, ends: Ends) -> str:
+def explain_unled(model: ProofInput, pattern: GraphPattern, ends: Ends) -> str:
     """The reason why an edge leads to no node: it names none, or the start itself; "" where it leads to one."""
     names = node_names(model, ends)
     edge, known = ends.edge, model.known(ends.edge)
@@ -107,7 +106,7 @@ def unnamed_by(rule: CollectRule, ends: Ends, pattern: GraphPattern) -> tuple[En
     return tuple(one for one in ends.neighbours if not names_of(one, pattern).keys() <= held)
 
 
-def set_rule(model: Model, ends: Ends) -> CollectRule | None:
+def set_rule(model: ProofInput, ends: Ends) -> CollectRule | None:
     """The rule that keeps the set of a node's edges."""
     found = (
         rule
@@ -117,13 +116,13 @@ def set_rule(model: Model, ends: Ends) -> CollectRule | None:
     return next(found, None)
 
 
-def listings(model: Model, pattern: GraphPattern, ends: Ends) -> Iterator[Reach]:
+def listings(model: ProofInput, pattern: GraphPattern, ends: Ends) -> Iterator[Reach]:
     """The ways that list the edges of the start, from the text that the pattern gives on."""
     given = frozenset(names_of(ends.start, pattern))
-    for way in ways_of(ends.edge.table):
+    for way in list_access_paths(ends.edge.table):
         if pattern.via is not None and pattern.via != ("table" if way.index is None else way.index.name):
             continue
-        found = reach(model.makers, ends.edge, way, given, None)
+        found = find_reach(model.makers, ends.edge, way, given, None)
         if found is None or not given <= found.used:
             continue
         narrowed = found if pattern.within is None else _narrowed(model, ends.edge, found, *pattern.within)
@@ -131,7 +130,7 @@ def listings(model: Model, pattern: GraphPattern, ends: Ends) -> Iterator[Reach]
             yield narrowed
 
 
-def _narrowed(model: Model, edge: Entity, found: Reach, form: str, text: str) -> Reach | None:
+def _narrowed(model: ProofInput, edge: Entity, found: Reach, form: str, text: str) -> Reach | None:
     """A way with a term for the sort key, from a text of the pattern's own on."""
     way = found.way
     equal = sum(term.form == "equals" for term in found.terms) - len(way.partition)
@@ -146,8 +145,8 @@ def _narrowed(model: Model, edge: Entity, found: Reach, form: str, text: str) ->
     return replace(found, terms=terms, used=found.used | set(maker.fields))
 
 
-def _edges(model: Model, pattern: GraphPattern, ends: Ends, found: Reach) -> Step:
-    return Step(
+def _edges(model: ProofInput, pattern: GraphPattern, ends: Ends, found: Reach) -> ProvedRequest:
+    return ProvedRequest(
         "Query",
         ends.edge,
         found.way.index,
@@ -164,12 +163,12 @@ def _page(pattern: GraphPattern) -> int | None:
     return min(given, default=None)
 
 
-def _nodes(model: Model, pattern: GraphPattern, ends: Ends) -> Step:
+def _nodes(model: ProofInput, pattern: GraphPattern, ends: Ends) -> ProvedRequest:
     follows = f"the {ends.node.name} of each {ends.edge.name}"
     return model.batch_read(ends.node, _page(pattern), follows, pattern.returns)
 
 
-def _around(model: Model, pattern: GraphPattern, ends: Ends, rule: CollectRule) -> Step:
+def _around(model: ProofInput, pattern: GraphPattern, ends: Ends, rule: CollectRule) -> ProvedRequest:
     page = _page(pattern)
     most = None if page is None else page * AROUND
     names = " and ".join(one.name for one in ends.neighbours)

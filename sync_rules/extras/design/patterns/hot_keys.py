@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, TreePattern, WritePattern
-from sync_rules.extras.design.patterns.key_access import Way, ways_of
+from sync_rules.extras.design.patterns.key_access import AccessPath, list_access_paths
 from sync_rules.extras.design.patterns.key_makers import Maker
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.extras.design.patterns.prover import Proof
 from sync_rules.model.entities import Entity
 from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS, write_units
@@ -63,9 +63,9 @@ class _Load:
     field: str
 
 
-def hot(rules: Rules, proof: Proof) -> tuple[Hot, ...]:
+def find_hot_keys(rules: Rules, proof: Proof) -> tuple[Hot, ...]:
     """The hot keys, and after them those that may be hot."""
-    model = Model.of(rules)
+    model = ProofInput.of(rules)
     loads = [*_reads(proof), *_writes(model, proof)]
     found: list[Hot] = []
     for place, key, kind in dict.fromkeys((one.place, one.key, one.kind) for one in loads if one.key):
@@ -103,7 +103,7 @@ def _reads(proof: Proof) -> Iterator[_Load]:
                 yield _Load(step.place, step.partition, "read", total, name, pattern.busiest, field)
 
 
-def _writes(model: Model, proof: Proof) -> Iterator[_Load]:
+def _writes(model: ProofInput, proof: Proof) -> Iterator[_Load]:
     for answer in proof.answers.values():
         pattern = answer.pattern
         if not isinstance(pattern, WritePattern) or pattern.rate is None:
@@ -115,10 +115,10 @@ def _writes(model: Model, proof: Proof) -> Iterator[_Load]:
                 yield from _written(model, replace(pattern, sets=None), rule.target)
 
 
-def _written(model: Model, pattern: WritePattern, entity: Entity) -> Iterator[_Load]:
+def _written(model: ProofInput, pattern: WritePattern, entity: Entity) -> Iterator[_Load]:
     """The writes of one pattern to a table and its indexes, without those that an index does not see."""
     units = write_units(model.size_of(entity) or 0)
-    for way in ways_of(entity.table):
+    for way in list_access_paths(entity.table):
         made = _partition(model, entity, way)
         seen = pattern.sets is None or way.index is None or any(way.shows(entity, name) for name in pattern.sets)
         if made and seen and pattern.rate is not None:
@@ -133,7 +133,7 @@ def _field(entity: Entity) -> str:
     return entity.identity[-1] if entity.identity else ""
 
 
-def _partition(model: Model, entity: Entity, way: Way) -> list[Maker]:
+def _partition(model: ProofInput, entity: Entity, way: AccessPath) -> list[Maker]:
     """The makers of a partition key, if the file says that items of the entity have it; else none."""
     if way.index is not None and not all(model.makers.says(entity, one) for one in way.partition):
         return []

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from sync_rules.extras.design.patterns.answers import Answer, Step
+from sync_rules.extras.design.patterns.answers import PatternAnswer, ProvedRequest
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, TreePattern
 from sync_rules.extras.design.patterns.gets import copy_of
 from sync_rules.extras.design.patterns.graphs import ends_of, set_rule
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.extras.design.patterns.trees import rule_of
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import Path, overlaps, show_path
@@ -33,7 +33,7 @@ class Keeper:
     made_of: tuple[str, ...] = ()
 
 
-def keepers(rules: Rules, answer: Answer) -> tuple[Keeper, ...]:
+def list_keepers(rules: Rules, answer: PatternAnswer) -> tuple[Keeper, ...]:
     """The attributes that the requests of a pattern read, each once, with their rules; none without a request."""
     found: dict[tuple[str, str], Keeper] = {}
     for role, name, entity, path in _read(rules, answer):
@@ -45,8 +45,7 @@ def keepers(rules: Rules, answer: Answer) -> tuple[Keeper, ...]:
 Attribute = tuple[Role, str, Entity, Path | None]  # None: the whole item
 
 
-def _read(rules: Rules, answer: Answer) -> Iterator[Attribute]:
-    """The attributes that the requests read."""
+def _read(rules: Rules, answer: PatternAnswer) -> Iterator[Attribute]:
     if not answer.served:
         return
     pattern = answer.pattern
@@ -56,7 +55,7 @@ def _read(rules: Rules, answer: Answer) -> Iterator[Attribute]:
             yield from (
                 ("key", term.maker.attribute.name, step.entity, (term.maker.attribute.name,)) for term in step.terms
             )
-    model = Model.of(rules)
+    model = ProofInput.of(rules)
     match pattern:
         case GetPattern():
             yield from _got(rules, answer, pattern)
@@ -83,7 +82,7 @@ def _named(role: Role, entity: Entity, names: tuple[str, ...] | None) -> Iterato
         yield from ((role, name, entity, entity.ref(name).path) for name in names)
 
 
-def _got(rules: Rules, answer: Answer, pattern: GetPattern) -> Iterator[Attribute]:
+def _got(rules: Rules, answer: PatternAnswer, pattern: GetPattern) -> Iterator[Attribute]:
     """The attributes that a `get` returns and tests."""
     steps = [step for step in answer.steps if step.entity.name == pattern.entity]
     entity = (steps or [*answer.steps])[0].entity
@@ -96,7 +95,7 @@ def _got(rules: Rules, answer: Answer, pattern: GetPattern) -> Iterator[Attribut
         yield "tested", path[0], entity, entity.stored(path)
 
 
-def _returned(rules: Rules, name: str, entity: Entity, others: dict[str, Step]) -> Iterator[Attribute]:
+def _returned(rules: Rules, name: str, entity: Entity, others: dict[str, ProvedRequest]) -> Iterator[Attribute]:
     first, _, rest = name.partition(".")
     other = rules.entities.get(first)
     if other is None or not rest or other is entity:
@@ -111,7 +110,7 @@ def _of(rules: Rules, role: Role, name: str, entity: Entity, path: Path | None) 
     """The rules that keep an attribute; the application, where none does and the attribute is asked for by name."""
     into = [rule for rule in rules.rules.values() if rule.target is entity]
     if role == "item":
-        yield from (Keeper(role, name, entity.name, rule) for rule in into if entity in rule.owned)
+        yield from (Keeper(role, name, entity.name, rule) for rule in into if entity in rule.owned_entities)
         return
     kept = False
     for rule in into:

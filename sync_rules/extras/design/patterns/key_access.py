@@ -17,7 +17,7 @@ from sync_rules.rules.ruleset import Rules
 
 
 @dataclass(frozen=True)
-class Way:
+class AccessPath:
     """A table (index None) or an index, with its key."""
 
     table: Table
@@ -25,17 +25,14 @@ class Way:
 
     @property
     def partition(self) -> tuple[KeyAttribute, ...]:
-        """The attributes of its partition key."""
         return (self.table.partition,) if self.index is None else self.index.partition
 
     @property
     def sort(self) -> tuple[KeyAttribute, ...]:
-        """The attributes of its sort key."""
         return self.table.key[1:] if self.index is None else self.index.sort
 
     @property
     def shown(self) -> str:
-        """The way in words."""
         return f"table {self.table.name}" if self.index is None else f"index {self.index.name}"
 
     @property
@@ -54,11 +51,11 @@ class Way:
         return bool({top, stored} & (keys | set(projected)))
 
 
-def ways_of(table: Table) -> Iterator[Way]:
+def list_access_paths(table: Table) -> Iterator[AccessPath]:
     """The table itself, and each of its indexes."""
-    yield Way(table, None)
+    yield AccessPath(table, None)
     for index in table.indexes:
-        yield Way(table, index)
+        yield AccessPath(table, index)
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Reach:
     next attribute of the sort key, and the field that it begins with there. `item`: at most one item has this key.
     """
 
-    way: Way
+    way: AccessPath
     terms: tuple[Term, ...]
     used: frozenset[str]
     as_written: frozenset[str]
@@ -76,7 +73,9 @@ class Reach:
     item: bool
 
 
-def reach(makers: Makers, entity: Entity, way: Way, given: frozenset[str], within: Range | None) -> Reach | None:
+def find_reach(
+    makers: Makers, entity: Entity, way: AccessPath, given: frozenset[str], within: Range | None
+) -> Reach | None:
     """How far fields lead on a way; None where they do not make the partition key, or the range has no place in it."""
     partition = [makers.best(entity, attribute, given) for attribute in way.partition]
     if not all(maker.whole(given) for maker in partition):
@@ -127,7 +126,7 @@ def _leading(maker: Maker, given: frozenset[str]) -> set[str]:
     return {part.name for part in maker.parts[: maker.known(given)] if not isinstance(part, str)}
 
 
-def strangers(rules: Rules, makers: Makers, entity: Entity, found: Reach) -> tuple[Entity, ...]:
+def list_strangers(rules: Rules, makers: Makers, entity: Entity, found: Reach) -> tuple[Entity, ...]:
     """Other entities whose items a key condition finds too, as far as the file says how their keys are made."""
     return tuple(
         other
@@ -137,7 +136,7 @@ def strangers(rules: Rules, makers: Makers, entity: Entity, found: Reach) -> tup
     )
 
 
-def _on(makers: Makers, entity: Entity, way: Way) -> bool:
+def _on(makers: Makers, entity: Entity, way: AccessPath) -> bool:
     """True if the file says that items of the entity are on a way."""
     keys = {attribute.name for attribute in entity.table.key}
     return all(one.name in keys or makers.says(entity, one) for one in (*way.partition, *way.sort))

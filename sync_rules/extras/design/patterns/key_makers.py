@@ -217,7 +217,7 @@ class Makers:
     def is_number(self, entity: Entity, name: str) -> bool:
         """True if rules say that an attribute is a number."""
         for rule in self._rules.from_source(entity):
-            if rule.takes.get((name,)) == ("N",):
+            if rule.required_types.get((name,)) == ("N",):
                 return True
         into = self._rules.into_target(entity)
         return any((name,) in rule.copies and rule.type_of((name,), lambda *_: None) == "N" for rule in into)

@@ -76,7 +76,6 @@ def volumes_of(known: Known, entities: Mapping[str, Model]) -> dict[str, Volume]
 
 
 def patterns_of(known: Known, forms: Mapping[str, Model], rules: Rules) -> dict[str, Pattern]:
-    """The patterns of a file."""
     found: dict[str, Pattern] = {}
     named = named_attributes(rules) if forms else {}
     for name, one in forms.items():
@@ -120,7 +119,6 @@ class PatternCompiler:
 
     # ------------------------------------------------------------ problems and values
     def at(self, *key_path: str | int) -> Location:
-        """The location of a value of the pattern."""
         return self.known.document.value("patterns", self.name, *key_path)
 
     def add(self, code: str, option: str | Location, message: str, cure: str | None = None) -> None:
@@ -130,7 +128,6 @@ class PatternCompiler:
             self.sound = False
 
     def entity(self, text: str, location: str | Location) -> Entity | None:
-        """The entity of a name."""
         entity = self.rules.entities.get(text)
         if entity is None or "." in text:
             self.sound = False
@@ -182,7 +179,6 @@ class PatternCompiler:
             self.add("SR108", location, error.found, error.cure or None)
 
     def returned(self, entity: Entity, texts: list[str] | None, option: str) -> tuple[str, ...] | None:
-        """The attributes that are needed."""
         if texts is not None and not texts:
             self.add("SR106", option, "expected at least one attribute, found none", "leave it out: all are returned")
         for index, text in enumerate(texts or ()):
@@ -194,10 +190,10 @@ class PatternCompiler:
                 self.attribute(entity, text, option, index)
         return None if texts is None else tuple(dict.fromkeys(texts))
 
-    def _of_read(self, form: GetForm | GraphForm | TreeForm, entity: Entity, returns: str) -> dict[str, Any]:
-        """The parts that all reads share. `returns`: the option that names the attributes that are needed."""
+    def _of_read(self, form: GetForm | GraphForm | TreeForm, entity: Entity) -> dict[str, Any]:
+        """The parts that all reads share."""
         return {
-            "returns": self.returned(entity, getattr(form, returns), returns),
+            "returns": self.returned(entity, form.attributes, "attributes"),
             "rate": self.rate(form.rate),
             "page": form.page,
             "items": form.items,
@@ -232,7 +228,7 @@ class PatternCompiler:
             keeps=self.share(form.keeps, "keeps"),
             consistent=form.consistent,
             via=self._via(form.via, entity),
-            **self._of_read(form, entity, "returns"),
+            **self._of_read(form, entity),
         )
 
     def _range(self, form: GetForm, entity: Entity) -> Range | None:
@@ -329,7 +325,7 @@ class PatternCompiler:
             neighbours=tuple(form.neighbours),
             link=tuple(form.link.items()),
             via=self._via(form.via, edge),
-            **self._of_read(form, node, "attributes"),
+            **self._of_read(form, node),
         )
 
     def _tree(self, form: TreeForm) -> TreePattern | None:
@@ -356,7 +352,7 @@ class PatternCompiler:
             field=text,
             depth=form.depth,
             itself=form.itself,
-            **self._of_read(form, entity, "attributes"),
+            **self._of_read(form, entity),
         )
 
     def _search(self, form: SearchForm) -> SearchPattern | None:
@@ -372,7 +368,7 @@ class PatternCompiler:
             by=self.returned(entity, form.by or None, "by") or (),
             top=form.top,
             via=form.via,
-            returns=self.returned(entity, form.returns, "returns"),
+            returns=self.returned(entity, form.attributes, "attributes"),
             rate=self.rate(form.rate),
         )
 

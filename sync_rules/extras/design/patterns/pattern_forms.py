@@ -21,7 +21,7 @@ Size = Annotated[
 Rate = Annotated[
     str | None, Field(description="Calls per time: a number and a unit.", examples=["120/s", "30/min", "5/h", "1/day"])
 ]
-Returns = Annotated[
+Attributes = Annotated[
     list[str] | None,
     Field(
         description="The attributes that are needed. Default: all. One of another entity: user.name.",
@@ -68,7 +68,7 @@ class GetForm(Model):
         le=KEYS_MAX,
         description="Each call reads this number of items by their keys: a BatchGetItem.",
     )
-    returns: Returns = None
+    attributes: Attributes = None
     where: str | None = Field(
         default=None,
         description="JMESPath over the item's own fields: which items are meant. What no key serves is a filter.",
@@ -106,7 +106,7 @@ class GraphForm(Model):
         description="The fields of an edge that name start and neighbours, if they differ: {user_id: owner_id}. "
         "Or those that hold a key attribute of theirs: {PK: member}, where members are users and teams.",
     )
-    attributes: Returns = None
+    attributes: Attributes = None
     via: str | None = Field(default=None, description="The index that lists the edges, or `table`.")
     rate: Rate = None
     page: Page = None
@@ -123,7 +123,7 @@ class TreeForm(Model):
     children: str | None = Field(default=None, description="The id of an item whose children are read.")
     depth: int | None = Field(default=None, ge=1, le=DEPTH_MAX, description="The greatest number of levels down.")
     itself: bool = Field(default=False, description="That item too.")
-    attributes: Returns = None
+    attributes: Attributes = None
     rate: Rate = None
     page: Page = None
     items: Items = None
@@ -140,7 +140,7 @@ class SearchForm(Model):
         examples=[["brand", "maker.status"]],
     )
     top: int | None = Field(default=None, ge=1, description="The number of nearest items to return.", examples=[10])
-    returns: Returns = None
+    attributes: Attributes = None
     via: str | None = Field(default=None, description="The only vector index that is meant.")
     rate: Rate = None
 

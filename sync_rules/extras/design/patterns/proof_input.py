@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sync_rules.extras.design.patterns.answers import Request, Step, Term, batches_of
+from sync_rules.extras.design.patterns.answers import ProvedRequest, Request, Term, batches_of
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.model.entities import Entity
@@ -12,25 +12,24 @@ from sync_rules.rules.ruleset import Rules
 
 
 @dataclass(frozen=True)
-class Model:
+class ProofInput:
     """Rules, and what makes their key attributes."""
 
     rules: Rules
     makers: Makers
 
     @classmethod
-    def of(cls, rules: Rules) -> Model:
-        """The rules of a file."""
+    def of(cls, rules: Rules) -> ProofInput:
         return cls(rules, Makers(rules))
 
     # ------------------------------------------------------------ requests
-    def by_key(self, entity: Entity, request: Request) -> Step:
+    def by_key(self, entity: Entity, request: Request) -> ProvedRequest:
         """A request for one item by its key."""
         terms = tuple(
             Term(self.makers.best(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
             for attribute in entity.table.key
         )
-        return Step(request, entity, terms=terms, items=1, size_bytes=self.size_of(entity))
+        return ProvedRequest(request, entity, terms=terms, items=1, size_bytes=self.size_of(entity))
 
     def batch_read(
         self,
@@ -42,9 +41,9 @@ class Model:
         one: bool = False,
         consistent: bool = False,
         filters: str = "",
-    ) -> Step:
+    ) -> ProvedRequest:
         """A read of `items` items whose keys an earlier request shows; None if the number is unknown."""
-        return Step(
+        return ProvedRequest(
             "GetItem" if one else "BatchGetItem",
             entity,
             projects=projects,
@@ -63,7 +62,6 @@ class Model:
         return None if volume is None else volume.size_bytes
 
     def count_of(self, entity: Entity) -> int | None:
-        """The stated number of items."""
         volume = design_of(self.rules).volumes.get(entity.name)
         return None if volume is None else volume.items
 

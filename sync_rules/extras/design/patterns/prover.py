@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.extras.design.patterns import cures, gets, graphs, searches, trees
-from sync_rules.extras.design.patterns.answers import Answer, Request, Use
+from sync_rules.extras.design.patterns.answers import PatternAnswer, PatternUse, Request
 from sync_rules.extras.design.patterns.declarations import (
     GetPattern,
     GraphPattern,
@@ -22,7 +22,7 @@ from sync_rules.extras.design.patterns.declarations import (
     WritePattern,
     design_of,
 )
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.rule import causes_of
 from sync_rules.rules.ruleset import Rules
@@ -36,28 +36,29 @@ class Proof:
     table.
     """
 
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, PatternAnswer]
     unread: tuple[str, ...]
     idle: tuple[tuple[str, str], ...]
 
     @property
-    def unserved(self) -> tuple[Answer, ...]:
+    def unserved(self) -> tuple[PatternAnswer, ...]:
         """The patterns that no request serves."""
         return tuple(answer for answer in self.answers.values() if not answer.served)
 
 
 def prove(rules: Rules) -> Proof:
-    """Prove every pattern of a file."""
-    model = Model.of(rules)
+    model = ProofInput.of(rules)
     answers = {name: answer_to(model, pattern) for name, pattern in design_of(rules).patterns.items()}
-    use = Use()
+    use = PatternUse()
     for answer in answers.values():
         use |= answer.use if answer.served else _wanted(model, answer.pattern)
     read = _read(rules, use)
     kept = (rule for rule in rules.rules.values() if rule.puts and not rule.times_to_live)
     unread = tuple(dict.fromkeys(rule.title for rule in kept if rule.title not in read))
     used = use.indexes | {
-        (rule.listed.table.name, rule.find.index) for rule in rules.rules.values() if rule.find and rule.find.index
+        (rule.listed_entity.table.name, rule.find.index)
+        for rule in rules.rules.values()
+        if rule.find and rule.find.index
     }
     declared = {entity.table.name for entity in rules.entities.values()}
     idle = tuple(
@@ -69,46 +70,41 @@ def prove(rules: Rules) -> Proof:
     return Proof(answers, unread, idle)
 
 
-def answer_to(model: Model, pattern: Pattern) -> Answer:
-    """The answer to one pattern."""
+def answer_to(model: ProofInput, pattern: Pattern) -> PatternAnswer:
     match pattern:
         case GetPattern():
             found = gets.served(model, pattern)
             return found if found is not None else cures.of_get(model, pattern)
         case GraphPattern():
-            found = graphs.served(model, pattern)
+            found = graphs.serve(model, pattern)
             return found if found is not None else cures.of_graph(model, pattern)
         case TreePattern():
-            found = trees.served(model, pattern)
+            found = trees.serve(model, pattern)
             return found if found is not None else cures.of_tree(model, pattern)
         case SearchPattern():
-            found = searches.served(model, pattern)
+            found = searches.serve(model, pattern)
             return found if found is not None else cures.of_search(model, pattern)
         case WritePattern():
-            return _written(model, pattern)
+            step = model.by_key(model.rules.entities[pattern.entity], WRITES[pattern.operation])
+            return PatternAnswer(pattern, (step,))
 
 
-def _wanted(model: Model, pattern: Pattern) -> Use:
+def _wanted(model: ProofInput, pattern: Pattern) -> PatternUse:
     """The attributes that a pattern asks for, though nothing serves it yet."""
     match pattern:
         case GetPattern():
-            return gets.wanted(model, pattern)
+            return gets.list_wanted(model, pattern)
         case GraphPattern():
-            return Use(frozenset((pattern.node, name) for name in pattern.returns or (None,)))
+            return PatternUse(frozenset((pattern.node, name) for name in pattern.returns or (None,)))
         case TreePattern():
-            return Use(frozenset((pattern.entity, name) for name in pattern.returns or (None,)))
+            return PatternUse(frozenset((pattern.entity, name) for name in pattern.returns or (None,)))
         case SearchPattern():
-            return searches.wanted(model, pattern)
+            return searches.list_wanted(model, pattern)
         case WritePattern():
-            return Use()
+            return PatternUse()
 
 
-def _written(model: Model, pattern: WritePattern) -> Answer:
-    """A write goes to its item by key."""
-    return Answer(pattern, (model.by_key(model.rules.entities[pattern.entity], WRITES[pattern.operation]),))
-
-
-def _read(rules: Rules, use: Use) -> frozenset[str]:
+def _read(rules: Rules, use: PatternUse) -> frozenset[str]:
     """The titles of rules that keep something which patterns read, or which another such rule reads."""
     whole = {entity for entity, name in use.attributes if name is None}
     read = set(use.rules)
@@ -117,7 +113,7 @@ def _read(rules: Rules, use: Use) -> frozenset[str]:
         entity = rule.target.name
         if kept and (entity in whole or any((entity, name) in use.attributes for name in kept)):
             read.add(rule.title)
-        if rule.owned and any(of == entity for of, _ in use.attributes):
+        if rule.owned_entities and any(of == entity for of, _ in use.attributes):
             read.add(rule.title)
         if any(isinstance(one, EffectRule) for one in rules.from_source(rule.target)):
             read.add(rule.title)  # a function or an archive has it

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from sync_rules.extras.design.patterns.answers import Step
+from sync_rules.extras.design.patterns.answers import ProvedRequest
 from sync_rules.extras.design.patterns.declarations import GetPattern
 from sync_rules.extras.design.patterns.key_access import Reach
 from sync_rules.extras.design.patterns.key_makers import Maker
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import show_path
 from sync_rules.rules.formula import Formula
@@ -20,7 +20,13 @@ HALF = 0.5
 
 
 def on_filter(
-    model: Model, pattern: GetPattern, entity: Entity, step: Step, others: tuple[Entity, ...], *, free: bool
+    model: ProofInput,
+    pattern: GetPattern,
+    entity: Entity,
+    step: ProvedRequest,
+    others: tuple[Entity, ...],
+    *,
+    free: bool,
 ) -> Iterator[str]:
     """A filter, and items of other entities that a Query reads too. `free`: the key does not narrow what it tests."""
     if step.filters and step.request == "GetItem":
@@ -39,7 +45,7 @@ def on_filter(
     yield text + (": it throws away more than it keeps" if more else "")
 
 
-def on_keys_filtered(entity: Entity, found: Reach, step: Step, paths: tuple[str, ...]) -> Iterator[str]:
+def on_keys_filtered(entity: Entity, found: Reach, step: ProvedRequest, paths: tuple[str, ...]) -> Iterator[str]:
     """A filter that names a key attribute, or a field inside one, which no FilterExpression may."""
     keys = {one.name for one in (*found.way.partition, *found.way.sort)}
     left = sorted(name for name in paths if entity.stored((name,))[0] in keys)
@@ -47,7 +53,7 @@ def on_keys_filtered(entity: Entity, found: Reach, step: Step, paths: tuple[str,
         yield f"no FilterExpression may name {', '.join(left)}, a part of the key: filter in the application"
 
 
-def on_copied(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[str]:
+def on_copied(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[str]:
     """An attribute of another entity that is taken from a copy which not every item has, or of one link of several."""
     for text in pattern.returns or ():
         name, _, rest = text.partition(".")
@@ -66,7 +72,7 @@ def on_copied(model: Model, pattern: GetPattern, entity: Entity) -> Iterator[str
             yield f"{text} is {to}, as rule {rule.title} keeps it"
 
 
-def on_absent(model: Model, entity: Entity, found: Reach) -> Iterator[str]:
+def on_absent(model: ProofInput, entity: Entity, found: Reach) -> Iterator[str]:
     """An item without a key attribute is not in the index, and so is not found; one with a default is found by that."""
     way = found.way
     sure = model.required(entity)
@@ -110,7 +116,7 @@ def on_loose(entity: Entity, found: Reach) -> Iterator[str]:
         yield f"{', '.join(loose)} is compared as the key has it, in another case or without spaces"
 
 
-def on_copies(model: Model, entity: Entity, needed: tuple[str, ...] | None) -> Iterator[str]:
+def on_copies(model: ProofInput, entity: Entity, needed: tuple[str, ...] | None) -> Iterator[str]:
     """A copy follows its source, however consistently it is read."""
     for rule in model.rules.into_target(entity):
         kept = [path for path in rule.copies if needed is None or show_path(path[:1]) in needed]
@@ -119,7 +125,7 @@ def on_copies(model: Model, entity: Entity, needed: tuple[str, ...] | None) -> I
             yield f"{names} follows its source a moment later, also in a consistent read: rule {rule.title} keeps it"
 
 
-def on_size(pattern: GetPattern, step: Step) -> Iterator[str]:
+def on_size(pattern: GetPattern, step: ProvedRequest) -> Iterator[str]:
     """A page of more than one request, and more than one page."""
     if step.requests > 1 and step.request == "Query":
         yield f"{step.requests} requests for one page: a Query reads at most 1 MB at once"
@@ -129,7 +135,7 @@ def on_size(pattern: GetPattern, step: Step) -> Iterator[str]:
             yield f"all items of one call are {pages} pages"
 
 
-def on_everything(entity: Entity, step: Step) -> Iterator[str]:
+def on_everything(entity: Entity, step: ProvedRequest) -> Iterator[str]:
     """A Query that finds all items of an entity."""
     free = all(term.ranged is None and term.text is None for term in step.terms)
     if step.request == "Query" and step.limit is None and step.partition and free and not step.fixed:

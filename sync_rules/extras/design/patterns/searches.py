@@ -10,34 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sync_rules.extras.design.patterns import gets
-from sync_rules.extras.design.patterns.answers import Answer, Step, Use, places_of
+from sync_rules.extras.design.patterns.answers import PatternAnswer, PatternUse, ProvedRequest, places_of
 from sync_rules.extras.design.patterns.declarations import SearchPattern
-from sync_rules.extras.design.patterns.key_access import Way
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.key_access import AccessPath
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.model.entities import Entity, VectorIndex
 
 
-def served(model: Model, pattern: SearchPattern) -> Answer | None:
+def serve(model: ProofInput, pattern: SearchPattern) -> PatternAnswer | None:
     """The answer with the fewest requests; None where there is none."""
     entity = model.rules.entities[pattern.entity]
     answers = (_answer(model, pattern, entity, one) for one in vectors_of(model, pattern))
     return min((one for one in answers if one is not None), key=lambda one: one.requests, default=None)
 
 
-def wanted(model: Model, pattern: SearchPattern) -> Use:
+def list_wanted(model: ProofInput, pattern: SearchPattern) -> PatternUse:
     """The attributes that a pattern asks for."""
     entity = model.rules.entities[pattern.entity]
     own = (held_by(model, entity, text) for text in pattern.by)
-    return gets.needed_by(model, pattern, entity)[2] | Use(frozenset((entity.name, name) for name in own if name))
+    return gets.needed_by(model, pattern, entity)[2] | PatternUse(
+        frozenset((entity.name, name) for name in own if name)
+    )
 
 
-def vectors_of(model: Model, pattern: SearchPattern) -> Iterator[VectorIndex]:
+def vectors_of(model: ProofInput, pattern: SearchPattern) -> Iterator[VectorIndex]:
     """The vector indexes that a pattern may search."""
     table = model.rules.entities[pattern.entity].table
     return (one for one in table.vectors if pattern.via in (None, one.index.name))
 
 
-def held_by(model: Model, entity: Entity, text: str) -> str | None:
+def held_by(model: ProofInput, entity: Entity, text: str) -> str | None:
     """The attribute of an item that holds what a pattern names: its own, or the copy of another entity's; None where
     no rule keeps that copy.
     """
@@ -48,7 +50,7 @@ def held_by(model: Model, entity: Entity, text: str) -> str | None:
     return gets.copy_of(model.rules, other, rest, entity)
 
 
-def _answer(model: Model, pattern: SearchPattern, entity: Entity, vector: VectorIndex) -> Answer | None:
+def _answer(model: ProofInput, pattern: SearchPattern, entity: Entity, vector: VectorIndex) -> PatternAnswer | None:
     """The answer by one vector index; None where it does not filter by what is given, or needs more."""
     held = [held_by(model, entity, text) for text in pattern.by]
     names = [name for name in held if name is not None]
@@ -56,13 +58,13 @@ def _answer(model: Model, pattern: SearchPattern, entity: Entity, vector: Vector
     if None in held or not {*required} <= {*names} <= {one.name for one in vector.index.attributes}:
         return None
     needed, others, use = gets.needed_by(model, pattern, entity)
-    if any(gets.unnamed(model, entity, other) for other in others):
+    if any(gets.list_unnamed(model, entity, other) for other in others):
         return None
-    way = Way(entity.table, vector.index)
+    way = AccessPath(entity.table, vector.index)
     linked = tuple(name for other in others for name in gets.links_of(model.rules, other, entity))
     missing = gets.missing_from(way, entity, needed, linked)
     condition = " and ".join(f"{name} = {{{name}}}" for name in names)
-    first = Step(
+    first = ProvedRequest(
         "SearchVectors",
         entity,
         vector.index,
@@ -78,5 +80,5 @@ def _answer(model: Model, pattern: SearchPattern, entity: Entity, vector: Vector
         steps.append(gets.read_again(model, pattern, entity, first, needed))
         notes.append(f"{way.shown} does not project {', '.join(missing)}: a second request reads the items")
     steps += [gets.read_others(model, pattern, other, first, names) for other, names in others.items()]
-    use |= Use(frozenset((entity.name, name) for name in names), frozenset(places_of(tuple(steps))))
-    return Answer(pattern, tuple(steps), remarks=tuple(notes), use=use)
+    use |= PatternUse(frozenset((entity.name, name) for name in names), frozenset(places_of(tuple(steps))))
+    return PatternAnswer(pattern, tuple(steps), remarks=tuple(notes), use=use)

@@ -52,4 +52,5 @@ SECTION = Section(
     entities_of=entities_of,
     form_of=form_of_pattern,
     meant=meant_in_pattern,
+    renamed={"returns": "attributes"},
 )

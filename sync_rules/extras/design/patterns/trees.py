@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from sync_rules.extras.design.patterns.answers import RESPONSE_MAX_BYTES, Answer, Step, Term, Use
+from sync_rules.extras.design.patterns.answers import RESPONSE_MAX_BYTES, PatternAnswer, PatternUse, ProvedRequest, Term
 from sync_rules.extras.design.patterns.declarations import TreePattern
 from sync_rules.extras.design.patterns.key_makers import Maker
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.values import show_path
 from sync_rules.rules.kinds.path import TreeRule
@@ -17,13 +17,13 @@ from sync_rules.rules.kinds.path import TreeRule
 LEVELS_ITEMS: Final = 100  # on the way down, where nothing is stated
 
 
-def rule_of(model: Model, entity: Entity) -> TreeRule | None:
+def rule_of(model: ProofInput, entity: Entity) -> TreeRule | None:
     """The rule that keeps the paths of a hierarchy."""
     found = (rule for rule in model.rules.rules.values() if isinstance(rule, TreeRule) and rule.target is entity)
     return next(found, None)
 
 
-def served(model: Model, pattern: TreePattern) -> Answer | None:
+def serve(model: ProofInput, pattern: TreePattern) -> PatternAnswer | None:
     """The cheapest answer to a pattern; None where no rule or no index leads there."""
     entity = model.rules.entities[pattern.entity]
     rule = rule_of(model, entity)
@@ -64,39 +64,39 @@ def _shown(index: Index, rule: TreeRule, pattern: TreePattern) -> bool:
     return pattern.returns is not None and {entity.ref(name).path[0] for name in pattern.returns} <= keys | set(listed)
 
 
-def _items(model: Model, pattern: TreePattern, follows: str) -> Step:
+def _items(model: ProofInput, pattern: TreePattern, follows: str) -> ProvedRequest:
     return model.batch_read(model.rules.entities[pattern.entity], pattern.items, follows, pattern.returns)
 
 
-def _itself(model: Model, pattern: TreePattern) -> Step:
+def _itself(model: ProofInput, pattern: TreePattern) -> ProvedRequest:
     return model.by_key(model.rules.entities[pattern.entity], "GetItem")
 
 
-def _use(pattern: TreePattern, rule: TreeRule, *indexes: Index, paths: bool = True) -> Use:
+def _use(pattern: TreePattern, rule: TreeRule, *indexes: Index, paths: bool = True) -> PatternUse:
     entity = rule.target
     read = {(entity.name, name) for name in pattern.returns or (None,)}
     kept = {(entity.name, show_path(path)) for path in (rule.path, rule.graph) if path is not None and paths}
     titles = frozenset({rule.title}) if paths else frozenset[str]()
-    return Use(frozenset(read | kept), frozenset((entity.table.name, index.name) for index in indexes), titles)
+    return PatternUse(frozenset(read | kept), frozenset((entity.table.name, index.name) for index in indexes), titles)
 
 
-def _children(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -> Answer | None:
+def _children(model: ProofInput, pattern: TreePattern, entity: Entity, rule: TreeRule) -> PatternAnswer | None:
     index = parent_index(rule)
     if index is None:
         return None
-    steps: tuple[Step, ...] = (_level(model, pattern, entity, rule, index),)
+    steps: tuple[ProvedRequest, ...] = (_level(model, pattern, entity, rule, index),)
     if not _shown(index, rule, pattern):
         steps = (*steps, _items(model, pattern, "the keys of the rows"))
-    return Answer(pattern, steps, use=_use(pattern, rule, index, paths=False))
+    return PatternAnswer(pattern, steps, use=_use(pattern, rule, index, paths=False))
 
 
-def _level(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule, index: Index) -> Step:
+def _level(model: ProofInput, pattern: TreePattern, entity: Entity, rule: TreeRule, index: Index) -> ProvedRequest:
     find = rule.find
     assert find is not None, "an index lists the children"
     given = {ref.field for _, ref in rule.link}
     listed = [*find.partition, *(one for one in find.sort if set(one[1].fields) <= given)]
     terms = tuple(Term(Maker(attribute, template), "equals", template.fields) for attribute, template in listed)
-    return Step(
+    return ProvedRequest(
         "Query",
         entity,
         index,
@@ -108,28 +108,28 @@ def _level(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule, i
     )
 
 
-def _megabytes(model: Model, pattern: TreePattern, entity: Entity) -> int:
+def _megabytes(model: ProofInput, pattern: TreePattern, entity: Entity) -> int:
     """The requests that all items together take: one response has at most 1 MB."""
     size = model.size_of(entity)
     return 1 if size is None or pattern.items is None else math.ceil(pattern.items * size / RESPONSE_MAX_BYTES)
 
 
-def _above(model: Model, pattern: TreePattern, rule: TreeRule) -> Answer:
+def _above(model: ProofInput, pattern: TreePattern, rule: TreeRule) -> PatternAnswer:
     ancestors = _items(model, pattern, f"the ids in {show_path(rule.path)}")
-    return Answer(pattern, (_itself(model, pattern), ancestors), use=_use(pattern, rule))
+    return PatternAnswer(pattern, (_itself(model, pattern), ancestors), use=_use(pattern, rule))
 
 
-def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -> Iterator[Answer]:
+def _under(model: ProofInput, pattern: TreePattern, entity: Entity, rule: TreeRule) -> Iterator[PatternAnswer]:
     by_parent = parent_index(rule)
     if by_parent is not None and pattern.depth is not None:
         level = _level(model, pattern, entity, rule, by_parent)
         itself = (_itself(model, pattern),) if pattern.itself else ()
         many = 1 + (LEVELS_ITEMS if pattern.items is None else pattern.items) if pattern.depth > 1 else 1
         remark = "one Query for each item on the way down" if pattern.depth > 1 else ""
-        from_above: tuple[Step, ...] = (*itself, Step(**{**level.__dict__, "requests": many}))
+        from_above: tuple[ProvedRequest, ...] = (*itself, ProvedRequest(**{**level.__dict__, "requests": many}))
         if not _shown(by_parent, rule, pattern):
             from_above = (*from_above, _items(model, pattern, "the keys of the rows"))
-        answer = Answer(pattern, from_above, use=_use(pattern, rule, by_parent, paths=False))
+        answer = PatternAnswer(pattern, from_above, use=_use(pattern, rule, by_parent, paths=False))
         yield answer.remarked(remark)
     index = path_index(rule)
     if index is not None and rule.graph is not None:
@@ -137,7 +137,7 @@ def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -
         named = f"the shards of the item's {show_path(rule.graph)}"
         terms = (Term(partition, "equals", (show_path(rule.graph),)),
                  Term(sort, "begins_with", text=f"{{{show_path(rule.path)}}}{rule.separator}"))  # fmt: skip
-        query = Step(
+        query = ProvedRequest(
             "Query",
             entity,
             index,
@@ -148,9 +148,9 @@ def _under(model: Model, pattern: TreePattern, entity: Entity, rule: TreeRule) -
             items=pattern.items,
             size_bytes=model.size_of(entity),
         )
-        steps: tuple[Step, ...] = (_itself(model, pattern), query)
+        steps: tuple[ProvedRequest, ...] = (_itself(model, pattern), query)
         remarks = [] if rule.shards == 1 else [f"{rule.shards} Queries, one for each of {named}"]
         if not _shown(index, rule, pattern):
             steps = (*steps, _items(model, pattern, "the keys of the rows"))
             remarks.append(f"index {index.name} does not project all that is needed: more requests read the items")
-        yield Answer(pattern, steps, remarks=tuple(remarks), use=_use(pattern, rule, index))
+        yield PatternAnswer(pattern, steps, remarks=tuple(remarks), use=_use(pattern, rule, index))

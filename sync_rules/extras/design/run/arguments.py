@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.extras.design.patterns.declarations import Range
+from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, Range, TreePattern
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import TYPES, AttributeValue
 from sync_rules.read.reader import Reader
+from sync_rules.rules.ruleset import Rules
 
 KEY_TYPES: Final = frozenset("SNB")
 PAIR: Final = 2
+Readable = GetPattern | GraphPattern | TreePattern
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,25 @@ def require(pattern: str, expected: Sequence[str], found: Iterable[str]) -> None
     raise UserError(f"pattern {pattern}: {'; '.join(parts)}")
 
 
-def given_of(
-    pattern: str, reader: Reader, fields: Sequence[str], arguments: Mapping[str, Any], within: Range | None = None
-) -> CallValues:
+def list_arguments(rules: Rules, pattern: Readable) -> tuple[tuple[str, ...], Range | None]:
+    """The names of a pattern's arguments, and its range."""
+    match pattern:
+        case GetPattern():
+            return pattern.by, pattern.within
+        case GraphPattern():
+            return rules.entities[pattern.start].identity, None
+        case TreePattern():
+            return rules.entities[pattern.entity].identity, None
+
+
+def parse_call(rules: Rules, reader: Reader, asked: Readable, arguments: Mapping[str, Any]) -> CallValues:
     """The values of a call, raw.
 
     Raises:
         UserError: when an argument is missing or unknown, or cannot be part of a key.
     """
+    pattern = asked.name
+    fields, within = list_arguments(rules, asked)
     require(pattern, (*fields, *([within.attribute] if within is not None else ())), arguments)
     equal = {name: _raw(pattern, reader, name, arguments[name]) for name in fields}
     if within is None:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sync_rules.extras.design.patterns.answers import Answer, Step
+from sync_rules.extras.design.patterns.answers import PatternAnswer, ProvedRequest
 from sync_rules.extras.design.patterns.declarations import GetPattern
 from sync_rules.extras.design.patterns.gets import named_there
 from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.extras.design.run.key_conditions import condition_of, exact, key_of, looked_at
-from sync_rules.extras.design.run.projection import OutputAttribute, Sight, key_paths, returned_of
+from sync_rules.extras.design.run.projection import OutputAttribute, Sight, key_paths, list_returned
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -27,6 +27,7 @@ from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.ruleset import Rules
 
 View = dict[str, AttributeValue] | None
+OtherRead = tuple[tuple[OutputAttribute, ...], Callable[[Item], ItemKey | None], ProvedRequest]
 FoundItem = Item | None  # an item as the pattern returns it, raw; None for one that is not asked for
 
 
@@ -35,13 +36,13 @@ class GetPlan:
     """A proved pattern, ready to run."""
 
     rules: Rules
-    answer: Answer
+    answer: PatternAnswer
     pattern: GetPattern
     reader: Reader
 
     # ------------------------------------------------------------ steps
     @property
-    def first(self) -> Step:
+    def first(self) -> ProvedRequest:
         """The request that finds items, or rows."""
         return self.answer.steps[0]
 
@@ -60,16 +61,16 @@ class GetPlan:
         )
 
     @cached_property
-    def again(self) -> Step | None:
+    def again(self) -> ProvedRequest | None:
         """The read of items whose rows an index shows."""
         return self._following(self.first.entity) if self.first.index is not None else None
 
     @cached_property
-    def source(self) -> Step | None:
+    def source(self) -> ProvedRequest | None:
         """The read of the sources of mirrors."""
         return None if self.mirror is None else self._following(self.mirror.source)
 
-    def _following(self, entity: Entity) -> Step | None:
+    def _following(self, entity: Entity) -> ProvedRequest | None:
         return next((step for step in self.answer.steps[1:] if step.entity is entity), None)
 
     @cached_property
@@ -91,20 +92,20 @@ class GetPlan:
         if self.pattern.returns is None:
             return None
         entity = self.rules.entities[self.pattern.entity]
-        found = returned_of(self.rules, entity, self.pattern.returns, self.sight.entity)
+        found = list_returned(self.rules, entity, self.pattern.returns, self.sight.entity)
         steps = {step.entity for step in self.answer.steps[1:]}
         lost = [one.name for one in found if one.other is not None and one.other not in steps]
         if lost:
             raise UserError(
                 f"pattern {self.pattern.name}: no request reads {', '.join(lost)}",
-                f"copy it onto {entity.name}, or leave it out of `returns`",
+                f"copy it onto {entity.name}, or leave it out of `attributes`",
             )
         return found
 
     @cached_property
-    def others(self) -> dict[Entity, tuple[tuple[OutputAttribute, ...], Callable[[Item], ItemKey | None], Step]]:
+    def others(self) -> dict[Entity, OtherRead]:
         """The other entities whose attributes are returned: which ones, the key that an item names, and the step."""
-        found: dict[Entity, tuple[tuple[OutputAttribute, ...], Callable[[Item], ItemKey | None], Step]] = {}
+        found: dict[Entity, OtherRead] = {}
         for other in dict.fromkeys(one.other for one in self.returned or () if one.other is not None):
             mine = tuple(one for one in self.returned or () if one.other is other)
             step = next(step for step in self.answer.steps[1:] if step.entity is other)
@@ -228,7 +229,6 @@ class GetPlan:
         return math.ceil((limit - found) / keeps)
 
     def all(self, given: CallValues) -> Iterator[Item]:
-        """Every item."""
         return (item for _, item in self.keyed(given))
 
     def keyed(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
@@ -304,7 +304,7 @@ class GetPlan:
         return self._read(self.source, keys, self.needed)
 
     def _read(
-        self, step: Step, keys: Sequence[ItemKey | None], projects: tuple[Path, ...] | None
+        self, step: ProvedRequest, keys: Sequence[ItemKey | None], projects: tuple[Path, ...] | None
     ) -> Sequence[FoundItem]:
         """The items of these keys, by the request of a step."""
         table, consistent = step.entity.table, step.consistent or None

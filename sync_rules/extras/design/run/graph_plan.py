@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sync_rules.extras.design.patterns.answers import Answer
+from sync_rules.extras.design.patterns.answers import PatternAnswer
 from sync_rules.extras.design.patterns.declarations import GraphPattern
 from sync_rules.extras.design.patterns.graphs import ends_of, names_of, set_rule
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.extras.design.run.key_conditions import condition_of, exact
 from sync_rules.extras.design.run.projection import Sight
@@ -29,14 +29,14 @@ class GraphPlan:
     """A proved pattern, ready to run."""
 
     rules: Rules
-    answer: Answer
+    answer: PatternAnswer
     pattern: GraphPattern
     reader: Reader
 
     @cached_property
     def _rule(self) -> CollectRule | None:
         """The rule that keeps the set of a node's edges."""
-        model = Model.of(self.rules)
+        model = ProofInput.of(self.rules)
         return set_rule(model, ends_of(model, self.pattern))
 
     @property

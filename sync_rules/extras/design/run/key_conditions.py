@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sync_rules.extras.design.patterns.answers import Step, Term
+from sync_rules.extras.design.patterns.answers import ProvedRequest, Term
 from sync_rules.extras.design.patterns.key_makers import AFTER_ALL, Field, Maker
 from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Template, as_key, possible
+from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Template, as_key, is_possible
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.read.key_range import KeyRange
 from sync_rules.rules.formula import Formula
@@ -25,17 +25,17 @@ Check = Callable[[Item], bool]
 
 
 @dataclass(frozen=True)
-class Condition:
+class CallCondition:
     """The key condition of one call; `conditions` None: no item can have such a key."""
 
     conditions: KeyConditions | None
     within: KeyRange | None = None
 
 
-NOTHING = Condition(None)
+NOTHING = CallCondition(None)
 
 
-def condition_of(step: Step, given: CallValues) -> Condition:
+def condition_of(step: ProvedRequest, given: CallValues) -> CallCondition:
     """The condition for these values. Raises UserError for a range that ends before it begins."""
     equals: list[tuple[str, AttributeValue]] = []
     begins: tuple[str, str] | None = None
@@ -50,7 +50,7 @@ def condition_of(step: Step, given: CallValues) -> Condition:
         elif term.form == "equals":
             value = term.maker.value(given.fields)
             most = PARTITION_KEY_MAX_BYTES if term.maker.attribute in partition else SORT_KEY_MAX_BYTES
-            if value is None or not possible(value, most):
+            if value is None or not is_possible(value, most):
                 return NOTHING
             equals.append((name, value))
         else:
@@ -62,10 +62,10 @@ def condition_of(step: Step, given: CallValues) -> Condition:
                 return NOTHING
             beginning, within = found
             begins = (name, beginning) if beginning else None
-    return Condition(KeyConditions(tuple(equals), begins), within)
+    return CallCondition(KeyConditions(tuple(equals), begins), within)
 
 
-def key_of(step: Step, given: CallValues) -> ItemKey | None:
+def key_of(step: ProvedRequest, given: CallValues) -> ItemKey | None:
     """The key of the item that a GetItem asks for; None where no item can have it."""
     found = condition_of(step, given).conditions
     if found is None:
@@ -83,7 +83,7 @@ def _ranged(term: Term, ranged: Field, prefix: str, given: CallValues) -> tuple[
         ends = [None if end is None else as_key(end, maker.attribute.type) for end in (given.least, given.greatest)]
         if any(made is None for made, end in zip(ends, (given.least, given.greatest), strict=True) if end is not None):
             return None
-        if any(end is not None and not possible(end, SORT_KEY_MAX_BYTES) for end in ends):
+        if any(end is not None and not is_possible(end, SORT_KEY_MAX_BYTES) for end in ends):
             return None
         return "", KeyRange(maker.attribute.name, *ends)
     bounds = _Bounds.of(maker, ranged, given)
@@ -181,7 +181,7 @@ def _cut(text: str, *, up: bool = False) -> str:
 
 
 # ---------------------------------------------------------------- exactness
-def exact(step: Step, given: CallValues) -> Check:
+def exact(step: ProvedRequest, given: CallValues) -> Check:
     """The check of a row: its entity, and the fields that a composite key holds."""
     entity, checks = step.entity, [*_checks(step, given)]
 
@@ -192,7 +192,7 @@ def exact(step: Step, given: CallValues) -> Check:
     return holds
 
 
-def _checks(step: Step, given: CallValues) -> Iterator[Check]:
+def _checks(step: ProvedRequest, given: CallValues) -> Iterator[Check]:
     for term in step.terms:
         formula = isinstance(term.maker.source, Formula)
         if (term.form == "equals" and not formula) or term.text is not None or _native(term.maker):
@@ -243,7 +243,7 @@ def _text_in(entity: Entity, maker: Maker, one: Field, row: Item) -> str | None:
     return None if value is None else maker.inner(one, value)
 
 
-def looked_at(step: Step) -> tuple[str, ...]:
+def looked_at(step: ProvedRequest) -> tuple[str, ...]:
     """The fields that the check reads beside the key, where rows show them: those of formulas."""
     formulas = (term for term in step.terms if isinstance(term.maker.source, Formula))
     return tuple(dict.fromkeys(name for term in formulas for name in term.maker.fields))

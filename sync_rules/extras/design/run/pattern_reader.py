@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from sync_rules.extras.design.patterns.answers import Answer
+from sync_rules.extras.design.patterns.answers import PatternAnswer
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, Pattern, SearchPattern, TreePattern
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.design.run.arguments import CallValues, given_of
+from sync_rules.extras.design.run.arguments import CallValues, parse_call
 from sync_rules.extras.design.run.get_plan import GetPlan
 from sync_rules.extras.design.run.graph_plan import GraphPlan
 from sync_rules.extras.design.run.tree_plan import TreePlan
@@ -38,7 +38,7 @@ class Patterns:
     `between`. A field with a name that is no Python name goes into the map `given`. Values are plain, or raw with a raw
     `Reader`.
 
-    Items are dicts: with `returns` only those attributes, each under the name that the pattern has for it, such as
+    Items are dicts: with `attributes` only those attributes, each under the name that the pattern has for it, such as
     "user.name"; else whole items as the table has them. `types` makes something else of the items of an entity: a class
     is called with the attributes by name, any other callable with the item.
     """
@@ -160,7 +160,7 @@ class Patterns:
         plan = self.plan(name)
         return plan if isinstance(plan, GetPlan) else _misused(plan, call)
 
-    def _answer(self, name: str) -> Answer:
+    def _answer(self, name: str) -> PatternAnswer:
         answer = self._answers.get(name)
         if answer is None:
             raise UserError(unknown("pattern", name, [*self._answers]))
@@ -168,7 +168,7 @@ class Patterns:
             raise UserError(f"pattern {name} is not served: {answer.reason}", _cure(answer))
         return answer
 
-    def _made_plan(self, answer: Answer) -> Plan:
+    def _made_plan(self, answer: PatternAnswer) -> Plan:
         pattern: Pattern = answer.pattern
         match pattern:
             case GetPattern():
@@ -183,14 +183,7 @@ class Patterns:
 
     def given(self, plan: Plan, arguments: Mapping[str, Any]) -> CallValues:
         """The values of a call. Raises UserError for missing and unknown arguments."""
-        pattern = plan.pattern
-        match pattern:
-            case GetPattern():
-                return given_of(pattern.name, self._reader, pattern.by, arguments, pattern.within)
-            case GraphPattern():
-                return given_of(pattern.name, self._reader, self._rules.entities[pattern.start].identity, arguments)
-            case TreePattern():
-                return given_of(pattern.name, self._reader, self._rules.entities[pattern.entity].identity, arguments)
+        return parse_call(self._rules, self._reader, plan.pattern, arguments)
 
     # ------------------------------------------------------------ results
     def _made(self, plan: GetPlan | TreePlan, item: Item) -> Any:
@@ -209,7 +202,7 @@ def _misused(plan: Plan, call: str) -> NoReturn:
     raise UserError(f"pattern {plan.pattern.name} is not called by {call}", f"use {CALLS[type(plan)]}")
 
 
-def _cure(answer: Answer) -> str:
+def _cure(answer: PatternAnswer) -> str:
     """The first cure, as entries of the rules file."""
     if not answer.cures:
         return "see `sync-rules patterns`"

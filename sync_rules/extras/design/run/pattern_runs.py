@@ -13,15 +13,16 @@ from statistics import mean, median
 from typing import Any, Literal
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.extras.design.patterns.answers import Answer
+from sync_rules.extras.design.patterns.answers import PatternAnswer
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, SearchPattern, TreePattern
-from sync_rules.extras.design.patterns.keepers import keepers
+from sync_rules.extras.design.patterns.keepers import list_keepers
 from sync_rules.extras.design.patterns.prover import prove
+from sync_rules.extras.design.run.arguments import Readable
 from sync_rules.extras.design.run.get_plan import GetPlan
 from sync_rules.extras.design.run.graph_plan import GraphPlan
 from sync_rules.extras.design.run.memory_reader import MemoryReader
 from sync_rules.extras.design.run.pattern_reader import Patterns, Plan
-from sync_rules.extras.design.run.sample_calls import Arguments, Readable, calls
+from sync_rules.extras.design.run.sample_calls import Arguments, calls
 from sync_rules.extras.design.run.tree_plan import TreePlan
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item, same
@@ -45,15 +46,12 @@ class Metered:
         self.units: float | None = 0.0
 
     def query(self, **parameters: Any) -> Any:
-        """A Query."""
         return self._counted(self._client.query, parameters)
 
     def get_item(self, **parameters: Any) -> Any:
-        """A GetItem."""
         return self._counted(self._client.get_item, parameters)
 
     def batch_get_item(self, **parameters: Any) -> Any:
-        """A BatchGetItem."""
         return self._counted(self._client.batch_get_item, parameters)
 
     def _counted(self, call: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
@@ -68,7 +66,7 @@ class Metered:
 
 
 @dataclass(frozen=True)
-class Mismatch:
+class AnswerDifference:
     """One difference between an answer and the right one: an item, or an attribute of it, and the rules that keep it;
     none where the application, or an index that lags, is the cause.
     """
@@ -84,18 +82,17 @@ class PatternRun:
     """The calls of one pattern. `left`: the reason why it was not called."""
 
     name: str
-    answer: Answer
+    answer: PatternAnswer
     left: str = ""
     rows: list[int] = field(default_factory=list)
     requests: list[int] = field(default_factory=list)
     units: list[float | None] = field(default_factory=list)
     milliseconds: list[float] = field(default_factory=list)
     proved: bool = False
-    mismatches: list[Mismatch] = field(default_factory=list)
+    mismatches: list[AnswerDifference] = field(default_factory=list)
 
     @property
     def calls(self) -> int:
-        """The number of calls."""
         return len(self.rows)
 
     @property
@@ -111,7 +108,7 @@ class PatternRun:
 
 
 @dataclass(frozen=True)
-class Trial:
+class PatternTrial:
     """Patterns on one client. `items` gives the items of a table, by its name, from which arguments are taken."""
 
     rules: Rules
@@ -150,8 +147,8 @@ class Trial:
             if wanted is not None:
                 measured.proved = True
                 given = patterns.given(plan, arguments)
-                right = answer_of(wanted.plan(name), given)
-                measured.mismatches += mismatches(self.rules, measured.answer, answer_of(plan, given), right)
+                right = read_answer(wanted.plan(name), given)
+                measured.mismatches += mismatches(self.rules, measured.answer, read_answer(plan, given), right)
         if not found:
             measured.left = f"no item of {entity} that was read gives its keys: name them with --key"
 
@@ -186,7 +183,7 @@ def _rows(plan: Plan, given: Any) -> int:
 Answered = dict[ItemKey, Item]
 
 
-def answer_of(plan: Plan, given: Any) -> Answered:
+def read_answer(plan: Plan, given: Any) -> Answered:
     """Everything that a pattern returns, by the keys of the items that it finds; of a graph by those of its edges."""
     if isinstance(plan, GetPlan) and plan.pattern.keys is not None:
         (item,) = plan.batch([given])
@@ -206,15 +203,15 @@ def answer_of(plan: Plan, given: Any) -> Answered:
     return found
 
 
-def mismatches(rules: Rules, answer: Answer, found: Answered, right: Answered) -> Iterator[Mismatch]:
+def mismatches(rules: Rules, answer: PatternAnswer, found: Answered, right: Answered) -> Iterator[AnswerDifference]:
     """The differences of two answers."""
-    kept = [one for one in keepers(rules, answer) if one.rule is not None]
+    kept = [one for one in list_keepers(rules, answer) if one.rule is not None]
     whole = tuple(
         dict.fromkeys(one.rule.title for one in kept if one.rule and one.role in ("item", "key", "tested", "path"))
     )
     for key in dict.fromkeys((*right, *found)):
         if key not in found or key not in right:
-            yield Mismatch("missing" if key not in found else "extra", key, "", whole)
+            yield AnswerDifference("missing" if key not in found else "extra", key, "", whole)
             continue
         for name in dict.fromkeys((*right[key], *found[key])):
             value, wanted = found[key].get(name), right[key].get(name)
@@ -225,10 +222,10 @@ def mismatches(rules: Rules, answer: Answer, found: Answered, right: Answered) -
                     if one.rule and name in (one.name, one.place.rpartition(".")[2], one.name.partition(".")[0])
                 )
                 wrong: Wrong = "missing" if value is None else "extra" if wanted is None else "wrong"
-                yield Mismatch(wrong, key, name, tuple(dict.fromkeys(titles)))
+                yield AnswerDifference(wrong, key, name, tuple(dict.fromkeys(titles)))
 
 
-def loaded(rules: Rules, items: Callable[[str], Iterable[Item]]) -> MemoryStore:
+def load_items(rules: Rules, items: Callable[[str], Iterable[Item]]) -> MemoryStore:
     """All items of the tables, in memory. Raises StoreError for one that DynamoDB cannot have."""
     store = MemoryStore(rules.tables)
     for name in rules.tables:

@@ -1,4 +1,4 @@
-"""Reads the attributes that a pattern returns from the items of an answer, each under its name in `returns`.
+"""Reads the attributes that a pattern returns from the items of an answer, each under its name in `attributes`.
 
 Invariant: a request reads only attributes that the answer needs, and never one that an index does not show.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sync_rules.extras.design.patterns.gets import copy_of, named_there
-from sync_rules.extras.design.patterns.key_access import Way
+from sync_rules.extras.design.patterns.key_access import AccessPath
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -56,7 +56,7 @@ class Sight:
 
     def shown(self, index: Index | None, names: Iterable[str]) -> tuple[str, ...]:
         """The fields of these that rows of an index, or of the table, show."""
-        way = Way(self.entity.table, index)
+        way = AccessPath(self.entity.table, index)
         return tuple(name for name in names if way.shows(self.entity, self._ref(name)[1]))
 
 
@@ -69,7 +69,7 @@ class OutputAttribute:
     other: Entity | None = None
 
 
-def returned_of(
+def list_returned(
     rules: Rules, entity: Entity, names: tuple[str, ...], there: Entity | None = None
 ) -> list[OutputAttribute]:
     """The attributes that a pattern on an entity returns. One of another entity is its copy, where a rule keeps one on

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, Range, TreePattern
-from sync_rules.extras.design.run.arguments import KEY_TYPES
+from sync_rules.extras.design.patterns.declarations import Range
+from sync_rules.extras.design.run.arguments import KEY_TYPES, list_arguments
 from sync_rules.extras.design.run.get_plan import GetPlan
 from sync_rules.extras.design.run.graph_plan import GraphPlan
 from sync_rules.extras.design.run.pattern_reader import Plan
@@ -17,20 +17,8 @@ from sync_rules.model.templates import as_text
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.rules.ruleset import Rules
 
-Readable = GetPattern | GraphPattern | TreePattern
 Arguments = dict[str, Any]
 BETWEEN: Final = ".."
-
-
-def fields_of(rules: Rules, pattern: Readable) -> tuple[tuple[str, ...], Range | None]:
-    """The names of a pattern's arguments, and its range."""
-    match pattern:
-        case GetPattern():
-            return pattern.by, pattern.within
-        case GraphPattern():
-            return rules.entities[pattern.start].identity, None
-        case TreePattern():
-            return rules.entities[pattern.entity].identity, None
 
 
 def sights_of(rules: Rules, plan: Plan) -> tuple[Sight, ...]:
@@ -45,7 +33,7 @@ def sights_of(rules: Rules, plan: Plan) -> tuple[Sight, ...]:
             return (Sight(rules, rules.entities[plan.pattern.entity]),)
 
 
-def parsed(texts: list[str]) -> dict[str, str]:
+def parse_arguments(texts: list[str]) -> dict[str, str]:
     """The values that options such as user_id=7 give. Raises UserError for one without a name."""
     found: dict[str, str] = {}
     for text in texts:
@@ -62,7 +50,7 @@ def calls(
     """List at most `most` different arguments, raw, and `most` more for each mirror. Given values come before values of
     items. `items` reads the items of a table.
     """
-    names, within = fields_of(rules, plan.pattern)
+    names, within = list_arguments(rules, plan.pattern)
     whole = (*names, *(() if within is None else (within.attribute,)))
     if whole and set(whole) <= given.keys():
         ends = {name: {"S": given[name]} for name in names}

@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from sync_rules.extras.design.patterns.answers import BATCH_KEYS_MAX, Answer
+from sync_rules.extras.design.patterns.answers import BATCH_KEYS_MAX, PatternAnswer
 from sync_rules.extras.design.patterns.declarations import TreePattern
-from sync_rules.extras.design.patterns.proof_input import Model
+from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.extras.design.patterns.trees import rule_of
 from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.extras.design.run.projection import Sight, key_paths
@@ -28,13 +28,13 @@ class TreePlan:
     """A proved pattern, ready to run. Rows come from a raw `Hierarchy`, whatever the mode of the reader."""
 
     rules: Rules
-    answer: Answer
+    answer: PatternAnswer
     pattern: TreePattern
     reader: Reader
 
     @cached_property
     def _rule(self) -> TreeRule:
-        rule = rule_of(Model.of(self.rules), self.rules.entities[self.pattern.entity])
+        rule = rule_of(ProofInput.of(self.rules), self.rules.entities[self.pattern.entity])
         assert rule is not None, "a pattern is proved by a rule"
         return rule
 
@@ -52,7 +52,6 @@ class TreePlan:
         return self._sight.paths(self.pattern.returns)
 
     def children(self, given: CallValues) -> Listing:
-        """The listing of the children."""
         return self._hierarchy.children(given.fields)
 
     def page(self, given: CallValues, limit: int, cursor: str | None) -> tuple[list[Item], str | None]:

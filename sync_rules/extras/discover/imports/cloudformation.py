@@ -15,14 +15,13 @@ from sync_rules.extras.discover.imports.key_schemas import as_key, attribute_nam
 from sync_rules.extras.discover.imports.normalization import fill_defaults
 from sync_rules.extras.discover.imports.table_variables import (
     TableName,
-    made_elsewhere,
-    named_by,
+    check_variables,
+    make_variable,
     substitute,
     variable_text,
 )
 
 NAME: Final = "CloudFormation template"
-EXPECTED: Final = "a map with Resources"
 TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
 STACKS: Final = ("AWS::CloudFormation::Stack", "AWS::Serverless::Application")
 NO_VALUE: Final = {"Ref": "AWS::NoValue"}
@@ -37,7 +36,6 @@ CDK_PARTS: Final = ("Resource", "Table", "Default")
 
 
 def fits(document: Any) -> bool:
-    """True if a document looks like a template."""
     return isinstance(document, dict) and ("Resources" in document or "AWSTemplateFormatVersion" in document)
 
 
@@ -74,7 +72,6 @@ class _Template:
     chosen: list[str] = field(default_factory=list)  # conditions that were taken for true
 
     def table(self, logical: str, resource: DocumentNode, *, simple: bool) -> FoundTable:
-        """The table of a resource."""
         self.chosen = []
         raw = resource["Properties"]
         properties = raw.of(self._plain(raw.value if isinstance(raw.value, dict) else {}))
@@ -98,11 +95,11 @@ class _Template:
 
     def _table_name(self, called: str, node: DocumentNode) -> TableName:
         if not node:
-            return made_elsewhere(called, "CloudFormation makes its name")
+            return make_variable(called, "CloudFormation makes its name")
         text = self.text(node.value)
         if not text:
-            return made_elsewhere(called, "its name is known only when the stack is deployed")
-        return named_by(text, "template")
+            return make_variable(called, "its name is known only when the stack is deployed")
+        return check_variables(text)
 
     def _literal(self, node: DocumentNode) -> str:
         """A text that must be known from the template alone."""

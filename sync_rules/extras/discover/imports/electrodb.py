@@ -20,7 +20,7 @@ from sync_rules.extras.discover.imports.key_schemas import (
     require_parts,
     table_key,
 )
-from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
+from sync_rules.extras.discover.imports.table_variables import table_of_model
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
 NAME: Final = "ElectroDB model"
@@ -31,7 +31,6 @@ MARKS: Final = ("__edb_e__", "__edb_v__")  # attributes with the entity and its 
 
 
 def fits(document: Any) -> bool:
-    """True if a document looks like one model, or several."""
     found = _models(DocumentNode(document, ""))
     return any(isinstance(one["indexes"].value, dict) and "model" in one.value for one in found)
 
@@ -42,27 +41,21 @@ def read(root: DocumentNode) -> ImportedModel:
     tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
     for node in _models(root):
         model = _Model(node.require_map(EXPECTED))
-        name = model.table_name(root["table"].said)
-        key = model.key()
-        table = tables.get((name.text, key))
-        if table is None:
-            table = tables[name.text, key] = FoundTable(
-                model.service, name.text, key, checks=list(name.checks), at=node.place
-            )
-            found.tables.append(table)
-        found.entities.append(model.entity(table))
+        given = model.node["table"].said or root["table"].said
+        table = table_of_model(model.service, given, "a model does not say its table's name", model.key(), node.place)
+        known = tables.setdefault((table.physical, table.key), table)
+        found.tables += [table] if known is table else []
+        found.entities.append(model.entity(known))
     return found
 
 
 def _models(root: DocumentNode) -> list[DocumentNode]:
-    """The models of a document. Each may be the value of a key `schema`."""
+    """The models of a document: itself, its entries, or those of `entities`. Each may be the value of `schema`."""
     found = models(root, "indexes", "schema")
     return [one["schema"] if isinstance(one["schema"].value, dict) else one for one in found]
 
 
 class _Model:
-    """One model."""
-
     def __init__(self, node: DocumentNode) -> None:
         self.node = node
         names = node["model"].require_map("a map with service, entity and version")
@@ -77,15 +70,10 @@ class _Model:
         self.base = base[0]
         self.checks: list[str] = []
         held = [*_composites(self.base["pk"]), *_composites(self.base["sk"])]
-        self.always = {*held, *(name for name, one in self.attributes.items() if _is_always(one))}
-
-    def table_name(self, given: str) -> TableName:
-        """The name of the table: given beside the models, or kept in code."""
-        name = self.node["table"].said or given
-        return TableName(name) if name else made_elsewhere(self.service, "a model does not say its table's name")
+        sure = [name for name, one in self.attributes.items() if one["required"].value is True or one["default"]]
+        self.always = {*held, *sure}
 
     def key(self) -> tuple[KeyAttribute, ...]:
-        """The table's key."""
         return table_key(self.base, self._parts(self.base))
 
     def _parts(self, index: DocumentNode) -> Parts:
@@ -182,7 +170,7 @@ class _Model:
         else:
             pieces = [before]
             for name in _composites(part):
-                pieces[-1] += f"#{self._label(name)}_"
+                pieces[-1] += f"#{self._attribute_of(name)['label'].said or name}_"
                 pieces += [name, ""]
             pieces[-1] += after
         made = ""
@@ -227,9 +215,6 @@ class _Model:
         """The attribute of an item that holds an attribute of the model."""
         return self._attribute_of(name)["field"].said or name
 
-    def _label(self, name: str) -> str:
-        return self._attribute_of(name)["label"].said or name
-
     def _type(self, name: str) -> str:
         return self._attribute_of(name)["type"].said or "string"
 
@@ -244,11 +229,6 @@ def _composites(part: DocumentNode) -> list[str]:
         return [name for name in IN_TEMPLATE.findall(template) if name]
     given = part["composite"] or part["facets"]
     return [one.text("the name of an attribute") for one in given.list("a list of attributes")]
-
-
-def _is_always(one: DocumentNode) -> bool:
-    """True if every item has the attribute."""
-    return one["required"].value is True or bool(one["default"])
 
 
 def _change_case(text: str, casing: Any) -> str:

@@ -84,7 +84,7 @@ class Namer:
 
     def _new(self, attribute: str, values: list[str], known: Values, *, spoken: str, alias: str, own: str) -> str:
         """A new field: the attribute that holds the same, the name of the key attribute, or what the word says."""
-        held = [name for name in known.plain[0] if _simple(name) and _column(known.plain, name) == values]
+        held = [name for name in known.plain[0] if _simple(name) and [one.get(name) for one in known.plain] == values]
         told = sorted(held, key=lambda name: (not name.lower().endswith("id"), name.lower() == "id"))
         known_word = spoken in self.fields.values() and (spoken in held or spoken not in known.plain[0])
         wanted = [spoken if known_word else "", alias, *told, own, spoken]
@@ -99,10 +99,6 @@ class Namer:
             return ""
         ending = "at" if all(DATED.match(value) for value in values) else "id"
         return "_".join([*parts[:-1], singular(parts[-1]), ending])
-
-
-def _column(plain: Sequence[Mapping[str, str]], name: str) -> list[str | None]:
-    return [one.get(name) for one in plain]
 
 
 def _simple(name: str) -> bool:

@@ -111,18 +111,6 @@ class DocumentNode:
         return str(self.value)
 
 
-def models(root: DocumentNode, *marks: str) -> list[DocumentNode]:
-    """The models of a document: itself if it has one of these keys, else its entries, or those of `entities`."""
-    held = root["entities"] or root
-    if isinstance(held.value, list):
-        return list(held.list())
-    if not isinstance(held.value, dict):
-        return []
-    if any(mark in held.value for mark in marks):
-        return [held]
-    return [one for key, one in held.items() if isinstance(one.value, dict) or held is not root or key != "table"]
-
-
 # ---------------------------------------------------------------- reading
 def from_json(text: str, file: str) -> DocumentNode:
     """The document of a JSON text."""
@@ -153,29 +141,32 @@ def _line(document: Document, path: KeyPath) -> str:
     return f"{location.line}:{location.column}"
 
 
-def _long(tag: str) -> str | None:
-    """The long name of a function of CloudFormation, by its tag; None for any other tag."""
-    if not tag.startswith("!"):
-        return None
-    word = tag.removeprefix("!")
-    return word if word in ("Ref", "Condition") else f"Fn::{word}"
+def models(root: DocumentNode, *marks: str) -> list[DocumentNode]:
+    """The models of a document: itself if it has one of these keys, else its entries, or those of `entities`."""
+    held = root["entities"] or root
+    if isinstance(held.value, list):
+        return list(held.list())
+    if not isinstance(held.value, dict):
+        return []
+    if any(mark in held.value for mark in marks):
+        return [held]
+    return [one for key, one in held.items() if isinstance(one.value, dict) or held is not root or key != "table"]
 
 
 def _scalar(tag: str, text: str) -> Any:
-    name = _long(tag)
-    if name is not None:
-        return {name: text.split(".", 1) if name == "Fn::GetAtt" else text}
-    try:
-        return plain_scalar(tag, text)
-    except UnreadTagError:
-        return text
+    return _as_function(tag, text.split(".", 1) if tag == "!GetAtt" else text, lambda: plain_scalar(tag, text))
 
 
 def _sequence(tag: str, values: list[Any]) -> Any:
-    name = _long(tag)
-    if name is not None:
-        return {name: values}
+    return _as_function(tag, values, lambda: plain_list(tag, values))
+
+
+def _as_function(tag: str, argument: Any, plain: Callable[[], Any]) -> Any:
+    """A tag such as !Sub as the function of CloudFormation in its long form; any other value as it is."""
+    if tag.startswith("!"):
+        word = tag.removeprefix("!")
+        return {word if word in ("Ref", "Condition") else f"Fn::{word}": argument}
     try:
-        return plain_list(tag, values)
+        return plain()
     except UnreadTagError:
-        return values
+        return argument

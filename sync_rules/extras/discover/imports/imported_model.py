@@ -7,12 +7,15 @@ comment where it belongs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from sync_rules.extras.discover.imports.identifiers import says_nothing, singular, table_slug
+from sync_rules.language.links import default_template
 from sync_rules.model.entities import Index, KeyAttribute
+from sync_rules.model.errors import UserError
+from sync_rules.model.templates import parse_template
 
 Stream = Literal["both", "other", "none", "unknown"]
 Verb = Literal["get", "put", "update", "delete"]
@@ -80,6 +83,18 @@ class FoundEntity:
     checks: list[str] = field(default_factory=list)
     facets: Sequence[str] = ()  # the names of its items in the source
 
+    def list_fields(self, attributes: Iterable[KeyAttribute]) -> list[str]:
+        """The fields of key attributes, each once; none of a template that cannot be parsed."""
+        found: dict[str, None] = {}
+        for one in attributes:
+            text = self.key.get(one.name)
+            try:
+                template = default_template(one.name) if text is None else parse_template(text, pads=True)
+            except UserError:
+                continue
+            found |= dict.fromkeys(template.fields)
+        return list(found)
+
 
 def whole_table(table: FoundTable, attributes: Sequence[str] = ()) -> FoundEntity:
     """The entity of a table whose items are unknown but for their key: all of its items."""
@@ -98,14 +113,12 @@ class FoundPattern:
     entity: FoundEntity | None = None
     by: list[str] = field(default_factory=list)
     within: tuple[RangeForm, str] | None = None
-    order: str = ""
     one: bool = False
     keys: int | None = None
     returns: list[str] = field(default_factory=list)
     where: str = ""
     consistent: bool = False
     via: str = ""
-    page: int | None = None
     sets: list[str] = field(default_factory=list)
     said: str = ""
     refused: str = ""

@@ -91,7 +91,7 @@ def tokens_of(text: str) -> Tokens:
     return tuple(made)
 
 
-def prefixed(text: str, starts: Collection[str]) -> Tokens:
+def split_prefix(text: str, starts: Collection[str]) -> Tokens:
     """The pieces of a text such as user_7, or user_x, that begins with one of these words: whole where none fits."""
     match = BEGUN.fullmatch(text)
     if match is None or match[1] not in starts:
@@ -147,14 +147,14 @@ def clusters_of(table: FoundTable, samples: Sequence[Sample], *, live: bool) -> 
         first_only = [tuple(_first_word(tokens) for tokens in key) for key in keys]
         clusters = _group(samples, first_only)
     if len(clusters) > KINDS_MAX:
-        plain = [tuple((Token(joined(tokens), word=False),) for tokens in key) for key in keys]
+        plain = [tuple((Token(join_tokens(tokens), word=False),) for tokens in key) for key in keys]
         clusters = _group(samples, plain)
     merged = _merge(table, clusters)
     spoken = {word for cluster in merged for part in cluster.shape for _, word in part if word}
     return [_with_constants(cluster, spoken, live=live) for cluster in merged]
 
 
-def joined(tokens: Tokens) -> str:
+def join_tokens(tokens: Tokens) -> str:
     return "".join(token.before + token.text for token in tokens)
 
 
@@ -164,10 +164,11 @@ def _tokens(sample: Sample, name: str, kind: str) -> Tokens:
 
 
 def _first_word(tokens: Tokens) -> Tokens:
-    rest = tokens[1:]
-    return (
-        (tokens[0], Token(joined(rest)[len(rest[0].before) :], word=False, before=rest[0].before)) if rest else tokens
-    )
+    if len(tokens) == 1:
+        return tokens
+    first, second, *_ = tokens
+    rest = join_tokens(tokens[1:]).removeprefix(second.before)
+    return first, Token(rest, word=False, before=second.before)
 
 
 def _with_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tokens, ...]]:
@@ -180,7 +181,7 @@ def _with_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tok
     made = []
     for key in keys:
         single_value = len(key[place]) == 1 and not key[place][0].word
-        tokens = prefixed(key[place][0].text, shared) if single_value else key[place]
+        tokens = split_prefix(key[place][0].text, shared) if single_value else key[place]
         made.append((*key[:place], tokens, *key[place + 1 :]))
     return made
 
@@ -219,7 +220,7 @@ def _without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
     """Take a word for a value where only one item has it: in a live table it may be one."""
     seen: dict[tuple[int, int, str], set[str]] = defaultdict(set)
     for key in keys:
-        whole = "\0".join(joined(tokens) for tokens in key)
+        whole = "\0".join(join_tokens(tokens) for tokens in key)
         for place, tokens in enumerate(key):
             for number, token in enumerate(tokens):
                 seen[place, number, token.text].add(whole)
@@ -267,19 +268,14 @@ def _merge(table: FoundTable, clusters: list[Cluster]) -> list[Cluster]:
         free = [cluster for cluster in group if id(cluster) not in gone]
         if len(free) >= ALIKE_MIN and held:
             gone |= {id(cluster) for cluster in free}
-            opened = [_open_word(key, place, number) for cluster in free for key in cluster.keys]
+            opened = [_mark_token(key, place, number, word=False) for cluster in free for key in cluster.keys]
             made.append(Cluster([sample for cluster in free for sample in cluster.samples], opened))
     return [*(cluster for cluster in clusters if id(cluster) not in gone), *made]
 
 
-def _open_word(key: tuple[Tokens, ...], place: int, number: int) -> tuple[Tokens, ...]:
-    tokens = key[place]
-    return (*key[:place], (*tokens[:number], tokens[number].as_value(), *tokens[number + 1 :]), *key[place + 1 :])
-
-
 def _with_constants(cluster: Cluster, spoken: Collection[str], *, live: bool) -> Cluster:
     """Take a value for a word where all items have it, several of them, and it looks like one."""
-    if len({joined(key[0]) for key in cluster.keys}) < (3 if live else 2):
+    if len({join_tokens(key[0]) for key in cluster.keys}) < (3 if live else 2):
         return cluster
     keys = cluster.keys
     for place, tokens in enumerate(keys[0]):
@@ -288,11 +284,12 @@ def _with_constants(cluster: Cluster, spoken: Collection[str], *, live: bool) ->
             like_one = CAPITALS.fullmatch(token.text) or (WORD.fullmatch(token.text) and not number)
             like_one = like_one or token.text in spoken
             if same and not token.word and like_one:
-                keys = [_close_word(key, place, number) for key in keys]
+                keys = [_mark_token(key, place, number, word=True) for key in keys]
     return replace(cluster, keys=keys)
 
 
-def _close_word(key: tuple[Tokens, ...], place: int, number: int) -> tuple[Tokens, ...]:
+def _mark_token(key: tuple[Tokens, ...], place: int, number: int, *, word: bool) -> tuple[Tokens, ...]:
+    """The key with one of its tokens as a word or as a value."""
     tokens = key[place]
-    word = replace(tokens[number], word=True)
-    return (*key[:place], (*tokens[:number], word, *tokens[number + 1 :]), *key[place + 1 :])
+    marked = replace(tokens[number], word=word)
+    return (*key[:place], (*tokens[:number], marked, *tokens[number + 1 :]), *key[place + 1 :])

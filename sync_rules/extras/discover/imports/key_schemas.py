@@ -24,7 +24,6 @@ def plain_text(node: DocumentNode) -> str:
 
 
 def attribute_name(node: DocumentNode, text: Text = plain_text) -> str:
-    """The name of an attribute."""
     name = text(node)
     if len(name) > ATTRIBUTE_NAME_MAX:
         node.fail(f"an attribute name of at most {ATTRIBUTE_NAME_MAX} letters", found=f"{len(name)} letters")
@@ -123,7 +122,6 @@ def indexes(
 
 
 def stream(node: DocumentNode) -> Stream:
-    """The stream of a StreamSpecification."""
     enabled = isinstance(node.value, dict) and node["StreamEnabled"].value is not False
     return stream_of(node["StreamViewType"].value, enabled=enabled)
 

@@ -15,7 +15,7 @@ from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.rules_writer import draft_rules
 from sync_rules.extras.discover.imports.sample_entities import entities_of
 from sync_rules.extras.discover.imports.table_requests import table_of
-from sync_rules.model.entities import TABLE_ARN, misnamed
+from sync_rules.model.entities import TABLE_ARN, check_table_name
 from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: i
         raise UserError("no table is named: name the tables that rules shall know")
     found = ImportedModel(NAME)
     for name in dict.fromkeys(tables):
-        if misnamed(name):
-            raise UserError(misnamed(name))
+        if check_table_name(name):
+            raise UserError(check_table_name(name))
         table, _ = describe_table(client, name)
         items = [Sample(item) for item in _items(client, name, samples)]
         found.tables.append(table)

@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.cli_requests import BATCH, SCAN, TRANSACTION
 from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
-from sync_rules.extras.discover.imports.identifiers import words
 from sync_rules.extras.discover.imports.imported_model import (
     FoundEntity,
     FoundPattern,
     FoundTable,
     ImportedModel,
+    RangeForm,
     Verb,
     whole_table,
 )
 from sync_rules.extras.discover.imports.key_schemas import Parts, attribute_name, key_parts, projection_of, table_key
-from sync_rules.extras.discover.imports.request_patterns import HOW_MANY, KEYS_AT_ONCE, OPEN_END, RANGES, fields_of
 from sync_rules.language.yaml_source import KeyPath
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
@@ -33,22 +31,30 @@ WRITES: Final[Mapping[str, Verb]] = {
     "BatchWriteItem": "put",
     "UpdateItem": "update",
     "DeleteItem": "delete",
-    "Put": "put",
-    "Update": "update",
-    "Delete": "delete",
 }
-ENDS: Final = (["start", "end"], ["from", "to"], ["min", "max"])  # how the names of a range's ends begin
+RANGES: Final[Mapping[str, RangeForm]] = {
+    "between": "between",
+    "begins_with": "begins_with",
+    ">=": "at_least",
+    ">": "at_least",
+    "<=": "at_most",
+    "<": "at_most",
+}
+KEYS_AT_ONCE: Final = 25
+SCAN: Final = "it is a Scan, which reads the whole table: write what it asks for, and `by` which fields"
+TRANSACTION: Final = "it is a transaction: write a pattern for each of its parts, which cost twice as many units"
+BATCH: Final = "one request does this for several items"
+OPEN_END: Final = "its range leaves out the value itself, and this one does not"
+HOW_MANY: Final = f"how many keys one call asks for is not said: {KEYS_AT_ONCE} here"
 READS: Final = ("GetItem", "Query", "BatchGetItem")
 MIXED: Final = "it may read items of other kinds too: the source says that it returns mixed data"
 BOTH_WRITTEN: Final = "the source says that it needs {others} too"
 NAME: Final = "schema of the DynamoDB modelling server"
-EXPECTED: Final = "a map with tables, each with table_config and entities"
 NUMBERS: Final = ("integer", "decimal")
 Templates = list[tuple[str, str, DocumentNode]]  # attribute, template, entity
 
 
 def fits(document: Any) -> bool:
-    """True if a document looks like such a schema."""
     tables = document.get("tables") if isinstance(document, dict) else None
     return isinstance(tables, list) and any(isinstance(one, dict) and "table_config" in one for one in tables)
 
@@ -56,7 +62,7 @@ def fits(document: Any) -> bool:
 def read(root: DocumentNode) -> ImportedModel:
     """The tables, entities and access patterns of a schema."""
     found = ImportedModel(NAME)
-    named: dict[tuple[str, str], FoundEntity] = {}
+    others: dict[str, FoundEntity] = {}
     asked: list[tuple[FoundEntity, DocumentNode]] = []  # the holders of access patterns
     for node in root["tables"].list():
         config = node.require_map()["table_config"].require_map("a map with table_name and partition_key")
@@ -75,13 +81,11 @@ def read(root: DocumentNode) -> ImportedModel:
             for called, one in node["entities"].items()
         ]
         found.entities += [entity for _, entity, _ in entities] or [whole_table(table)]
-        named |= {(name, called): entity for called, entity, _ in entities}
+        others |= {called: entity for called, entity, _ in entities}
         asked += [(entity, one) for _, entity, one in entities]
-    others = {called: entity for (_, called), entity in named.items()}
     for entity, holder in asked:
         found.patterns += _patterns(entity, holder, others)
-    for node in root["cross_table_access_patterns"].list("a list of access patterns"):
-        found.patterns += _across(node, named)
+    found.patterns += map(_across, root["cross_table_access_patterns"].list("a list of access patterns"))
     return found
 
 
@@ -203,14 +207,10 @@ def _add_fields(made: FoundPattern, node: DocumentNode, index: Index | None) -> 
     filtered = _add_filters(made, node, given)
     given = [name for name in given if name not in filtered]
     ends = (2 if form == "between" else 1) if form else 0
-    fields = fields_of(made.entity, key)
-    whole = fields if node["operation"].said != "Query" else fields_of(made.entity, partition)
+    fields = made.entity.list_fields(key)
+    whole = fields if node["operation"].said != "Query" else made.entity.list_fields(partition)
     left_over = _by(made, given[: len(given) - ends], whole, fields)
     free = [field for field in fields if field not in made.by]
-    if form is None and free and [name.split("_")[0] for name in left_over] in ENDS:
-        form = "between"
-        made.checks.append(f"the parameters {' and '.join(left_over)} are taken for a range of {free[0]}")
-        left_over = []
     made.checks += [f"no key says what the parameter {name} is for: it is left out" for name in left_over]
     if form is None:
         return
@@ -271,7 +271,7 @@ def _write(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEn
     if operation == "BatchWriteItem":
         made.checks.append(BATCH)
     if made.verb == "update":
-        keys = fields_of(entity, entity.table.key)
+        keys = entity.list_fields(entity.table.key)
         made.sets = [name for name in _parameters(node) if name in entity.attributes and name not in keys]
     named = [one["entity_type"].said for one in node["parameters"].list() if isinstance(one.value, dict)]
     more = [name for name in named if name in others and others[name] is not entity]
@@ -280,24 +280,8 @@ def _write(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEn
     return made
 
 
-def _across(node: DocumentNode, entities: Mapping[tuple[str, str], FoundEntity]) -> Iterator[FoundPattern]:
-    """The patterns of a transaction across tables: one for each item that it reads or writes."""
+def _across(node: DocumentNode) -> FoundPattern:
+    """A pattern across tables, as a comment: a transaction reads or writes items of several entities."""
     called, said = _named_pattern(node.require_map("an access pattern: a map with name and operation"))
-    expected = "an entity involved: a map with entity and action"
-    parts = [one.require_map(expected) for one in node["entities_involved"].list()]
-    if not parts:
-        yield FoundPattern(called, said=said, refused="it names no entity")
-    for one in parts:
-        name, action = one["entity"].said, one["action"].said
-        entity = entities.get((one["table"].said, name))
-        own = "-".join([called, action.lower(), *words(name)]) if len(parts) > 1 else called
-        if action == "ConditionCheck":
-            continue  # it writes nothing
-        if entity is None or action not in (*WRITES, "Get"):
-            refused = f"{quoted(action)} of {quoted(name)} is not known"
-            yield FoundPattern(own, said=said, refused=refused)
-        elif action == "Get":
-            by = fields_of(entity, entity.table.key)
-            yield FoundPattern(own, "get", entity, by, one=True, consistent=True, said=said, checks=[TRANSACTION])
-        else:
-            yield FoundPattern(own, WRITES[action], entity, said=said, checks=[TRANSACTION])
+    parts = (f"{one['action'].said} {one['entity'].said}" for one in node["entities_involved"].list())
+    return FoundPattern(called, said=said, refused=f"{TRANSACTION}: {', '.join(parts)}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Final
 
 from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, quoted
@@ -18,7 +17,7 @@ from sync_rules.extras.discover.imports.imported_model import FoundEntity, Found
 from sync_rules.language.links import default_template
 from sync_rules.language.schema import INDEX_NAME
 from sync_rules.language.variables import VARIABLE
-from sync_rules.model.entities import Index, KeyAttribute, Table, misnamed, told_twice
+from sync_rules.model.entities import Index, KeyAttribute, Table, check_table_name, find_clashes
 from sync_rules.model.errors import UserError
 from sync_rules.model.templates import Template, may_overlap, parse_template
 
@@ -132,7 +131,8 @@ def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> di
     names, by_found = Unique(), dict[int, SettledTable]()
     named = [(table, *_physical(table, file)) for table in found]
     effective = [fill_defaults(physical) or table_slug(table.called) for table, physical, _ in named]
-    twins = {table.name: first.name for first, table in told_twice(map(_bare, map(str, count()), effective))}
+    bare = (Table(str(number), physical, KeyAttribute("", "S")) for number, physical in enumerate(effective))
+    twins = {table.name: first.name for first, table in find_clashes(bare)}
     for number, (table, physical, checks) in enumerate(named):
         if str(number) in twins:
             first = named[int(twins[str(number)])][0].called
@@ -145,11 +145,6 @@ def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> di
         by_found[id(table)] = made
         settled.tables.append(made)
     return by_found
-
-
-def _bare(name: str, physical: str) -> Table:
-    """A table with nothing but its name in DynamoDB."""
-    return Table(name, physical, KeyAttribute("", "S"))
 
 
 def fill_defaults(physical: str) -> str:
@@ -168,7 +163,7 @@ def fill_defaults(physical: str) -> str:
 def _physical(table: FoundTable, file: str) -> tuple[str, list[str]]:
     """The name in DynamoDB, and what to check of it. Raises ImportedFileError for one that DynamoDB refuses."""
     text = fill_defaults(table.physical)
-    wrong = misnamed(text) if text else ""
+    wrong = check_table_name(text) if text else ""
     if not wrong:
         return table.physical, list(table.checks)
     if VARIABLE.search(table.physical):

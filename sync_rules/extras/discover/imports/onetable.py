@@ -12,18 +12,16 @@ from typing import Any, Final
 from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
 from sync_rules.extras.discover.imports.key_schemas import Parts, attribute_name, key_parts, projection_of, table_key
-from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
+from sync_rules.extras.discover.imports.table_variables import table_of_model
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
 NAME: Final = "OneTable schema"
-EXPECTED: Final = "a map with models and indexes"
 INTERNAL: Final = ("_Schema", "_Migration", "_Unique", "_Generic")
 VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 TYPES: Final[Mapping[str, KeyType]] = {"number": "N", "binary": "B", "buffer": "B", "arraybuffer": "B"}
 
 
 def fits(document: Any) -> bool:
-    """True if a document looks like a schema."""
     if not isinstance(document, dict) or not isinstance(document.get("models"), dict):
         return False
     indexes = document.get("indexes")
@@ -36,8 +34,8 @@ def read(root: DocumentNode) -> ImportedModel:
     """The table and the entities of a schema."""
     schema = _Schema(root)
     name = root["table"].said
-    given = TableName(name) if name else made_elsewhere("onetable", "a schema does not say its table's name")
-    table = FoundTable(name or "onetable", given.text, schema.key(), checks=list(given.checks), at=root["table"].place)
+    why = "a schema does not say its table's name"
+    table = table_of_model(name or "onetable", name, why, schema.key(), root["table"].place)
     for index, node in root["indexes"].items():
         if index == "primary":
             continue
@@ -63,11 +61,9 @@ class _Schema:
         self.type_field = str(self.params.get("typeField") or "_type")
 
     def key(self) -> tuple[KeyAttribute, ...]:
-        """The table's key."""
         return table_key(self.primary, self._parts(self.primary))
 
     def index(self, name: str, node: DocumentNode) -> Index:
-        """A global secondary index."""
         return Index(name, *self._parts(node), self._projection(node))
 
     def local(self, name: str, node: DocumentNode) -> Index:
@@ -98,7 +94,6 @@ class _Schema:
         return "S"
 
     def entity(self, table: FoundTable, called: str, model: DocumentNode) -> FoundEntity:
-        """The entity of a model."""
         fields = dict(model.items("a map of fields"))
         own = {one.name for one in table.key}
         sure = {name for name, one in fields.items() if _is_always(one)}
@@ -166,10 +161,7 @@ class _Schema:
 
 def _field(model: DocumentNode, attribute: str) -> DocumentNode | None:
     """The field of a model that is stored as an attribute."""
-    for name, one in model.items("a map of fields"):
-        if _stored_name(name, one) == attribute:
-            return one
-    return None
+    return next((one for name, one in model.items("a map of fields") if _stored_name(name, one) == attribute), None)
 
 
 def _stored_name(name: str, field: DocumentNode) -> str:
@@ -181,5 +173,4 @@ def _variables(field: DocumentNode) -> list[str]:
 
 
 def _is_always(field: DocumentNode) -> bool:
-    """True if every item has the field."""
     return field["required"].value is True or any(field[one] for one in ("default", "generate", "uuid"))

@@ -21,7 +21,6 @@ from sync_rules.extras.discover.imports.normalization import (
     SettledTable,
     settle,
 )
-from sync_rules.extras.discover.imports.rule_examples import RuleExample, examples
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import Problem, errors
 from sync_rules.model.entities import Index, KeyAttribute
@@ -31,13 +30,7 @@ LINE_MAX: Final = 110
 PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 NO_RULES: Final = "rules: {}"
-BEGIN: Final = "# To begin with a rule, replace the line above. These may fit:"
-NO_LINK: Final = (
-    "# No link between two kinds of items was seen. This is how a rule looks, where the key of an order, or a key of\n"
-    "# an index, holds the user's:"
-)
 Part = str | dict[str, str]  # YAML on one line, or of each key of a map
-SKETCH: Final = "  user-name-on-orders: copy user.name into order.user_name"
 
 
 def draft_rules(found: ImportedModel, file: str) -> RulesDraft:
@@ -50,28 +43,22 @@ def draft_rules(found: ImportedModel, file: str) -> RulesDraft:
         raise ImportedFileError(file, "", f"a table in the {found.origin}", "none", AGAIN)
     settled = settle(found, file)
     head = f"# Made from {one_line(Path(file).name)} ({found.origin}). Look at each CHECK before you rely on it."
-    body = _drop_refused(settled, head, file)
+    text = _drop_refused(settled, head, file)
     notes = [*settled.notes, *_notes(settled)]
-    return RulesDraft(
-        _with_examples(settled, body), tuple(dict.fromkeys(one_line(note) for note in notes)), found.origin
-    )
+    return RulesDraft(text, tuple(dict.fromkeys(one_line(note) for note in notes)), found.origin)
 
 
 def _drop_refused(settled: SettledModel, head: str, file: str) -> str:
     """The text without what check refuses: it is taken out, with a remark, until nothing is refused."""
     while True:
-        body = "\n".join([EDITOR_LINE, head, *lines(settled)])
-        wrong = _errors(f"{body}\n{NO_RULES}\n")
+        text = "\n".join([EDITOR_LINE, head, *write_sections(settled), NO_RULES, ""])
+        wrong = errors(check_rules(text, {})[1])
         if not wrong:
-            return body
+            return text
         taken = [_take_out(settled, problem) for problem in wrong]
         if not any(taken):
             expected = "a document that a rules file can be made of"
             raise ImportedFileError(file, "", expected, wrong[0].message, AGAIN)
-
-
-def _errors(text: str) -> list[Problem]:
-    return errors(check_rules(text, {})[1])
 
 
 def _take_out(settled: SettledModel, problem: Problem) -> bool:
@@ -115,7 +102,7 @@ def _table_checks(table: SettledTable) -> list[str]:
 
 
 # ---------------------------------------------------------------- lines
-def lines(settled: SettledModel) -> Iterator[str]:
+def write_sections(settled: SettledModel) -> Iterator[str]:
     """The sections above the rules."""
     yield "tables:"
     for table in settled.tables:
@@ -141,7 +128,7 @@ def _patterns(patterns: list[SettledPattern]) -> Iterator[str]:
     yield "patterns:" if any(not pattern.refused for pattern in patterns) else "patterns: {}"
     for pattern in patterns:
         if pattern.found.said:
-            yield from wrapped(pattern.found.said)
+            yield from wrap_comment(pattern.found.said)
         if not pattern.refused:
             yield from _checks(pattern.found.checks)
             yield from _entry(scalar(pattern.name), _pattern(pattern))
@@ -158,11 +145,8 @@ def _pattern(pattern: SettledPattern) -> dict[str, Part]:
         parts["by"] = _names(found.by)
     if found.within:
         parts[found.within[0]] = scalar(found.within[1])
-    if found.order:
-        name, _, way = found.order.rpartition(" ")
-        parts["order"] = f"{name} {way}" if PLAIN.fullmatch(name) else scalar(found.order)
     parts |= {name: "true" for name in ("one", "consistent") if getattr(found, name)}
-    parts |= {name: str(number) for name in ("keys", "page") if (number := getattr(found, name)) is not None}
+    parts |= {} if found.keys is None else {"keys": str(found.keys)}
     parts |= {name: _names(names) for name in ("returns", "sets") if (names := getattr(found, name))}
     parts |= {name: scalar(text) for name in ("where", "via") if (text := getattr(found, name))}
     return parts
@@ -231,10 +215,10 @@ def _flat(part: Part) -> str:
 
 def _checks(checks: Iterable[str]) -> Iterator[str]:
     for check in dict.fromkeys(checks):
-        yield from wrapped(f"CHECK: {check}")
+        yield from wrap_comment(f"CHECK: {check}")
 
 
-def wrapped(text: str) -> list[str]:
+def wrap_comment(text: str) -> list[str]:
     """A comment of an entry, on as many lines as it takes."""
     return textwrap.wrap(
         one_line(text), LINE_MAX, initial_indent="  # ", subsequent_indent="  #   ", break_long_words=False
@@ -261,19 +245,3 @@ def scalar(text: str) -> str:
 
 def _escape(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"  # noqa: PLR2004 - the end of four digits
-
-
-# ---------------------------------------------------------------- examples
-def _with_examples(settled: SettledModel, body: str) -> str:
-    def passes(example: RuleExample, source: SettledEntity, target: SettledEntity) -> bool:
-        """Check a rule in a file of its two entities: nothing else in the file matters to it."""
-        tables = list({id(one.table): one.table for one in (source, target)}.values())
-        above = [*lines(SettledModel(tables, [one for one in settled.entities if one in (source, target)])), "rules:"]
-        return not _errors("\n".join([*above, *(f"  {line}" for line in example.lines), ""]))
-
-    found = examples(settled.entities, passes)
-    sketched = [f"  {line}" for example in found for line in example.lines]
-    comment = (
-        [BEGIN, "# rules:", *(f"# {line}" for line in sketched)] if found else [NO_LINK, "# rules:", f"# {SKETCH}"]
-    )
-    return "\n".join([body, NO_RULES, *comment, ""])

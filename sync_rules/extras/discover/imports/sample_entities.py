@@ -28,7 +28,7 @@ from sync_rules.extras.discover.imports.key_kinds import (
     Token,
     Tokens,
     clusters_of,
-    joined,
+    join_tokens,
     tokens_of,
 )
 from sync_rules.model.errors import UserError
@@ -121,11 +121,8 @@ def _is_root(cluster: Cluster) -> bool:
         return False
     values = all(token.word or token.text == key[0][1].text for key in cluster.keys for token in key[-1])
     fixed = all(token.word for token in last)
-    return values and (fixed or all(_tells_nothing(token, first[0]) for token in last if token.word))
-
-
-def _tells_nothing(word: Token, first: Token) -> bool:
-    return word.text in ("", first.text) or letters(word.text) in GENERIC
+    telling = [token for token in last if token.word and token.text not in ("", first[0].text)]
+    return values and (fixed or all(letters(token.text) in GENERIC for token in telling))
 
 
 def _speaks(cluster: Cluster, word: str, name: str) -> bool:
@@ -226,4 +223,4 @@ def _fits(text: str, column: Sequence[Tokens]) -> bool:
         template = parse_template(text)
     except UserError:
         return False
-    return all(template.parse({"S": joined(tokens)}) is not None for tokens in column)
+    return all(template.parse({"S": join_tokens(tokens)}) is not None for tokens in column)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sync_rules.extras.discover.imports.identifiers import table_slug, variable
+from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.model.entities import KeyAttribute
 
 REFERENCE: Final = re.compile(r"\$\{([^}]*)\}")
 UNSET: Final = re.compile(r"\$\{([A-Z0-9_a-z]+)\}")
@@ -31,21 +33,27 @@ def variable_text(name: str, default: object) -> str:
     return f"${{{variable(name)}:-{text}}}" if DEFAULT.fullmatch(text) else f"${{{variable(name)}}}"
 
 
-def made_elsewhere(called: str, why: str) -> TableName:
+def make_variable(called: str, why: str) -> TableName:
     """The name of a table that the source does not say: a variable of its own."""
     name = variable(table_slug(called), "table")
-    return TableName(f"${{{name}:-{padded(table_slug(called))}}}", [f"{why}: set {name}, or write the name"])
+    return TableName(f"${{{name}:-{pad_name(table_slug(called))}}}", [f"{why}: set {name}, or write the name"])
 
 
-def padded(name: str) -> str:
+def table_of_model(called: str, given: str, why: str, key: tuple[KeyAttribute, ...], at: str) -> FoundTable:
+    """A table by the name that a source gives; "" where it gives none, and `why`."""
+    name = TableName(given) if given else make_variable(called, why)
+    return FoundTable(called, name.text, key, checks=list(name.checks), at=at)
+
+
+def pad_name(name: str) -> str:
     """A name that is long enough for a table."""
     return name if len(name) > 2 else f"{name}-table"  # noqa: PLR2004 - DynamoDB takes three letters or more
 
 
-def named_by(text: str, source: str) -> TableName:
-    """The name of a table in a text, with a check of each variable that `source` has no default for."""
+def check_variables(text: str) -> TableName:
+    """The name of a table in a text, with a check of each variable that the template has no default for."""
     unset = ", ".join(dict.fromkeys(UNSET.findall(text)))
-    return TableName(text, [f"set {unset}: the {source} has no default for it"] if unset else [])
+    return TableName(text, [f"set {unset}: the template has no default for it"] if unset else [])
 
 
 def substitute(text: str, value: Callable[[str], str]) -> str:

@@ -12,7 +12,7 @@ from sync_rules.extras.discover.imports.foreign_document import DocumentNode, mo
 from sync_rules.extras.discover.imports.identifiers import says_nothing
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, whole_table
 from sync_rules.extras.discover.imports.key_schemas import attribute_name, key_parts, key_type, table_key
-from sync_rules.extras.discover.imports.table_variables import TableName, made_elsewhere
+from sync_rules.extras.discover.imports.table_variables import TableName, make_variable
 from sync_rules.model.entities import Index, KeyAttribute
 
 NAME: Final = "dynamodb-toolbox DTO"
@@ -50,9 +50,7 @@ def _table(node: DocumentNode) -> FoundTable:
     node.require_map("a table: a map with partitionKey")
     named = node["tableName"] or node["name"]
     name = (
-        TableName(named.text("the table's name"))
-        if named
-        else made_elsewhere("toolbox", "the export has no table name")
+        TableName(named.text("the table's name")) if named else make_variable("toolbox", "the export has no table name")
     )
     key = table_key(node, key_parts(node, node["partitionKey"], node["sortKey"], _attribute))
     called = named.value if named else "toolbox"

@@ -31,7 +31,6 @@ from sync_rules.extras.discover.imports.key_schemas import (
     projection,
     table_key,
 )
-from sync_rules.extras.discover.imports.request_patterns import fields_of
 from sync_rules.extras.discover.imports.sample_entities import entities_of
 from sync_rules.model.entities import Index, KeyAttribute
 
@@ -40,12 +39,10 @@ NO_ITEMS: Final = "its sample data has no item with the table's key"
 UNDOCUMENTED: Final = "the form of Workbench's own access patterns is not documented: write it as a pattern"
 NAMED: Final = ("Name", "name", "AccessPatternName", "accessPatternName")
 NAME: Final = "NoSQL Workbench model"
-EXPECTED: Final = "a map with DataModel, a list of tables"
 PLACEHOLDER: Final = re.compile(r"<\s*([A-Za-z_][A-Za-z0-9_]*)\s*>|\$?\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}")
 
 
 def fits(document: Any) -> bool:
-    """True if a document looks like a model."""
     return isinstance(document, dict) and "DataModel" in document
 
 
@@ -151,16 +148,16 @@ def _of_facet(
     table: FoundTable, entity: FoundEntity, called: str, name: str, attributes: Sequence[str]
 ) -> Iterator[FoundPattern]:
     returns = [one for one in attributes if one not in table.types]
-    by = fields_of(entity, table.key[:1])
+    by = entity.list_fields(table.key[:1])
     if any(says_nothing(one) for one in by):
         yield FoundPattern(called, said=f"facet {name}", refused=SAYS_NOTHING)
         return
-    one = set(fields_of(entity, table.key)) == set(by)
+    one = set(entity.list_fields(table.key)) == set(by)
     yield FoundPattern(called, "get", entity, by, one=one, returns=returns, said=f"facet {name}")
     held = {*entity.key, *attributes, *(one.name for one in table.key)}
     for index in table.indexes:
         if all(one.name in held for one in index.attributes):
-            fields = fields_of(entity, index.partition)
+            fields = entity.list_fields(index.partition)
             ending = [*(word for field in fields for word in words(field))] or words(index.name)
             own = "-".join([called, "by", *ending])
             refused = SAYS_NOTHING if any(says_nothing(field) for field in fields) else ""

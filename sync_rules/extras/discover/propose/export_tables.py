@@ -26,7 +26,7 @@ from sync_rules.adapters.export_files import (
     parse_item,
     read_lines,
 )
-from sync_rules.adapters.files import writing_whole
+from sync_rules.adapters.files import open_whole
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.propose.export_keys import GivenKeys, Names, Shape, key_of
 from sync_rules.extras.discover.propose.table_files import GatheredTable
@@ -112,7 +112,7 @@ class Reading:
             path = self.folder / f"{_digest(f'{export.place}/{name}')}.json.gz"
             if not path.exists():
                 self.folder.mkdir(parents=True, exist_ok=True)
-                with export.shelf.open(name) as source, writing_whole(path) as target:
+                with export.shelf.open(name) as source, open_whole(path) as target:
                     shutil.copyfileobj(source, target, CHUNK_BYTES)
         expected = export.files[name].md5
         if expected is not None and _md5(path) != expected:

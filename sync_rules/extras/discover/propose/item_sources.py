@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from sync_rules.adapters.export_files import Shelf
-from sync_rules.adapters.files import as_mistake, locked
+from sync_rules.adapters.files import as_mistake, lock_file
 from sync_rules.adapters.state import FileState
-from sync_rules.extras.discover.imports.table_variables import padded
+from sync_rules.extras.discover.imports.table_variables import pad_name
 from sync_rules.extras.discover.propose.export_keys import KeyNotToldError, given_keys, none_told
 from sync_rules.extras.discover.propose.export_tables import NamedExport, Reading, name_exports
 from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
@@ -61,7 +61,7 @@ def workspace_at(path: Path) -> Iterator[Workspace]:
         if not ignored.exists():
             ignored.write_text(IGNORED)
     progress = path / "progress.json"
-    with locked(progress, "propose", "--workspace"):
+    with lock_file(progress, "propose", "--workspace"):
         yield Workspace(path, FileState(progress))
 
 
@@ -137,4 +137,4 @@ def _called(place: str, places: Mapping[str, Shelf], given: Given) -> str:
     if len(places) == 1 and len(named) == 1:
         return named[0]
     last = place.rstrip("/").rpartition("/")[2]
-    return padded(re.sub(r"[^A-Za-z0-9_.-]", "-", last)[:255])
+    return pad_name(re.sub(r"[^A-Za-z0-9_.-]", "-", last)[:255])

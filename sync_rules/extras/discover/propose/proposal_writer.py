@@ -17,10 +17,10 @@ from sync_rules.extras.discover.imports.rules_writer import (
     EDITOR_LINE,
     LINE_MAX,
     flow,
-    lines,
     one_line,
     scalar,
-    wrapped,
+    wrap_comment,
+    write_sections,
 )
 from sync_rules.extras.discover.propose.proposal import MissingIndex, Proposal, Proposed, ProposedTable
 from sync_rules.language.load import check_rules
@@ -44,11 +44,11 @@ def written(proposal: Proposal, head: str = "data") -> str:
     settled = _settle(proposal)
     top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
     left_out = [f"# table {one_line(name)} is left out: its export has no items" for name in proposal.without_items]
-    body = [EDITOR_LINE, top, *left_out, *lines(settled)]
+    body = [EDITOR_LINE, top, *left_out, *write_sections(settled)]
     kept = [one for one in proposal.rules if one.held_back is None]
     body.append("rules:" if kept else NOTHING)
     if not proposal.rules:
-        body += wrapped(f"Nothing was found: {proposal.nothing_because or 'no rule holds'}")
+        body += wrap_comment(f"Nothing was found: {proposal.nothing_because or 'no rule holds'}")
     for one in kept:
         body += _evidence(one)
         body += _rule(one)
@@ -145,15 +145,11 @@ def _table(table: ProposedTable, needs: Sequence[Proposed]) -> SettledTable:
         missing = rule.index
         if missing is None or missing.table != table.name or any(one.name == missing.name for one in indexes):
             continue
-        indexes.append(_index(missing))
+        keys = tuple(KeyAttribute(name, kind) for name, kind in TYPED.findall(missing.text))
+        indexes.append(Index(missing.name, keys))
         checks.append(f"index {missing.name} is not there yet, and {rule.name} needs it: add it to the table")
     physical = "" if table.found.physical == table.name else table.found.physical
     return SettledTable(table.name, table.found, physical, indexes, checks)
-
-
-def _index(missing: MissingIndex) -> Index:
-    keys = tuple(KeyAttribute(name, kind) for name, kind in TYPED.findall(missing.text))
-    return Index(missing.name, keys)
 
 
 # ---------------------------------------------------------------- rules
@@ -173,7 +169,7 @@ def _evidence(rule: Proposed) -> list[str]:
         parts.append(f"not taken: {rule.held_back}")
         if rule.index is not None:
             parts.append(f"it needs an index of {rule.index.table}: {rule.index.name}: {rule.index.text}")
-    return [line for part in parts for line in wrapped(part)]
+    return [line for part in parts for line in wrap_comment(part)]
 
 
 def rule_text(rule: Proposed) -> str:

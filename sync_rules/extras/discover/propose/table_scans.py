@@ -11,7 +11,6 @@ import gzip
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -22,15 +21,15 @@ from typing import TYPE_CHECKING, Any, Final
 from sync_rules.adapters import retries
 from sync_rules.adapters.budget import Rate
 from sync_rules.adapters.dynamodb import CURES
-from sync_rules.adapters.files import writing_whole
+from sync_rules.adapters.files import open_whole
 from sync_rules.adapters.state import State
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.imports.live_tables import describe_table
 from sync_rules.extras.discover.propose.table_files import GatheredTable
-from sync_rules.jobs.backfill.segments import Segment
-from sync_rules.jobs.backfill.throttle import slowing, utc_now
+from sync_rules.jobs.backfill.page import Segment
+from sync_rules.jobs.backfill.throttle import Crew, slowing
 from sync_rules.model import json_bytes
-from sync_rules.model.entities import address_of, misnamed
+from sync_rules.model.entities import address_of, check_table_name
 from sync_rules.model.errors import UserError
 from sync_rules.model.units import READ_UNIT_BYTES, read_units
 
@@ -74,8 +73,8 @@ def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable
     """
     made = []
     for name in dict.fromkeys(names):
-        if misnamed(name):
-            raise UserError(misnamed(name))
+        if check_table_name(name):
+            raise UserError(check_table_name(name))
         found, answer = describe_table(client, name)
         identity = f"{answer.get('TableArn', name)} {answer.get('TableId', '')}".rstrip()
         count = answer.get("ItemCount", 0), answer.get("TableSizeBytes", 0)
@@ -85,7 +84,7 @@ def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable
 
 # ---------------------------------------------------------------- what was read
 @dataclass(frozen=True)
-class Read:
+class SegmentRead:
     """How far a segment is: where it goes on, its number of files, what they hold, and the units that it took."""
 
     cursor: Mapping[str, Any] | None = None
@@ -131,11 +130,11 @@ class Scanning:
     rate: Rate = field(default_factory=lambda: Rate(0))
     stopping: Callable[[], bool] = lambda: False
     on_page: Callable[[Progress], None] = lambda _progress: None
-    now: Callable[[], datetime] = utc_now
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def __post_init__(self) -> None:
         self._lock = Lock()
-        self._broken = False
+        self._crew = Crew(self.workers, self.stopping)
         self._retrying = retries.retrying(sleep=slowing(self.rate))
         self._sum = [0, 0.0]
         self._before = self._of = 0
@@ -165,29 +164,24 @@ class Scanning:
         self._before = sum(read.items for _, _, read in work)
         self._sum = [self._before, sum(read.units for _, _, read in work)]
         self._of = sum(table.items for table in tables)
-        with ThreadPoolExecutor(self.workers) as pool:
-            done = all(list(pool.map(lambda one: self._run_one(*one), work)))
+        done = self._crew.run(lambda one: self._run_one(*one), work)
         return tuple(self._gathered(scan) for scan in scans) if done else None
 
     # ------------------------------------------------------------ one segment
-    def _run_one(self, scan: TableScan, segment: Segment, read: Read) -> bool:
-        """Read a segment to its end. Says whether it came there. The others stop when it fails."""
-        try:
-            while not read.done and not self._halted():
-                read = self._next_file(scan, segment, read)
-        except BaseException:
-            self._broken = True
-            raise
+    def _run_one(self, scan: TableScan, segment: Segment, read: SegmentRead) -> bool:
+        """Read a segment to its end. Says whether it came there."""
+        while not read.done and not self._crew.halted():
+            read = self._next_file(scan, segment, read)
         return read.done
 
-    def _next_file(self, scan: TableScan, segment: Segment, read: Read) -> Read:
+    def _next_file(self, scan: TableScan, segment: Segment, read: SegmentRead) -> SegmentRead:
         """Read pages until a file is full, the segment ends or it is time to stop, and write them. A read that fails
         leaves what was read before it in a file.
         """
         lines: list[bytes] = []
         size, units, cursor, done = 0, read.units, read.cursor, False
         failed: Exception | None = None
-        while not done and size < FILE_BYTES and not self._halted():
+        while not done and size < FILE_BYTES and not self._crew.halted():
             try:
                 page = self._page(scan.table, segment, cursor)
             except Exception as error:  # noqa: BLE001 - raised below
@@ -202,7 +196,7 @@ class Scanning:
             self._count(len(made), spent)
             self.rate.take(spent)
         if lines or done:
-            read = self._noted(scan, segment, Read(cursor, done, read.files, read.items, units), lines)
+            read = self._noted(scan, segment, SegmentRead(cursor, done, read.files, read.items, units), lines)
         if failed is not None:
             raise failed
         return read
@@ -228,14 +222,14 @@ class Scanning:
         allowed = self.rate.ceiling * READ_UNIT_BYTES * 2 / item_bytes
         return max(1, min(PAGE_MAX_ITEMS, int(allowed)))
 
-    def _noted(self, scan: TableScan, segment: Segment, read: Read, lines: Sequence[bytes]) -> Read:
+    def _noted(self, scan: TableScan, segment: Segment, read: SegmentRead, lines: Sequence[bytes]) -> SegmentRead:
         """Write lines as the next file, and note it."""
         if lines:
             path = self._path(scan, segment, read.files)
             path.parent.mkdir(parents=True, exist_ok=True)
-            with writing_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
+            with open_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
                 out.writelines(lines)
-            read = Read(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
+            read = SegmentRead(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
         self.state.save(_document(scan, segment), vars(read))
         return read
 
@@ -246,9 +240,9 @@ class Scanning:
         self.state.save(table.folder, {"began": scan.began.isoformat(), "segments": self.segments})
         return scan
 
-    def _load(self, scan: TableScan, segment: Segment) -> Read:
+    def _load(self, scan: TableScan, segment: Segment) -> SegmentRead:
         found = self.state.load(_document(scan, segment))
-        return Read() if found is None else Read(**found)
+        return SegmentRead() if found is None else SegmentRead(**found)
 
     def _path(self, scan: TableScan, segment: Segment, number: int) -> Path:
         return self.folder / scan.table.folder / f"{segment.number:05}-{number:05}.json.gz"
@@ -263,10 +257,6 @@ class Scanning:
             )
         items, size = sum(one.items for _, one in read), sum(path.stat().st_size for path in paths)
         return GatheredTable(scan.table.found, paths, items, size)
-
-    # ------------------------------------------------------------ between threads
-    def _halted(self) -> bool:
-        return self._broken or self.stopping()
 
     def _count(self, items: int, units: float) -> None:
         with self._lock:

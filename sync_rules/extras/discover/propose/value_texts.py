@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sync_rules.model.numbers import respelt
+from sync_rules.model.numbers import respell
 
 LONG: Final = 1_000  # letters of a text that is kept whole
 SHOWN: Final = 40  # letters of a longer one
@@ -60,7 +60,7 @@ def plain(value: Mapping[str, Any]) -> Any:
 
 def number(text: str) -> str:
     """The one spelling of a number."""
-    return text if PLAIN_NUMBER.fullmatch(text) else respelt(text) or text
+    return text if PLAIN_NUMBER.fullmatch(text) else respell(text) or text
 
 
 def kept(text: str) -> str:

@@ -1,7 +1,7 @@
 """`sync-rules selftest`: prove in your account what sync-rules relies on from AWS.
 
 It shows its cost and asks, makes a stack of its own, tests each fact of docs/proof/aws-assumptions.md that minutes can
-show, measures, writes a report as JSON and as Markdown, and removes everything. Your tables are not touched.
+show, measures, writes a report as JSON, and removes everything. Your tables are not touched.
 docs/proof/selftest.md has the rights that it needs.
 
 The name of the stack is in a file `.sync-rules-selftest-*.json` of this folder before the stack is made, until it is
@@ -26,8 +26,8 @@ from sync_rules.cli.confirmation import confirm
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.extras.proof import cost_estimate
-from sync_rules.extras.proof.probe import ASSUMPTIONS, WAIT_SECONDS, Patience, ProbeResult, Verdict
-from sync_rules.extras.proof.proof_report import ProofReport, consequence, measured_lines, page
+from sync_rules.extras.proof.probe import ASSUMPTIONS, WAIT_SECONDS, Polling, ProbeResult, ProbeVerdict
+from sync_rules.extras.proof.proof_report import ProofReport, consequence, measured_lines
 from sync_rules.extras.proof.proof_stack import (
     STACK_LOOK_SECONDS,
     STACK_SECONDS,
@@ -42,7 +42,12 @@ from sync_rules.extras.proof.self_test import PROBES, run
 from sync_rules.model.errors import UserError
 
 HERE: Final = Path()
-SIGNS: Final = {Verdict.HOLDS: "✓", Verdict.FALSE: "✗", Verdict.NOT_TESTED: "○", Verdict.FAILED: "!"}
+SIGNS: Final = {
+    ProbeVerdict.HOLDS: "✓",
+    ProbeVerdict.FALSE: "✗",
+    ProbeVerdict.NOT_TESTED: "○",
+    ProbeVerdict.FAILED: "!",
+}
 
 VERB: Final = Verb(
     well="every tested fact holds, or --clean left nothing",
@@ -65,7 +70,7 @@ def selftest(
     wait: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="Longest wait for something that has to come.")
     ] = WAIT_SECONDS,
-    out: Annotated[Path, typer.Option("--out", metavar="NAME", help="Reports to write: NAME.json and NAME.md.")] = Path(
+    out: Annotated[Path, typer.Option("--out", metavar="NAME", help="Report to write: NAME.json.")] = Path(
         "sync-rules-selftest"
     ),
     form: opt.Document = opt.DocumentForm.TEXT,
@@ -78,9 +83,8 @@ def selftest(
     if clean:
         return _clean(clients, yes=yes)
     numbers = _numbers(only)
-    document, text = (out.with_name(out.name + ending) for ending in (".json", ".md"))
-    for path in (document, text):
-        require_place(path)
+    document = out.with_name(f"{out.name}.json")
+    require_place(document)
     _show_cost(clients)
     if not confirm("Begin?", yes=yes):
         return 0
@@ -90,17 +94,16 @@ def selftest(
             journal,
             clients,
             numbers=numbers,
-            waiting=Patience(wait),
+            waiting=Polling(wait),
             tell=_tell,
-            found=_show_progress if as_json else _show,
+            found=(lambda finding: _tell(_line(finding))) if as_json else _show,
             stopping=stopping,
         )
     write_whole(document, json.dumps(report.document(), indent=2) + "\n")
-    write_whole(text, page(report))
     if as_json:
         print(json.dumps(report.document()))
     else:
-        _show_end(report, document, text)
+        _show_end(report, document)
     return 0 if report.well else 1
 
 
@@ -137,7 +140,7 @@ def _clean(clients: Clients, *, yes: bool) -> int:
         _tell(f"{name}: {'left in the account' if name in found else 'noted by an earlier run'}")
     if not confirm("Remove them? One of them may be of a self-test that runs elsewhere.", yes=yes):
         return 0
-    waiting: Patience[object] = Patience(STACK_SECONDS, STACK_LOOK_SECONDS)
+    waiting: Polling[object] = Polling(STACK_SECONDS, STACK_LOOK_SECONDS)
     for journal in noted:
         _remove_journal(journal, waiting)
     for name in set(found) - {journal.stack for journal in noted}:
@@ -146,7 +149,7 @@ def _clean(clients: Clients, *, yes: bool) -> int:
     return 0
 
 
-def _remove_journal(journal: Journal, waiting: Patience[object]) -> None:
+def _remove_journal(journal: Journal, waiting: Polling[object]) -> None:
     remove(journal.stack, Clients(journal.endpoint_url, journal.region), waiting)
     journal.forget()
 
@@ -162,18 +165,14 @@ def _line(finding: ProbeResult) -> str:
 
 def _show(finding: ProbeResult) -> None:
     print(_line(finding), flush=True)
-    if finding.verdict is Verdict.FALSE:
+    if finding.verdict is ProbeVerdict.FALSE:
         print(f"     {ASSUMPTIONS[finding.number].fact}")
         for line in consequence(finding):
             print(f"     {line}", flush=True)
 
 
-def _show_progress(finding: ProbeResult) -> None:
-    _tell(_line(finding))
-
-
-def _show_end(report: ProofReport, document: Path, text: Path) -> None:
+def _show_end(report: ProofReport, document: Path) -> None:
     for line in measured_lines(report):
         print(line)
     print(f"{report.summary()} ({len(PROBES)} facts have a probe)")
-    print(f"written: {document}, {text}")
+    print(f"written: {document}")

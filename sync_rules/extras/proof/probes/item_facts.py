@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sync_rules.extras.proof.probe import require, require_refused
+from sync_rules.extras.proof.probe import proves, require, require_refused
 from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.values import AttributeValue, Item
@@ -18,13 +18,13 @@ EXPRESSION_MAX_BYTES: Final = 4_096
 OPERATORS_MAX: Final = 300
 
 
-def refused(site: ProofSite, said: str, item: Item) -> None:
+def require_invalid(site: ProofSite, said: str, item: Item) -> None:
     """Require that an item is refused as invalid."""
     require_refused(site.db.put_item, INVALID, said, TableName=site.table("items"), Item=item)
 
 
+@proves(46)
 def sizes(site: ProofSite) -> str:
-    """46: an item of exactly 400 KB, as this package counts, is accepted; one byte more is refused."""
     pk = fresh("46#")
     shapes: Mapping[str, AttributeValue] = {
         "plain": {"S": "x"},
@@ -35,13 +35,15 @@ def sizes(site: ProofSite) -> str:
     for sk, shape in shapes.items():
         item = {**keyed(pk, sk), "it": shape, "fill": {"S": ""}}
         room = ITEM_MAX_BYTES - item_bytes(item)
-        refused(site, f"an item with a {sk} and one byte over 400 KB", {**item, "fill": {"S": "x" * (room + 1)}})
+        require_invalid(
+            site, f"an item with a {sk} and one byte over 400 KB", {**item, "fill": {"S": "x" * (room + 1)}}
+        )
         site.put({**item, "fill": {"S": "x" * room}})
     return f"items of exactly 400 KB accepted, of one byte more refused: {', '.join(shapes)}"
 
 
+@proves(47)
 def numbers(site: ProofSite) -> str:
-    """47: 38 digits, from 1E-130 to 9.9E+125, in DynamoDB's own spelling."""
     pk = fresh("47#")
     spelt = {"1.0": "1", "1.50": "1.5", "007": "7", "9" * 38: "9" * 38}
     for sk, (given, wanted) in enumerate(spelt.items()):
@@ -51,28 +53,28 @@ def numbers(site: ProofSite) -> str:
     for text in ("1E-130", "9.9E+125", "-9.9E+125"):
         site.put({**keyed(pk, text), "n": {"N": text}})
     for text in ("1" * 39, "1E-131", "1E+126"):
-        refused(site, f"the number {text}", {**keyed(pk, "no"), "n": {"N": text}})
+        require_invalid(site, f"the number {text}", {**keyed(pk, "no"), "n": {"N": text}})
     return "38 digits and both ends accepted, one more refused; 1.0 is 1"
 
 
+@proves(48)
 def key_sizes(site: ProofSite) -> str:
-    """48: the sizes of keys, and no empty one."""
     start = fresh("48#")
     pk = start + "x" * (PARTITION_KEY_MAX_BYTES - len(start))
     sk = "x" * SORT_KEY_MAX_BYTES
     site.put(keyed(pk, sk))
-    refused(site, "a partition key of 2,049 bytes", keyed(pk + "x"))
-    refused(site, "a sort key of 1,025 bytes", keyed(start, sk + "x"))
-    refused(site, "an empty partition key", keyed(""))
-    refused(site, "an empty sort key", keyed(start, ""))
+    require_invalid(site, "a partition key of 2,049 bytes", keyed(pk + "x"))
+    require_invalid(site, "a sort key of 1,025 bytes", keyed(start, sk + "x"))
+    require_invalid(site, "an empty partition key", keyed(""))
+    require_invalid(site, "an empty sort key", keyed(start, ""))
     return "2,048 and 1,024 bytes accepted; one more, and none, refused"
 
 
+@proves(49)
 def index_types(site: ProofSite) -> str:
-    """49: an item whose attribute has another type than the index's key is refused as a whole."""
     key = keyed(fresh("49#"))
-    refused(site, "a number where an index has a string", {**key, "link": {"N": "1"}})
-    refused(site, "an empty string where an index has a key", {**key, "link": {"S": ""}})
+    require_invalid(site, "a number where an index has a string", {**key, "link": {"N": "1"}})
+    require_invalid(site, "an empty string where an index has a key", {**key, "link": {"S": ""}})
     require(not site.get(key), "a refused item is there")
     site.put(key)
     update = site.update_of(key, "SET link = :v", {":v": {"N": "1"}})
@@ -80,8 +82,8 @@ def index_types(site: ProofSite) -> str:
     return "refused by put and update, nothing written"
 
 
+@proves(50)
 def depths(site: ProofSite) -> str:
-    """50: 32 levels, expressions of 4 KB and 300 operators."""
     key = keyed(fresh("50#"))
 
     def nested(levels: int) -> AttributeValue:
@@ -91,7 +93,7 @@ def depths(site: ProofSite) -> str:
         return value
 
     site.put({**key, "deep": nested(LEVELS_MAX - 1)})
-    refused(site, "a value of more than 32 levels", {**key, "deep": nested(LEVELS_MAX + 1)})
+    require_invalid(site, "a value of more than 32 levels", {**key, "deep": nested(LEVELS_MAX + 1)})
 
     def expressed(condition: str) -> dict[str, Any]:
         return site.update_of(key, "SET a = :v", {":v": {"S": "x"}}, ConditionExpression=condition)
@@ -105,14 +107,14 @@ def depths(site: ProofSite) -> str:
     return "32 levels and 199 operators accepted; 33, 4,114 bytes and 599 operators refused"
 
 
+@proves(51)
 def sets(site: ProofSite) -> str:
-    """51: a set has no order, no element twice, and is never empty."""
     key, names = keyed(fresh("51#")), {"ExpressionAttributeNames": {"#s": "set"}}
     site.put({**key, "set": {"SS": ["a", "b"]}})
     same = {"ConditionExpression": "#s = :same", "ExpressionAttributeValues": {":same": {"SS": ["b", "a"]}}}
     site.put({**key, "set": {"SS": ["b", "a"]}}, more={**names, **same})
-    refused(site, "a set with an element twice", {**key, "set": {"SS": ["a", "a"]}})
-    refused(site, "an empty set", {**key, "set": {"SS": []}})
+    require_invalid(site, "a set with an element twice", {**key, "set": {"SS": ["a", "a"]}})
+    require_invalid(site, "an empty set", {**key, "set": {"SS": []}})
 
     def changed(verb: str, *elements: str) -> None:
         site.update(key, f"{verb} #s :e", {":e": {"SS": list(elements)}}, **names)

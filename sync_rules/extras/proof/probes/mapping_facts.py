@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
-from sync_rules.extras.proof.probe import UnseenError, require
-from sync_rules.extras.proof.probes.stream_facts import StreamReader
+from sync_rules.extras.proof.probe import UnseenError, proves, require
+from sync_rules.extras.proof.probes.stream_facts import ProofStreamReader
 from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
 from sync_rules.model import json_bytes
 
@@ -34,12 +34,10 @@ class LoggedRecord:
 
     @property
     def number(self) -> int:
-        """Its sequence number."""
         return int(self.record["dynamodb"]["SequenceNumber"])
 
     @property
     def image(self) -> Mapping[str, Any]:
-        """The new image."""
         image: Mapping[str, Any] = self.record["dynamodb"].get("NewImage", {})
         return image
 
@@ -86,9 +84,9 @@ def in_order(numbers: Iterable[int]) -> bool:
 
 
 # ---------------------------------------------------------------- probes
+@proves(10)
 def event_form(site: ProofSite) -> str:
-    """10: base64 text and seconds in an event, bytes and a date from GetRecords."""
-    pk, reading = fresh("in#10#"), StreamReader(site, "mapped")
+    pk, reading = fresh("in#10#"), ProofStreamReader(site, "mapped")
     site.put({**keyed(pk), "b": {"B": b"\x00\xff"}, "bs": {"BS": [b"\x01"]}}, "mapped")
     found = site.see(lambda: deliveries(site, pk), len, "a record was not delivered to the function")
     image, created = found[0].image, found[0].record["dynamodb"]["ApproximateCreationDateTime"]
@@ -117,21 +115,21 @@ def _judge_deliveries(site: ProofSite, do: str, judge: Callable[[Sequence[Logged
     require(not said, f"told to {do}: {said}")
 
 
+@proves(12)
 def partial_response(site: ProofSite) -> str:
-    """12: everything from the lowest reported number comes again."""
     _judge_deliveries(site, "report", from_failed_on)
     return "everything from the reported record on came again"
 
 
+@proves(13)
 def whole_failure(site: ProofSite) -> str:
-    """13: an empty or unknown identifier, and an exception, fail the whole batch."""
     for do in ("empty", "unknown", "raise"):
         _judge_deliveries(site, do, whole_again)
     return "an empty and an unknown identifier and an exception each brought the whole batch again"
 
 
+@proves(14)
 def order_of_items(site: ProofSite) -> str:
-    """14: the records of one item come in their order, with four batches of a shard at a time."""
     pks = [fresh("in#14#") for _ in range(3)]
     for n in range(VERSIONS):
         for pk in pks:
@@ -147,8 +145,8 @@ def _numbers(given: Iterable[LoggedRecord]) -> set[int]:
     return {one.number for one in given}
 
 
+@proves(15)
 def from_the_oldest(site: ProofSite) -> str:
-    """15: a mapping at TRIM_HORIZON delivers what was written before it was enabled."""
     pks = [fresh("15#") for _ in range(3)]
     for pk in pks:
         site.put(keyed(pk), "early")
@@ -170,8 +168,8 @@ def from_the_oldest(site: ProofSite) -> str:
     return "records from before the mapping was enabled were delivered"
 
 
+@proves(16)
 def given_up(site: ProofSite) -> str:
-    """16: the on-failure destination in S3 holds the records of a batch that was given up."""
     pk, s3 = fresh("16#"), site.clients.s3
     site.put({**keyed(pk), "do": {"S": "always"}}, "poisoned")
 
@@ -189,8 +187,8 @@ def given_up(site: ProofSite) -> str:
     return "the bucket holds the records of the batch that was given up"
 
 
+@proves(17)
 def filters(site: ProofSite) -> str:
-    """17: every record that matches a filter is delivered."""
     pk = fresh("in#17#")
     exact = [fresh("in#"), "whole"]
     site.put(keyed(pk), "mapped")
@@ -210,8 +208,8 @@ def filters(site: ProofSite) -> str:
     return f"records that match a prefix or equal strings were delivered, {also}"
 
 
+@proves(19)
 def undetected_loop(site: ProofSite) -> str:
-    """19: a loop through a table goes on."""
     pk = fresh("in#19#")
     site.put({**keyed(pk), "do": {"S": "hop"}, "n": {"N": str(HOPS)}}, "mapped")
 
@@ -223,8 +221,8 @@ def undetected_loop(site: ProofSite) -> str:
     return f"a loop of {HOPS} rounds through a table was not stopped"
 
 
+@proves(20)
 def iterator_age(site: ProofSite) -> str:
-    """20: the age of the last record of a batch, in milliseconds."""
     dimensions = [{"Name": "FunctionName", "Value": site.table("deliver")}]
     points = _points(site, "AWS/Lambda", "IteratorAge", dimensions)
     if not points:
@@ -236,8 +234,8 @@ def iterator_age(site: ProofSite) -> str:
     return f"published, at most {oldest:g} ms"
 
 
+@proves(65)
 def embedded_metric(site: ProofSite) -> str:
-    """65: a log line becomes a metric."""
     name = fresh("sync-rules-selftest/")
     asked = json.dumps({"emf": name}).encode()
     answer = site.ask(site.clients.lambdas.invoke, FunctionName=site.table("deliver"), Payload=asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from sync_rules.extras.proof.probe import RefutedError, require
+from sync_rules.extras.proof.probe import RefutedError, proves, require
 from sync_rules.extras.proof.probes.write_facts import PREPARED_BYTES, RETURN_OLD
 from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
 from sync_rules.model import json_bytes
@@ -25,7 +25,7 @@ def statement(
     return {"Statement": text, "Parameters": marks, **RETURN_OLD}
 
 
-def sent(site: ProofSite, *statements: Any, **more: Any) -> list[dict[str, Any]]:
+def send_statements(site: ProofSite, *statements: Any, **more: Any) -> list[dict[str, Any]]:
     """The answers to the statements of one request, in its order."""
     answer = site.ask(site.db.batch_execute_statement, Statements=list(statements), **more)
     found: list[dict[str, Any]] = answer["Responses"]
@@ -38,8 +38,8 @@ def codes(answers: list[dict[str, Any]]) -> list[str]:
     return [(one.get("Error") or {}).get("Code", "") for one in answers]
 
 
+@proves(38)
 def each_alone(site: ProofSite) -> str:
-    """38: each statement succeeds or fails by itself, answers are in order."""
     pk = fresh("38#")
     keys = [keyed(pk, str(n)) for n in range(4)]
     for key in keys:
@@ -48,45 +48,45 @@ def each_alone(site: ProofSite) -> str:
     asked = [
         statement(site, k, 'SET "w"=?', "new", where='"v"=?', seen=(w,)) for k, w in zip(keys, wheres, strict=True)
     ]
-    found = codes(sent(site, *asked))
+    found = codes(send_statements(site, *asked))
     require(found == ["", FAILED, "", FAILED], f"the answers are {found}, expected '', {FAILED}, '', {FAILED}")
     made = ["w" in item for item in site.query(pk)]
     require(made == [True, False, True, False], f"the items written are {made}, the answers are {found}")
     return "of four statements two were written and two refused, in the order of the request"
 
 
+@proves(39)
 def malformed(site: ProofSite) -> str:
-    """39: a malformed statement fails alone; else the whole request fails as invalid."""
     pk = fresh("39#")
     keys = [keyed(pk, str(n)) for n in range(3)]
     for key in keys:
         site.put(key)
     asked = [statement(site, key, 'SET "w"=?', "new") for key in keys]
     asked[1] = {**asked[1], "Statement": asked[1]["Statement"].replace("SET", "SETT")}
-    found = codes(sent(site, *asked))
+    found = codes(send_statements(site, *asked))
     require(found == ["", INVALID, ""], f"the answers are {found}, expected '', {INVALID}, ''")
     made = ["w" in item for item in site.query(pk)]
     require(made == [True, False, True], f"the items written are {made}, the answers are {found}")
     return "a malformed statement between two others failed alone"
 
 
+@proves(40)
 def same_item(site: ProofSite) -> str:
-    """40: two statements of one batch may name one item."""
     key = keyed(fresh("40#"))
     site.put(key)
-    found = codes(sent(site, statement(site, key, 'SET "a"=?', "1"), statement(site, key, 'SET "b"=?', "2")))
+    found = codes(send_statements(site, statement(site, key, 'SET "a"=?', "1"), statement(site, key, 'SET "b"=?', "2")))
     require(found == ["", ""], f"two statements for one item are answered {found}")
     require({"a", "b"} <= site.get(key).keys(), "two statements for one item were accepted, and one was not written")
     return "both statements for one item were written"
 
 
+@proves(41)
 def never_creates(site: ProofSite) -> str:
-    """41: UPDATE never makes an item; a false WHERE is answered with the item."""
     absent, key = keyed(fresh("41#")), keyed(fresh("41#"))
     stands = {**key, "v": {"S": "stands"}}
     site.put(stands)
     update = statement(site, key, 'SET "v"=?', "new", where='"v"=?', seen=("other",))
-    found = sent(site, statement(site, absent, 'SET "v"=?', "new"), update)
+    found = send_statements(site, statement(site, absent, 'SET "v"=?', "new"), update)
     require(codes(found) == [FAILED, FAILED], f"without an item, and with a false WHERE: {codes(found)}")
     require(not site.get(absent), "UPDATE made an item")
     require(site.get(key) == stands, "an UPDATE with a false WHERE was written")
@@ -94,8 +94,8 @@ def never_creates(site: ProofSite) -> str:
     return "no item was made, and the refusal has the item"
 
 
+@proves(42)
 def comparisons(site: ProofSite) -> str:
-    """42: WHERE compares other attributes than the key."""
     pk = fresh("42#")
     keys = [keyed(pk, str(n)) for n in range(6)]
     for key in keys:
@@ -109,29 +109,29 @@ def comparisons(site: ProofSite) -> str:
         ('"none" IS NOT MISSING', (), FAILED),
     ]
     asked = [statement(site, k, 'SET "w"=?', "x", where=t, seen=s) for k, (t, s, _) in zip(keys, tests, strict=True)]
-    found, wanted = codes(sent(site, *asked)), [expected for _, _, expected in tests]
+    found, wanted = codes(send_statements(site, *asked)), [expected for _, _, expected in tests]
     require(found == wanted, f"the answers are {found}, expected {wanted}")
     made = ["w" in item for item in site.query(pk)]
     require(made == [not expected for expected in wanted], "what was written is not what the answers say")
     return "=, IS MISSING and IS NOT MISSING decide as written, also on a nested attribute"
 
 
+@proves(43)
 def forms(site: ProofSite) -> str:
-    """43: several paths in SET, REMOVE by REMOVE, a quote in a name."""
     key = keyed(fresh("43#"))
     before = {**key, "a": {"S": "1"}, "b": {"S": "2"}, "m": {"M": {"in": {"S": "3"}}}}
     site.put(before)
-    answers = sent(site, statement(site, key, 'SET "a"=?, "m"."in"=?, "q""uote"=?', "x", "y", "z"))
+    answers = send_statements(site, statement(site, key, 'SET "a"=?, "m"."in"=?, "q""uote"=?', "x", "y", "z"))
     require(codes(answers) == [""], f"SET with commas is answered {codes(answers)}")
-    answers = sent(site, statement(site, key, 'SET "c"=? REMOVE "a" REMOVE "b"', "w"))
+    answers = send_statements(site, statement(site, key, 'SET "c"=? REMOVE "a" REMOVE "b"', "w"))
     require(codes(answers) == [""], f"SET with two REMOVE is answered {codes(answers)}")
     wanted = {**key, "m": {"M": {"in": {"S": "y"}}}, 'q"uote': {"S": "z"}, "c": {"S": "w"}}
     require(site.get(key) == wanted, "the statements were accepted, and the item is not what they say")
     return "SET with commas, SET with two REMOVE, and a quoted quote did what they say"
 
 
+@proves(44)
 def statement_costs(site: ProofSite) -> str:
-    """44: a statement costs what the UpdateItem would."""
     key = keyed(fresh("44#"))
     site.put({**key, "big": {"S": "x" * PREPARED_BYTES}})
     asked = statement(site, key, 'SET "v"=?', "new")
@@ -143,8 +143,8 @@ def statement_costs(site: ProofSite) -> str:
     return f"both cost {update:g} units"
 
 
+@proves(45)
 def own_right(site: ProofSite) -> str:
-    """45: a role with dynamodb:PartiQLUpdate on the table, and nothing else, may send the statements."""
     key = keyed(fresh("45#"))
     site.put({**key, "v": {"S": "old"}})
     event = {"statements": [statement(site, key, 'SET "v"=?', "new", where='"v"=?', seen=("old",))]}

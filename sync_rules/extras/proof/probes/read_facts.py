@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-from sync_rules.extras.proof.probe import require, require_refused
+from sync_rules.extras.proof.probe import proves, require, require_refused
 from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed, longer_than
 from sync_rules.model.values import Item
 
@@ -19,8 +19,8 @@ SECOND_LOOK_SECONDS: Final = 60  # the first one that a fan-out through an index
 INDEX: Final = "by_link"
 
 
+@proves(21)
 def consistent_reads(site: ProofSite) -> str:
-    """21: three kinds of consistent reads, each right after a write was acknowledged."""
     key = keyed(fresh("21#"))
     name = site.table("items")
     for n in range(ROUNDS):
@@ -37,8 +37,8 @@ def consistent_reads(site: ProofSite) -> str:
     return f"{ROUNDS} writes, each seen by GetItem, BatchGetItem and Query"
 
 
+@proves(22)
 def tables_as_named(site: ProofSite) -> str:
-    """22: the answer names the tables as the request did."""
     key = keyed(fresh("22#"))
     site.put(key)
     for name in (site.table("items"), site.outputs["ItemsArn"]):
@@ -48,8 +48,8 @@ def tables_as_named(site: ProofSite) -> str:
     return "the answer has the name, or the ARN, that the request had"
 
 
+@proves(23)
 def batch_get(site: ProofSite) -> str:
-    """23: a hundred keys, none twice, numbers compared as numbers."""
     pk, name, numbers = fresh("23#"), site.table("items"), site.table("numbers")
     keys = [keyed(pk, f"{n:03d}") for n in range(101)]
 
@@ -72,8 +72,8 @@ def batch_get(site: ProofSite) -> str:
     return "100 keys answered; 101, a key twice, and one number in two spellings refused"
 
 
+@proves(24)
 def pages(site: ProofSite) -> str:
-    """24: a page ends at its limit or at 1 MB, and goes on from any key, also of an item that is gone."""
     pk = fresh("24#")
     items = [keyed(pk, str(n)) for n in range(PAGE_ITEMS)]
     for item in items:
@@ -100,8 +100,8 @@ def pages(site: ProofSite) -> str:
     return "pages end at 1 MB and at Limit; the key of a deleted item begins a page"
 
 
+@proves(25)
 def segments(site: ProofSite) -> str:
-    """25: all segments together have each item once."""
     mine = {fresh("25#") for _ in range(40)}
     for pk in mine:
         site.put(keyed(pk))
@@ -134,8 +134,8 @@ def _listed(site: ProofSite, link: str) -> list[str]:
     return [item["sk"]["S"] for item in site.ask(site.db.query, **_index_query(site, link))["Items"]]
 
 
+@proves(26)
 def index_lag(site: ProofSite) -> str:
-    """26: the index follows within the time of the second look, and takes no consistent read."""
     pk, lags = fresh("26#"), []
     for n in range(ROUNDS):
         began = time.monotonic()
@@ -148,8 +148,8 @@ def index_lag(site: ProofSite) -> str:
     return f"{ROUNDS} rows, the last of them seen after {max(lags) * 1000:.0f} ms with the way there and back"
 
 
+@proves(27)
 def sparse_index(site: ProofSite) -> str:
-    """27: an item without the key of an index is not in it; one that loses it goes."""
     pk = fresh("27#")
     site.put(keyed(pk, "with", link=pk))
     site.put(keyed(pk, "without"))
@@ -163,8 +163,8 @@ def sparse_index(site: ProofSite) -> str:
     return "items without the index's key are not in it"
 
 
+@proves(58)
 def one_claim(site: ProofSite) -> str:
-    """58: of several conditional writes at once, one wins, and a consistent read names it."""
     name = site.table("items")
     for _ in range(5):
         key = keyed(fresh("58#"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
-from sync_rules.extras.proof.probe import require, require_refused
+from sync_rules.extras.proof.probe import proves, require, require_refused
 from sync_rules.extras.proof.probes.mapping_facts import deliveries
 from sync_rules.extras.proof.proof_stack import ProofSite, fresh
 from sync_rules.extras.proof.stack_template import DEAD_AFTER_RECEIVES
@@ -42,15 +42,15 @@ def receive(site: ProofSite, queue: str, pk: str, visible_again_seconds: int = 6
     return str(receipts[0]) if receipts else ""
 
 
-def received(site: ProofSite, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
+def await_message(site: ProofSite, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
     """The receipt, after as many looks as there is time for; "" if none shows the message."""
     found, _ = site.waiting.until(lambda: receive(site, queue, pk, visible_again_seconds), bool)
     return str(found)
 
 
 # ---------------------------------------------------------------- queues
+@proves(52)
 def every_message(site: ProofSite) -> str:
-    """52: each message is delivered."""
     pks = [fresh("52#") for _ in range(MESSAGES)]
     for pk in pks:
         send(site, "MappedQueue", pk)
@@ -59,8 +59,8 @@ def every_message(site: ProofSite) -> str:
     return f"{MESSAGES} messages were delivered"
 
 
+@proves(53)
 def message_limits(site: ProofSite) -> str:
-    """53: messages of 1 MiB, delays of 900 seconds, and a delay that is kept."""
     call, url = site.clients.sqs.send_message, site.outputs["WorkQueue"]
     whole = "x" * MESSAGE_MAX_BYTES
     site.ask(call, QueueUrl=url, MessageBody=whole, DelaySeconds=DELAY_MAX_SECONDS)  # never seen by another probe
@@ -76,16 +76,16 @@ def message_limits(site: ProofSite) -> str:
     return "1 MiB and 900 s accepted, more refused; a delay was kept"
 
 
+@proves(54)
 def visible_again(site: ProofSite) -> str:
-    """54: what is not deleted comes again, at once if so asked; what a function reports comes again."""
     pk = fresh("54#")
     send(site, "WorkQueue", pk)
-    receipt = received(site, "WorkQueue", pk)
+    receipt = await_message(site, "WorkQueue", pk)
     require(receipt, "a message could not be received")
     require(not receive(site, "WorkQueue", pk), "a message that was received is visible before its timeout")
     change, url = site.clients.sqs.change_message_visibility, site.outputs["WorkQueue"]
     site.ask(change, QueueUrl=url, ReceiptHandle=receipt, VisibilityTimeout=0)
-    receipt = received(site, "WorkQueue", pk)
+    receipt = await_message(site, "WorkQueue", pk)
     require(receipt, "a message whose timeout was set to 0 did not come again")
     site.ask(site.clients.sqs.delete_message, QueueUrl=url, ReceiptHandle=receipt)
     pk = fresh("54#")
@@ -95,13 +95,13 @@ def visible_again(site: ProofSite) -> str:
     return "visible again after a timeout of 0, and after a function reported it"
 
 
+@proves(55)
 def dead_letters(site: ProofSite) -> str:
-    """55: a message goes to the dead-letter queue after its receives."""
     pk = fresh("55#")
     send(site, "WorkQueue", pk)
     for n in range(DEAD_AFTER_RECEIVES):
         require(not receive(site, "DeadQueue", pk, 0), f"a message is a dead letter after {n} receives")
-        require(received(site, "WorkQueue", pk, 0), f"a message could not be received {n + 1} times")
+        require(await_message(site, "WorkQueue", pk, 0), f"a message could not be received {n + 1} times")
 
     def look() -> str:
         require(not receive(site, "WorkQueue", pk, 0), f"a message was received {DEAD_AFTER_RECEIVES + 1} times")
@@ -112,8 +112,8 @@ def dead_letters(site: ProofSite) -> str:
 
 
 # ---------------------------------------------------------------- the bucket, the state machine, roles, the stack
+@proves(57)
 def put_once(site: ProofSite) -> str:
-    """57: If-None-Match writes no second object."""
     put = site.clients.s3.put_object
     asked = {"Bucket": site.name, "Key": fresh("57/"), "IfNoneMatch": "*"}
     site.ask(put, Body=b"first", **asked)
@@ -136,22 +136,22 @@ def _execute(site: ProofSite, units: list[dict[str, bool]]) -> dict[str, Any]:
     return site.see(look, lambda found: found["status"] != "RUNNING", "an execution with a few units did not end")
 
 
+@proves(59)
 def map_rights(site: ProofSite) -> str:
-    """59: the rights of the product's role are enough for a distributed map."""
     found = _execute(site, [{"fail": False}] * 3)
     require(found["status"] == "SUCCEEDED", f"a distributed map ended {found['status']}: {found.get('error', '')}")
     return "a distributed map ran with StartExecution, DescribeExecution and StopExecution"
 
 
+@proves(60)
 def tolerated(site: ProofSite) -> str:
-    """60: a map ends well although units fail."""
     found = _execute(site, [{"fail": n % 2 == 0} for n in range(4)])
     require(found["status"] == "SUCCEEDED", f"a map with two failed units of four ended {found['status']}")
     return "two of four units failed, and the map ended well"
 
 
+@proves(61)
 def input_limit(site: ProofSite) -> str:
-    """61: an execution's input has at most 256 KiB."""
     call, arn = site.clients.stepfunctions.start_execution, site.outputs["Machine"]
     text = json.dumps({"units": [], "fill": ""})
     whole = text.replace('"fill": ""', f'"fill": "{"x" * (INPUT_MAX_BYTES - len(text))}"')
@@ -162,8 +162,8 @@ def input_limit(site: ProofSite) -> str:
     return "256 KiB accepted, a byte more refused"
 
 
+@proves(64)
 def policy_limit(site: ProofSite) -> str:
-    """64: a role's inline policies have at most 10,240 characters."""
     names = [f"arn:aws:dynamodb:*:*:table/{n:04d}" for n in range(POLICY_MAX_CHARACTERS // 30)]
     statement = {"Effect": "Allow", "Action": "dynamodb:GetItem", "Resource": names}
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
@@ -188,8 +188,8 @@ def _delete_policy(site: ProofSite, asked: Mapping[str, str]) -> None:
             raise
 
 
+@proves(66)
 def custom_resource(site: ProofSite) -> str:
-    """66: the function of a custom resource is called after what the resource depends on, and its answer is read."""
     found = site.outputs.get("State", "")
     require(found == "ACTIVE", f"the custom resource saw its table in state {found or 'unknown'}")
     return "called when its table was there, and its answer was read"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from sync_rules.extras.proof.probe import UnseenError, require
+from sync_rules.extras.proof.probe import UnseenError, proves, require
 from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed, longer_than
 from sync_rules.model.values import Item
 
@@ -22,7 +22,7 @@ AT_WORK: Final = ("IN_PROGRESS", "CANCELLING")  # of a bulk load
 BY_TIME_TO_LIVE: Final = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
 
 
-class StreamReader:
+class ProofStreamReader:
     """A reader of a table's stream, from its oldest record; each call of `more` reads on."""
 
     def __init__(self, site: ProofSite, table: str = "items") -> None:
@@ -97,9 +97,9 @@ def _change_item(site: ProofSite, pk: str) -> list[tuple[str, Item | None, Item 
     ]  # fmt: skip
 
 
+@proves(1)
 def every_change(site: ProofSite) -> str:
-    """1: each change is one record, in the order of the item's changes, with both images."""
-    pk, reading = fresh("1#"), StreamReader(site)
+    pk, reading = fresh("1#"), ProofStreamReader(site)
     wanted = _change_item(site, pk)
     site.waiting.until(lambda: reading.of(pk), lambda found: len(found) >= len(wanted))
     mark = fresh("1#")  # a later record of the same stream: what came before it has come
@@ -114,9 +114,9 @@ def every_change(site: ProofSite) -> str:
     return "put, update, statement, transaction and delete: a record each, in order, with both images"
 
 
+@proves(2)
 def silent_no_op(site: ProofSite) -> str:
-    """2: a write that changes nothing makes no record."""
-    pk, mark, reading = fresh("2#"), fresh("2#"), StreamReader(site)
+    pk, mark, reading = fresh("2#"), fresh("2#"), ProofStreamReader(site)
     key = keyed(pk)
     item = {**key, "v": {"S": "1"}, "s": {"SS": ["a", "b"]}}
     site.put(item)
@@ -132,9 +132,9 @@ def silent_no_op(site: ProofSite) -> str:
     return "of five writes the two that changed something made a record"
 
 
+@proves(3)
 def read_follows_record(site: ProofSite) -> str:
-    """3: a consistent read at the delivery of a record shows its change, or a later one."""
-    pk, reading = fresh("3#"), StreamReader(site)
+    pk, reading = fresh("3#"), ProofStreamReader(site)
     for n in range(ROUNDS):
         site.put({**keyed(pk), "n": {"N": str(n)}})
         site.see(lambda: reading.of(pk), longer_than(n), "a change made no record")
@@ -143,9 +143,9 @@ def read_follows_record(site: ProofSite) -> str:
     return f"{ROUNDS} records, each change seen by a read at its delivery"
 
 
+@proves(5)
 def sequence_numbers(site: ProofSite) -> str:
-    """5: the numbers of a shard grow, and have 21 to 40 digits."""
-    pk, reading = fresh("5#"), StreamReader(site)
+    pk, reading = fresh("5#"), ProofStreamReader(site)
     for n in range(ROUNDS):
         site.put({**keyed(pk), "n": {"N": str(n)}})
     said = f"{ROUNDS} changes did not make {ROUNDS} records"
@@ -159,8 +159,8 @@ def sequence_numbers(site: ProofSite) -> str:
     return f"{sum(map(len, reading.records.values()))} records, their numbers grow within each shard"
 
 
+@proves(8)
 def made_anew(site: ProofSite) -> str:
-    """8: a stream that is disabled and enabled again has another ARN, which DescribeTable names."""
     name, before = site.table("switched"), latest(site, "switched")
     for on in (False, True):
         wanted = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"} if on else {"StreamEnabled": False}
@@ -174,7 +174,7 @@ def made_anew(site: ProofSite) -> str:
     after = latest(site, "switched")
     require(after and after != before, "DescribeTable names the stream of before")
     site.put(keyed(fresh("8#")), "switched")
-    reading = StreamReader(site, "switched")
+    reading = ProofStreamReader(site, "switched")
     site.see(reading.more, len, "the stream that DescribeTable names gets no records")
     return "another ARN, and records come under it"
 
@@ -187,9 +187,10 @@ def expire(site: ProofSite) -> str:
     return pk
 
 
+@proves(9)
 def expired(site: ProofSite) -> str:
-    """9: the record of a delete by Time to Live names the service. Seen only if it comes in time."""
-    reading = StreamReader(site)
+    """Seen only if an item expires in time."""
+    reading = ProofStreamReader(site)
     known = {"PrincipalId", "Type"}
 
     def removed() -> list[dict[str, Any]]:
@@ -207,12 +208,13 @@ def expired(site: ProofSite) -> str:
     return "an item expired, and its record names the service"
 
 
+@proves(71)
 def bulk_load(site: ProofSite) -> str:
-    """71: an item that a bulk load put has a record. Seen only if the load ends in time, without an error."""
+    """Seen only if the load ends in time, without an error."""
     start, describe = (getattr(site.db, f"{name}_bulk_{what}", None) for name, what in BULK_CALLS)
     if start is None or describe is None:
         raise UnseenError("this botocore cannot start a bulk load: upgrade boto3")
-    pk, reading = fresh("71#"), StreamReader(site)
+    pk, reading = fresh("71#"), ProofStreamReader(site)
     item, bucket = keyed(pk), {"S3Bucket": site.name, "S3KeyPrefix": f"bulk/{pk}"}
     line = json.dumps({"Item": item}).encode()
     site.ask(site.clients.s3.put_object, Bucket=site.name, Key=f"bulk/{pk}/items.json", Body=line)

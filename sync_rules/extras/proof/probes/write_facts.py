@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
-from sync_rules.extras.proof.probe import UnseenError, blocked, require, require_refused
+from sync_rules.extras.proof.probe import UnseenError, is_blocked, proves, require, require_refused
 from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
 from sync_rules.model.values import Item
 
@@ -31,8 +31,8 @@ def guarded(site: ProofSite, key: Item, seen: str, value: str) -> dict[str, Any]
     return site.update_of(key, "SET v = :new", values, ConditionExpression="v = :seen")
 
 
+@proves(28)
 def conditions(site: ProofSite) -> str:
-    """28: conditions decide in one step, and are false on an item that does not exist."""
     key = keyed(fresh("28#"))
     site.put({**key, "v": {"S": "old"}})
 
@@ -55,8 +55,8 @@ def conditions(site: ProofSite) -> str:
     return f"of {WORKERS} guarded writes one was accepted; none where there is no item"
 
 
+@proves(29)
 def refusals(site: ProofSite) -> str:
-    """29: a refusal returns the item, from an update, a transaction and a statement."""
     key, name = keyed(fresh("29#")), site.table("items")
     stands = {**key, "v": {"S": "stands"}}
     site.put(stands)
@@ -75,8 +75,8 @@ def refusals(site: ProofSite) -> str:
     return "UpdateItem, TransactWriteItems and a statement return the item"
 
 
+@proves(31)
 def tokens(site: ProofSite) -> str:
-    """31: a transaction that is sent twice with one token has its effect once."""
     key, token = keyed(fresh("31#")), fresh("selftest-")
     for _ in range(3):
         actions = [{"Update": counting(site, key)}]
@@ -86,8 +86,8 @@ def tokens(site: ProofSite) -> str:
     return "three sends with one token added once"
 
 
+@proves(32)
 def transactions(site: ProofSite) -> str:
-    """32: all or nothing, at most 100 actions on different items, reasons in the order of the actions."""
     pk, name = fresh("32#"), site.table("items")
     call, cancelled = site.db.transact_write_items, "TransactionCanceledException"
     exists = {"TableName": name, "Key": keyed(pk, "none"), "ConditionExpression": "attribute_exists(pk)"}
@@ -106,8 +106,8 @@ def transactions(site: ProofSite) -> str:
     return "100 actions in one step, 101 and one item twice refused, reasons in order"
 
 
+@proves(33)
 def conflicts(site: ProofSite) -> str:
-    """33: a conflict has an error of its own, and another try succeeds."""
     key = keyed(fresh("33#"))
 
     def tried(n: int) -> str:
@@ -145,8 +145,8 @@ def _units(answer: Mapping[str, Any], index: str = "") -> float:
     return float(consumed.get("Table", consumed)["CapacityUnits"])
 
 
+@proves(34)
 def costs(site: ProofSite) -> str:
-    """34: a write costs the size of the whole item, before or after, whichever is larger."""
     key, told = keyed(fresh("34#")), {"ReturnConsumedCapacity": "TOTAL"}
     put = site.put({**key, "big": {"S": "x" * PREPARED_BYTES}}, more=told)
     update = site.ask(site.db.update_item, **counting(site, key), **told)
@@ -156,8 +156,8 @@ def costs(site: ProofSite) -> str:
     return "put, update and delete of an item of 2.6 KB cost 3 units each"
 
 
+@proves(35)
 def index_costs(site: ProofSite) -> str:
-    """35: one unit for a row that comes, changes or goes, two for one that moves, none for one that stays."""
     pk = fresh("35#")
 
     def cost(text: str, value: str = "") -> float:
@@ -174,8 +174,8 @@ def index_costs(site: ProofSite) -> str:
     return "a row that comes or goes costs 1 unit, one that moves 2, one that stays 0"
 
 
+@proves(37)
 def throttles(site: ProofSite) -> str:
-    """37: what throttles says so with a code that is known."""
     heavy = {**keyed(fresh("37#")), "big": {"S": "x" * HEAVY_BYTES}}
     for _ in range(THROTTLING_WRITES):
         try:
@@ -186,5 +186,5 @@ def throttles(site: ProofSite) -> str:
             code = aws_errors.code(error)
             if aws_errors.throttles(error):
                 return f"a table of 1 write unit throttles with {code}"
-            require(blocked(error), f"a table of 1 write unit refuses with {code}, unknown here")
+            require(is_blocked(error), f"a table of 1 write unit refuses with {code}, unknown here")
     raise UnseenError(f"{THROTTLING_WRITES} writes of 342 units each were not throttled by a table of 1 unit")

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from sync_rules.cli import main
+from tests.extras.design.patterns.test_prove import BASE as MANY
 
 BASE = """
 tables:
@@ -20,7 +21,7 @@ rules:
   user-mail-on-orders: copy user.email into order.user_email
 patterns:
   orders-of-user:
-    {get: order, by: [user_id], returns: [user_name, total], rate: 120/s, page: 25, items: 25}
+    {get: order, by: [user_id], attributes: [user_name, total], rate: 120/s, page: 25, items: 25}
 """
 
 
@@ -101,56 +102,25 @@ def test_patterns_as_a_matrix_and_as_a_document(tmp_path, capsys):
     assert document["unread"] == ["user-mail-on-orders"]
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "said"),
-    [
-        (BASE.replace("get: order", "get: ordre"), [], "no entity 'ordre'"),
-    ],
-)
-def test_patterns_say_what_was_meant(text, options, said, tmp_path, capsys):
-    """A broken file, two forms at once: exit 2, and a cure."""
-    code, printed = ran(tmp_path, capsys, text, *options)
-    assert code == 2
-    assert said in printed.err
-
-
-PATTERNS = """
-tables:
-  shop: {key: {PK: S, SK: S}, indexes: {by_place: {partition: {state: S}, sort: {place: S}}}}
-  records: {key: {source: S, target: S}, indexes: {gsi0: {target: S, gsi0: S}}}
-  parts: {key: {id: S}, indexes: {by_parent: {parent: S, id: S}, by_path: {graph: S, path: S}}}
-entities:
-  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
-  store: {table: shop, key: {PK: "STORE#{store_id}", SK: STORE}}
-  user_by_email: {table: shop, key: {PK: "EMAIL#{email}", SK: USER}}
-  goal: {table: records, key: {source: "GOAL-{goal_id}", target: "GOAL-{goal_id}"}}
-  member: {table: records, key: {source: "USER-{user_id}", target: "USER-{user_id}"}}
-  membership: {table: records, key: {source: "GOAL-{goal_id}", target: "OF-USER-{user_id}"}, required: [gsi0]}
-  part: {table: parts}
-rules:
-  names: copy user.name into order.user_name
-  mails: {mirror: user, into: user_by_email, attributes: [name]}
-  place: {derive: store.place, as: "{city:upper}#{zip}"}
-  edges: {collect: membership, into: goal.edges, as: "{target}-{role}"}
-  paths: {path: part.path, parent: parent, graph: graph}
+PATTERNS = f"""{MANY}
 patterns:
-  orders: {get: order, by: [user_id], returns: [user.name, total, user.email], where: "status == 'OPEN'"}
-  mail: {get: user, by: [email], one: true, returns: [name]}
-  stores: {get: store, by: [state, city], returns: [name]}
-  goals: {graph: goal, from: member, through: membership, neighbours: [member], attributes: [title]}
-  below: {tree: part, under: id, attributes: [name]}
-  bad: {get: order, by: [order_id]}
+  orders: {{get: order, by: [user_id], returns: [user.name, total, user.email], where: "status == 'OPEN'"}}
+  mail: {{get: user, by: [email], one: true, returns: [name]}}
+  stores: {{get: store, by: [state, city], returns: [name]}}
+  goals: {{graph: goal, from: member, through: membership, neighbours: [member], attributes: [title]}}
+  below: {{tree: component, under: ComponentId, attributes: [name]}}
+  bad: {{get: order, by: [order_id]}}
 """
-
 KEPT = {
-    "orders": {("order.user_name", "names"), ("order.total", None), ("user.email", None), ("order.status", None)},
-    "mail": {("user_by_email", "mails"), ("user_by_email.name", "mails")},
+    "orders": {
+        ("order.user_name", "user-name-on-orders"), ("order.total", None), ("user.email", None), ("order.status", None),
+    },
+    "mail": {("user_by_email", "user-by-email"), ("user_by_email.name", "user-by-email")},
     "stores": {("store.state", None), ("store.place", "place"), ("store.name", None)},
-    "goals": {("goal.edges", "edges"), ("goal.title", None)},
-    "below": {("part.path", "paths"), ("part.graph", "paths"), ("part.name", None)},
+    "goals": {("goal.edges", "goal-edges"), ("goal.title", None)},
+    "below": {("component.Path", "parts"), ("component.GraphId", "parts"), ("component.name", None)},
     "bad": set(),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -162,7 +132,7 @@ def test_patterns_name_the_rule_that_keeps_each_attribute_of_a_pattern(tmp_path,
     assert {(row["place"], row["rule"]) for row in found["attributes"]} == KEPT[name]
     if name == "orders":
         lines = ran(tmp_path, capsys, PATTERNS, "--pattern", name)[1].out.splitlines()
-        assert "  returns user.name = order.user_name: kept by rule names (copy) from user.name" in lines
+        assert "  returns user.name = order.user_name: kept by rule user-name-on-orders (copy) from user.name" in lines
 
 
 def test_patterns_say_which_patterns_there_are(tmp_path, capsys):

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from sync_rules.extras.design.patterns.answers import merged
+from sync_rules.extras.design.patterns.answers import merge_entries
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.load import check_rules, parse_rules
@@ -48,14 +48,14 @@ def asked():
     for entity in ("product", "ware"):
         for count in range(4):
             for by in combinations(FIELDS, count):
-                yield {"search": entity, "by": [*by], "returns": ["title", "maker.status"]}
+                yield {"search": entity, "by": [*by], "attributes": ["title", "maker.status"]}
                 yield {"search": entity, "by": [*by], "top": 10}
 
 
 def test_search_is_served_by_what_its_index_filters_by():
     """The condition names attributes of the item: the copy, where a call gives an attribute of another entity."""
     (answer,) = proved(
-        {"p": {"search": "product", "by": ["tenant", "maker.country"], "top": 5, "returns": ["title"]}}
+        {"p": {"search": "product", "by": ["tenant", "maker.country"], "top": 5, "attributes": ["title"]}}
     ).values()
     (step,) = answer.steps
     assert (step.request, step.place, step.limit) == ("SearchVectors", "shop/by_meaning", 5)
@@ -69,7 +69,7 @@ def test_search_is_served_by_what_its_index_filters_by():
 
 def test_search_reads_what_its_index_does_not_project():
     """A second request has the items, and a third those of the other entity."""
-    form = {"search": "product", "by": ["tenant"], "returns": ["price", "maker.status"], "top": 5}
+    form = {"search": "product", "by": ["tenant"], "attributes": ["price", "maker.status"], "top": 5}
     (answer,) = proved({"p": form}).values()
     assert [(step.request, step.entity.name) for step in answer.steps] == [
         ("SearchVectors", "product"), ("BatchGetItem", "product"), ("BatchGetItem", "maker"),
@@ -93,7 +93,9 @@ def test_searches_are_served_by_each_of_their_cures():
         if answers[name].served:
             continue
         (cure,) = answers[name].cures
-        rules, problems = check_rules(json.dumps(merged({**document.data, "patterns": {name: form}}, cure.entries)))
+        rules, problems = check_rules(
+            json.dumps(merge_entries({**document.data, "patterns": {name: form}}, cure.entries))
+        )
         assert rules is not None, f"{form}: {cure.entries} {[one.message for one in errors(problems)]}"
         assert prove(rules).answers[name].served, f"{form}: {cure.entries}"
 
@@ -117,8 +119,8 @@ def test_search_via_an_index_that_is_not_there_is_refused():
 
 def test_search_outlives_compilation_and_is_called_by_the_application():
     """Compiled rules have the pattern; the reader has no vector to search with, and says who calls."""
-    rules = parse_rules(FILE + "patterns: {near: {search: product, by: [tenant], returns: [title]}}\n")
-    again = compiled_file.read(compiled_file.written(rules, {}), "rules.compiled", {})
+    rules = parse_rules(FILE + "patterns: {near: {search: product, by: [tenant], attributes: [title]}}\n")
+    again = compiled_file.read(compiled_file.dump(rules, {}), "rules.compiled", {})
     assert design_of(again).patterns == design_of(rules).patterns
     with pytest.raises(UserError, match="pattern near is a search"):
         Patterns(rules, Reader(MemoryClient(rules.tables.values(), {}), raw=True)).plan("near")

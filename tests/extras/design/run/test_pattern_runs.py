@@ -10,8 +10,8 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.extras.design.commands.show_runs import as_json, lines
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.run.memory_reader import MemoryReader
-from sync_rules.extras.design.run.pattern_runs import Trial, loaded
-from sync_rules.extras.design.run.sample_calls import calls, parsed
+from sync_rules.extras.design.run.pattern_runs import PatternTrial, load_items
+from sync_rules.extras.design.run.sample_calls import calls, parse_arguments
 from sync_rules.lab.recompute import recompute
 from sync_rules.model.errors import UserError
 from sync_rules.read import Patterns
@@ -20,13 +20,13 @@ from tests.support.builders import s
 from tests.support.memory_client import MemoryClient
 
 PATTERNS = {
-    "orders": "{get: order, by: [user_id], returns: [order_id, total, user.name], items: 2}",
-    "mail": "{get: user, by: [email], one: true, returns: [name]}",
-    "stores": "{get: store, by: [state, city], returns: [name], items: 1}",
+    "orders": "{get: order, by: [user_id], attributes: [order_id, total, user.name], items: 2}",
+    "mail": "{get: user, by: [email], one: true, attributes: [name]}",
+    "stores": "{get: store, by: [state, city], attributes: [name], items: 1}",
     "goals": "{graph: goal, from: member, through: membership, neighbours: [member], items: 2}",
     "below": "{tree: component, under: ComponentId, attributes: [name]}",
     "open": "{get: order, by: [user_id], where: \"status == 'OPEN'\", keeps: 50%}",
-    "keys": "{get: user, by: [user_id], keys: 25, returns: [name]}",
+    "keys": "{get: user, by: [user_id], keys: 25, attributes: [name]}",
     "months": "{get: order, by: [user_id], between: made}",
     "bad": "{get: order, by: [order_id]}",
     "put": "{put: order}",
@@ -66,13 +66,13 @@ class World:
 
     def run(self, *names, given=(), prove=True, most=10):
         """The measures of these patterns by their names."""
-        right = recompute(self.rules, loaded(self.rules, lambda table: self.items[table])) if prove else None
+        right = recompute(self.rules, load_items(self.rules, lambda table: self.items[table])) if prove else None
         client = MemoryClient(self.rules.tables.values(), self.items)
 
         def source(table):
             return (*(() if right is None else right.items(table)), *self.items[table])
 
-        trial = Trial(self.rules, client, source, parsed([*given]), most)
+        trial = PatternTrial(self.rules, client, source, parse_arguments([*given]), most)
         found = [*trial.run([self.names[name] for name in names or PATTERNS], right)]
         text = json.dumps([as_json(one) for one in found]) + "\n".join(line for one in found for line in lines(one))
         assert "secret" not in text
@@ -108,7 +108,7 @@ def test_runs_take_given_keys():
     assert World().run("orders", prove=False, most=1)["orders"].calls == 1
     for wrong in ("user_id", "=2", "user_id="):
         with pytest.raises(UserError, match="NAME=VALUE"):
-            parsed([wrong])
+            parse_arguments([wrong])
     rules = rules_of(PATTERNS["months"])
     plan = Patterns(rules, MemoryReader(MemoryStore(rules.tables))).plan("p0")
     with pytest.raises(UserError, match=r"LEAST\.\.GREATEST"):
@@ -133,24 +133,21 @@ def test_proof_finds_a_missing_mirror_and_one_too_many():
     assert ("extra", "EMAIL#z@x", "", ("user-by-email",)) in world.wrong("mail")
 
 
-def test_proof_finds_a_key_that_was_not_derived():
-    """An item that an index lacks, because a rule has not made its key."""
+WRONG = {
+    "key": ("shop", ("STORE#1", "STORE"), {"place": None}, "stores", ("missing", "STORE#1", "", ("place",))),
+    "element": (
+        "records", ("GOAL-1", "GOAL-1"),
+        {"edges": {"SS": ["GOALMEMBERSHIP-USER-1-LEAD", "GOALMEMBERSHIP-USER-9-LEAD"]}},
+        "goals", ("wrong", "GOAL-1", "edges", ("goal-edges",)),
+    ),
+    "path": ("components", ("10",), {"Path": s("9|10")}, "below", ("missing", "10", "", ("parts",))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_proof_finds_what_a_rule_made_wrong(case):
+    """A key that was not derived, an element that no edge has, and a path that leads elsewhere, with their rules."""
+    table, key, values, name, expected = WRONG[case]
     world = World()
-    world.change("shop", ("STORE#1", "STORE"), place=None)
-    assert world.wrong("stores") == [("missing", "STORE#1", "", ("place",))]
-
-
-def test_proof_finds_an_element_too_many():
-    """A set with an element that no edge has, as the reader of the graph sees it."""
-    world = World()
-    world.change(
-        "records", ("GOAL-1", "GOAL-1"), edges={"SS": ["GOALMEMBERSHIP-USER-1-LEAD", "GOALMEMBERSHIP-USER-9-LEAD"]}
-    )
-    assert set(world.wrong("goals")) == {("wrong", "GOAL-1", "edges", ("goal-edges",))}
-
-
-def test_proof_finds_a_wrong_path():
-    """A part below another one that is not found there."""
-    world = World()
-    world.change("components", ("10",), Path=s("9|10"))
-    assert world.wrong("below") == [("missing", "10", "", ("parts",))]
+    world.change(table, key, **values)
+    assert set(world.wrong(name)) == {expected}

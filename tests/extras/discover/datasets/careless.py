@@ -15,6 +15,7 @@ from tests.extras.discover.datasets.dataset import ABSENT, DataSet, Record, Trut
 
 Link = Mapping[str, str]  # from a field of the source to the field of the target that names it
 Test = Callable[[Record], Any]
+CHANGED = 0.4  # of the sources of snapshots, later
 
 
 class Way:
@@ -49,21 +50,21 @@ def _path(ref: str) -> str:
     return ref.partition(".")[2]
 
 
-def copied(data: DataSet, source: str, into: str, link: Link, *also: str) -> Truth:
-    """An attribute of the source on each item that names it. `also` are other sources that hold the same."""
+def copied(data: DataSet, source: str, into: str, link: Link) -> Truth:
+    """An attribute of the source on each item that names it."""
     way = Way(data, _entity(source), _entity(into), link)
     path = _path(source)
 
     def make() -> Wanted:
         return [(target, get(found, path)) for target, found in way.pairs()]
 
-    return Truth(frozenset({"copy"}), into, frozenset({source, *also}), make)
+    return Truth(frozenset({"copy"}), into, frozenset({source}), make)
 
 
-def taken(data: DataSet, source: str, into: str, link: Link, at: str, *, changed: float = 0.4, seed: int = 0) -> Truth:
+def taken(data: DataSet, source: str, into: str, link: Link, at: str) -> Truth:
     """A snapshot: sources changed later, and items from before hold what it was then. `at` orders the items."""
     way = Way(data, _entity(source), _entity(into), link)
-    path, rng = _path(source), random.Random(f"{data.name} {into} {seed}")
+    path, rng = _path(source), random.Random(f"{data.name} {into} 0")
 
     def make() -> Wanted:
         return [(target, get(found, path)) for target, found in way.pairs()]
@@ -73,15 +74,14 @@ def taken(data: DataSet, source: str, into: str, link: Link, at: str, *, changed
         put(target, _path(into), value)
     for found, targets in list(way.families()):
         value = get(found, path)
-        if value is not ABSENT and targets and rng.random() < changed:
+        if value is not ABSENT and targets and rng.random() < CHANGED:
             times = sorted(get(target, at) for target in targets)
             since = times[rng.randrange(len(times))]
+            text = isinstance(value, str)
             put(
                 found,
                 path,
-                value + Decimal(rng.randrange(100, 900)) / 100
-                if not isinstance(value, str)
-                else f"{value} {rng.randrange(2, 9)}",
+                f"{value} {rng.randrange(2, 9)}" if text else value + Decimal(rng.randrange(100, 900)) / 100,
             )
             for target in targets:
                 if get(target, at) >= since:
@@ -96,16 +96,7 @@ def derived(data: DataSet, into: str, reads: Collection[str], made: Test) -> Tru
     return Truth(kinds, into, frozenset(f"{entity}.{name}" for name in reads), lambda: [(r, made(r)) for r in records])
 
 
-def counted(
-    data: DataSet,
-    function: str,
-    child: str,
-    into: str,
-    link: Link,
-    *,
-    where: Test | None = None,
-    kinds: Collection[str] = (),
-) -> Truth:
+def counted(data: DataSet, function: str, child: str, into: str, link: Link, *, where: Test | None = None) -> Truth:
     """count, sum, min or max over the items that name a parent; `where` they satisfy a condition."""
     way = Way(data, _entity(into), _entity(child), link)
     path = _path(child)
@@ -116,7 +107,7 @@ def counted(
             amounts = [get(member, path) for member in meant] if path else []
             yield parent, _number(function, meant, [amount for amount in amounts if amount is not ABSENT])
 
-    return Truth(frozenset({function, *kinds}), into, frozenset({child}), make)
+    return Truth(frozenset({function}), into, frozenset({child}), make)
 
 
 def _number(function: str, members: Sequence[Record], amounts: Sequence[Any]) -> Any:
@@ -141,7 +132,7 @@ def embedded(
     order: str = "",
     last: int = 0,
 ) -> Truth:
-    """The children as a map, named `by` a field, or as a list in `order`; the `last` of them, if that is given."""
+    """The children as a map, named `by` a field, or the `last` of them by `order` as a list."""
     way = Way(data, _entity(into), child, link)
 
     def entry(member: Record) -> Record:
@@ -152,35 +143,20 @@ def embedded(
             if by:
                 yield parent, {str(get(member, by)): entry(member) for member in members}
             else:
-                ordered = sorted(members, key=lambda member: get(member, order), reverse=bool(last))
-                yield parent, [entry(member) for member in (ordered[:last] if last else ordered)]
+                ordered = sorted(members, key=lambda member: get(member, order), reverse=True)
+                yield parent, [entry(member) for member in ordered[:last]]
 
     return Truth(frozenset({"embed"}), into, frozenset(f"{child}.{name}" for name in fields), make)
 
 
-def collected(
-    data: DataSet,
-    child: str,
-    into: str,
-    link: Link,
-    *,
-    shape: str = "set",
-    order: str = "",
-    where: Test | None = None,
-    join: str = "",
-) -> Truth:
-    """The values of an attribute of the children, or their ids: a set, a list in order, or a text."""
+def collected(data: DataSet, child: str, into: str, link: Link) -> Truth:
+    """The set of the values of an attribute of the children, or of their ids."""
     way = Way(data, _entity(into), _entity(child), link)
     path = _path(child)
 
     def make() -> Wanted:
         for parent, members in way.families():
-            meant = [m for m in members if get(m, path) is not ABSENT and (where is None or where(m))]
-            values = [get(m, path) for m in sorted(meant, key=lambda member: get(member, order or path))]
-            if join:
-                yield parent, join.join(map(str, values)) if values else ABSENT
-            else:
-                yield parent, set(values) if shape == "set" else values
+            yield parent, {value for member in members if (value := get(member, path)) is not ABSENT}
 
     return Truth(frozenset({"collect"}), into, frozenset({child}), make)
 

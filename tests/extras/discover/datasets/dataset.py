@@ -6,10 +6,6 @@ them. Fields of a record whose name begins with `_` say what its key is made of,
 
 from __future__ import annotations
 
-import base64
-import gzip
-import hashlib
-import json
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,19 +15,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.imported_model import FoundTable
-from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
-from sync_rules.model.entities import Index, KeyAttribute
+from sync_rules.extras.discover.propose.table_files import Gathered
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.values import AttributeValue, Item
+from tests.support.gathering import PlainTable, gathered
 
 Record = dict[str, Any]
 Wanted = Iterable[tuple[Record, Any]]  # each target, and what its attribute must hold; None: nothing
 ABSENT: Final = None
 GONE: Final = 0.15  # of the copies that drift: so many are missing
 DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-LINES: Final = 700  # in a file
-ARN: Final = "arn:aws:dynamodb:us-east-1:111122223333:table/"
 
 
 @dataclass
@@ -65,7 +58,7 @@ class Table:
 
 @dataclass
 class DataSet:
-    """Tables, the records of each entity, and the truths. `absent` are attributes that nothing may be proposed for."""
+    """Tables, the records of each entity, and the truths."""
 
     name: str
     tables: dict[str, Table] = field(default_factory=dict)
@@ -73,7 +66,6 @@ class DataSet:
     entities: dict[str, list[Record]] = field(default_factory=dict)
     truths: list[Truth] = field(default_factory=list)
     clean: dict[int, dict[int, Any]] = field(default_factory=dict)  # by truth: by record: what was right
-    planted: int = 0
 
     # ------------------------------------------------------------ making it
     def table(self, name: str, *key: str, **indexes: tuple[str, ...]) -> None:
@@ -103,7 +95,7 @@ class DataSet:
         self.clean = {number: {id(r): deepcopy(v) for r, v in truth.make()} for number, truth in enumerate(self.truths)}
         for truth in self.truths:
             if not truth.snapshot and not truth.natural:
-                self.planted += _plant(truth, share, rng)
+                _plant(truth, share, rng)
 
     def differing(self, number: int, path: str = "") -> frozenset[int]:
         """The numbers of targets that differ: from what the items beside them say now, and from what was right. With a
@@ -120,16 +112,6 @@ class DataSet:
         return frozenset({now, ever})
 
     # ------------------------------------------------------------ as DynamoDB has it
-    def found(self, name: str) -> FoundTable:
-        """The table as DescribeTable would show it."""
-        table = self.tables[name]
-
-        def attributes(names: Sequence[str]) -> tuple[KeyAttribute, ...]:
-            return tuple(KeyAttribute(one, self._type(name, one)) for one in names)
-
-        indexes = [Index(index, attributes(names[:1]), attributes(names[1:])) for index, names in table.indexes.items()]
-        return FoundTable(name, name, attributes(table.key), indexes, stream="both")
-
     def _type(self, table: str, attribute: str) -> Any:
         for entity, records in self.entities.items():
             if self.table_of[entity] == table:
@@ -144,33 +126,20 @@ class DataSet:
             for record in records:
                 yield entity, record
 
-    def items(self, table: str) -> list[Item]:
-        """The items of a table, shuffled as a scan has them."""
-        found = [item_of(record) for entity, record in self.records() if self.table_of[entity] == table]
-        random.Random(f"{self.name} {table}").shuffle(found)
-        return found
-
     def gathered(self, folder: Path) -> Gathered:
         """All tables, written as the data files of an export."""
-        return Gathered(tuple(self._gathered(name, folder) for name in self.tables))
+        return gathered(folder, *map(self._plain, self.tables), files=3)
 
-    def exported(self, folder: Path) -> Path:
-        """All tables, each as a full export of its own, as the service writes it."""
-        for name in self.tables:
-            root = folder / "AWSDynamoDB" / f"01700-{name}"
-            table = self._gathered(name, root / "data")
-            entries = [_entry(file, folder) for file in table.files]
-            (root / "manifest-files.json").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
-            says = {"tableArn": f"{ARN}{name}", "outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT"}
-            (root / "manifest-summary.json").write_text(json.dumps(says))
-        return folder
+    def _plain(self, name: str) -> PlainTable:
+        """A table with its items, shuffled as a scan has them."""
 
-    def _gathered(self, name: str, folder: Path) -> GatheredTable:
-        items = self.items(name)
-        files = tuple(
-            write_lines(items[at : at + LINES], folder / f"{name}-{at}.json.gz") for at in range(0, len(items), LINES)
-        )
-        return GatheredTable(self.found(name), files, len(items), sum(file.stat().st_size for file in files))
+        def types(names: Iterable[str]) -> dict[str, str]:
+            return {one: self._type(name, one) for one in names}
+
+        items = [shown(record) for entity, record in self.records() if self.table_of[entity] == name]
+        random.Random(f"{self.name} {name}").shuffle(items)
+        table = self.tables[name]
+        return PlainTable(name, types(table.key), items, {index: types(key) for index, key in table.indexes.items()})
 
 
 # ---------------------------------------------------------------- records
@@ -208,9 +177,14 @@ def alike(found: Any, wanted: Any) -> bool:
     return stored(found) == stored(wanted)
 
 
+def shown(record: Record) -> Record:
+    """The attributes of a record that are stored."""
+    return {name: value for name, value in record.items() if not name.startswith("_") and value is not None}
+
+
 def item_of(record: Record) -> Item:
     """The record as DynamoDB's JSON."""
-    return {name: stored(value) for name, value in record.items() if not name.startswith("_") and value is not None}
+    return {name: stored(value) for name, value in shown(record).items()}
 
 
 def stored(value: Any) -> AttributeValue:
@@ -219,25 +193,8 @@ def stored(value: Any) -> AttributeValue:
     return {kind: sorted(content) if kind in ("SS", "NS") else content for kind, content in raw.items()}
 
 
-def write_lines(items: Iterable[Item], file: Path) -> Path:
-    """A data file of an export."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(file, "wt", compresslevel=1) as lines:
-        lines.writelines(json.dumps({"Item": item}) + "\n" for item in items)
-    return file
-
-
-def _entry(file: Path, folder: Path) -> Record:
-    """The line of a manifest for a data file."""
-    body = file.read_bytes()
-    key = file.relative_to(folder).as_posix()
-    md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
-    count = len(gzip.decompress(body).splitlines())
-    return {"itemCount": count, "md5Checksum": md5, "etag": "e", "dataFileS3Key": key}
-
-
 # ---------------------------------------------------------------- what is wrong
-def _plant(truth: Truth, share: float, rng: random.Random) -> int:
+def _plant(truth: Truth, share: float, rng: random.Random) -> None:
     path = truth.place[1]
     held = [record for record, _ in truth.make() if get(record, path) is not ABSENT]
     values = [get(record, path) for record in held]
@@ -246,7 +203,6 @@ def _plant(truth: Truth, share: float, rng: random.Random) -> int:
         wrong = stale(values[at], values, rng)
         gone = rng.random() < GONE and truth.kinds == {"copy"}
         put(held[at], path, ABSENT if gone else wrong)
-    return len(chosen)
 
 
 def stale(value: Any, others: Sequence[Any], rng: random.Random) -> Any:

@@ -6,7 +6,7 @@ named data sets are judged by seeds that nobody looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -114,13 +114,13 @@ class Drawing:
         for name in w.rng.sample(["status", "level", "state"], w.number(3)):
             among = w.one(STATES)
             kind.states.append(self.called(name))
-            made[kind.states[-1]] = self._one_of(among)
+            made[kind.states[-1]] = lambda _, among=among: w.one(among)
         for name in w.rng.sample(["created_at", "updated_at"], w.number(3)):
             kind.dates.append(self.called(name))
             made[kind.dates[-1]] = lambda _: w.time()
         for name in w.rng.sample(["active", "locked", "checked"], w.number(3)):
             chance = w.one([0.5, 0.9, 0.97])
-            made[self.called(name)] = self._at_times(chance)
+            made[self.called(name)] = lambda _, chance=chance: w.yes(chance)
         others: dict[str, Made] = {
             "day": lambda _: w.day(),
             "version": lambda _: 1,
@@ -130,12 +130,6 @@ class Drawing:
             "type": lambda _: kind.name.upper(),
         }
         return made | {self.called(name): others[name] for name in w.rng.sample(sorted(others), w.number(4))}
-
-    def _one_of(self, among: Sequence[str]) -> Made:
-        return lambda _: self.w.one(among)
-
-    def _at_times(self, chance: float) -> Made:
-        return lambda _: self.w.yes(chance)
 
     def _text(self, name: str) -> Made:
         w = self.w

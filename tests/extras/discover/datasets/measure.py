@@ -5,7 +5,7 @@ What is compared are compiled rules and the values they make, never text. These 
 - entities by the items they recognise, whatever they are called; links by the values that a backfill writes;
 - a rule for several attributes and a rule for each; `derive` by `as` or by `join`, and a copy within one item;
 - `mode: ledger` and `mode: recount`; a set of ids by elements or by values; a mirror, or copies along the same ids;
-- a copy of a copy, from the first source or from the one between, where the truth names both;
+- a copy of a copy, from the first source or from the one between, and any source with the same values;
 - a `where` in any words that lets the same items in.
 
 Right rules that nobody asked for are not counted: natural truths, formulas that make the key of an index, and
@@ -15,7 +15,7 @@ attributes that repeat a part of the item's own key.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +23,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.extras.discover.propose.proposal import Proposal, Proposed
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import errors
 from sync_rules.model.items import ItemKey
@@ -45,14 +44,18 @@ class Unit:
     rule: Rule
     entity: str  # as the truth calls it
     path: str
-    reads: frozenset[str]
 
     @property
     def into(self) -> str:
         return f"{self.entity}.{self.path}"
 
+    @property
+    def reads(self) -> set[str]:
+        """The paths that the rule reads, of whichever entity."""
+        return {".".join(path) for node in self.rule.nodes() for _, path in node.reads}
+
     def __str__(self) -> str:
-        return f"{self.rule.kind} {', '.join(sorted(self.reads))} into {self.into} ({self.rule.name})"
+        return f"{self.rule.kind} of {self.rule.source.name} into {self.into} ({self.rule.name})"
 
 
 @dataclass
@@ -77,34 +80,14 @@ class Score:
     def precision(self) -> float:
         return self.right / self.rules if self.rules else 1.0
 
-    @property
-    def recall(self) -> float:
-        return self.found / self.expected if self.expected else 1.0
-
-    @property
-    def whole(self) -> bool:
-        """True if nothing at all is missed."""
-        return not any((self.wrong, self.missed, self.miscounted, self.entities, self.refused, self.spoiled))
-
     def __str__(self) -> str:
         line = (
-            f"{self.name:28} precision {self.precision:.3f} ({self.right}/{self.rules})"
-            f"  recall {self.recall:.3f} ({self.found}/{self.expected})  drift exact {self.exact}/{self.counted}"
+            f"{self.name}: {self.right} of {self.rules} are right, {self.found} of {self.expected} are found, "
+            f"drift is exact in {self.exact} of {self.counted}"
         )
         parts = ("refused", "entities", "missed", "wrong", "miscounted", "spoiled")
         told = [f"  {part}: {one}" for part in parts for one in getattr(self, part)[:SHOWN_MAX]]
         return "\n".join([line, *told])
-
-
-def total(scores: Iterable[Score], name: str = "all") -> Score:
-    """The sums of several scores."""
-    summed = Score(name)
-    for score in scores:
-        for part in ("rules", "right", "expected", "found", "counted", "exact"):
-            setattr(summed, part, getattr(summed, part) + getattr(score, part))
-        for part in ("wrong", "missed", "miscounted", "entities", "refused", "spoiled"):
-            getattr(summed, part).extend(f"{score.name}: {one}" for one in getattr(score, part))
-    return summed
 
 
 def measure(data: DataSet, proposal: Proposal, text: str) -> Score:
@@ -117,12 +100,11 @@ def measure(data: DataSet, proposal: Proposal, text: str) -> Score:
         score.missed = [truth.into for truth in data.truths if not truth.natural]
         return score
     names = _names(data, rules, score)
-    units = list(_units(data, rules, names))
+    units = list(_units(rules, names))
     after, failed = backfilled(data, rules)
     score.spoiled += failed
     proposed = {one.name: one for one in proposal.rules if one.held_back is None}
     _match(data, units, after, proposed, score)
-    score.missed = [_with_reason(one, names, proposal) for one in score.missed]
     _spoiled(data, after, score)
     return score
 
@@ -158,24 +140,12 @@ def _key(data: DataSet, rules: Rules, entity: str, record: Record) -> ItemKey:
 
 
 # ---------------------------------------------------------------- rules
-def _units(data: DataSet, rules: Rules, names: Mapping[str, str]) -> Iterator[Unit]:
+def _units(rules: Rules, names: Mapping[str, str]) -> Iterator[Unit]:
     for rule in rules.rules.values():
-        if rule.name != rule.title:
-            continue  # the helper of another: what it reads and writes is found there
-        source, target = names.get(rule.source.name, rule.source.name), names.get(rule.target.name, rule.target.name)
-        if rule.kind == "mirror":
-            yield Unit(rule, target, "", frozenset({source}))
-            continue
-        for path in rule.copies:
-            reads = {
-                f"{names.get(entity.name, entity.name)}.{'.'.join(read)}"
-                for part in rules.rules.values()
-                if part.title == rule.title
-                for node in part.nodes()
-                for entity, read in node.reads
-                if part is not rule or node.writes[1] == path
-            }
-            yield Unit(rule, target, ".".join(path), frozenset({*reads, source}))
+        if rule.name == rule.title:  # else the helper of another
+            target = names.get(rule.target.name, rule.target.name)
+            paths = [""] if rule.kind == "mirror" else [".".join(path) for path in rule.copies]
+            yield from (Unit(rule, target, path) for path in paths)
 
 
 def _match(
@@ -186,20 +156,16 @@ def _match(
     for unit in units:
         if _repeats_key(data, unit, after):
             continue
-        fits = [(number, truth) for number, truth in free if _fits(unit, truth)]
-        why = "no such truth"
-        for number, truth in fits:
-            why = _unlike(truth, data.clean[number], after)
-            if not why:
-                met.setdefault(number, []).append(unit)
-                break
-        if fits and not why and truth.natural:
-            continue
+        fits = [number for number, truth in free if _fits(unit, truth)]
+        right = next((number for number in fits if _is_right(data, number, after)), None)
+        if right is not None:
+            met.setdefault(right, []).append(unit)
+            if data.truths[right].natural:
+                continue
         score.rules += 1
-        if fits and not why:
-            score.right += 1
-        else:
-            score.wrong.append(f"{unit}: {why}")
+        score.right += right is not None
+        if right is None:
+            score.wrong.append(f"{unit}: {'not right after a backfill' if fits else 'no such truth'}")
     for number, truth in free:
         if truth.natural:
             continue
@@ -212,34 +178,17 @@ def _match(
             score.missed.append(f"{'/'.join(sorted(truth.kinds))} {', '.join(sorted(truth.reads))} into {truth.into}")
 
 
-def _with_reason(missed: str, names: Mapping[str, str], proposal: Proposal) -> str:
-    """The line of a missed truth, with the reasons of rules for the same attribute that are written as comments."""
-    entity, _, path = missed.rpartition(" into ")[2].partition(".")
-    last = path.rpartition(".")[2]
-    held = [one for one in proposal.rules if one.held_back and names.get(one.target, one.target) == entity]
-    reasons = [f"{one.rule}: {one.held_back}" for one in held if last in str(one.rule)]
-    for one in proposal.candidates:
-        owner, _, target = one.target.partition(".")
-        if names.get(owner, owner) == entity and target.rpartition(".")[2] == last and not one.taken:
-            reasons.append(f"{one.kind} of {one.source}: {', '.join(one.spoke_against)}")
-    return " | ".join([missed, *reasons[:2]])
-
-
 def _fits(unit: Unit, truth: Truth) -> bool:
+    """True for a rule of the right kind for the attribute. What it reads shows in what a backfill makes of it, but for a
+    snapshot, which a backfill leaves alone.
+    """
     entity, path = truth.place
     if unit.entity != entity or unit.rule.kind not in truth.kinds:
         return False
-    if unit.rule.kind == "mirror":
-        return any(_of(read) in unit.reads for read in truth.reads)
-    if unit.path not in path.split() or (getattr(unit.rule, "mode", "live") == "snapshot") != truth.snapshot:
+    if truth.snapshot and not unit.reads & {ref.partition(".")[2] for ref in truth.reads}:
         return False
-    if unit.rule.kind in {"path", "collect"}:  # which of its attributes, or of the parts of its key, its values show
-        return any(_of(one) in {_of(read) for read in unit.reads} for one in truth.reads)
-    return any(_reads(unit, one) for one in truth.reads)
-
-
-def _of(ref: str) -> str:
-    return ref.partition(".")[0]
+    snapshot = getattr(unit.rule, "mode", "live") == "snapshot"
+    return unit.rule.kind == "mirror" or (unit.path in path.split() and snapshot == truth.snapshot)
 
 
 def _repeats_key(data: DataSet, unit: Unit, after: Mapping[int, Record]) -> bool:
@@ -250,28 +199,17 @@ def _repeats_key(data: DataSet, unit: Unit, after: Mapping[int, Record]) -> bool
     if unit.rule.kind != "derive" or unit.into in {truth.into for truth in data.truths}:
         return False
     index_keys = {name for key in table.indexes.values() for name in key}
-    reads = {read.partition(".")[2] for read in unit.reads} - {""}
-    if unit.path not in index_keys and not reads <= set(table.key):
+    if unit.path not in index_keys and not unit.reads <= set(table.key):
         return False
     return all(alike(get(after[id(r)], unit.path), get(r, unit.path)) for r in data.entities[unit.entity])
 
 
-def _reads(unit: Unit, ref: str) -> bool:
-    """True if a unit reads an attribute, or anything of an entity; a `_field` stands in a key, under whatever name."""
-    entity, _, path = ref.partition(".")
-    if path and not path.startswith("_"):
-        return ref in unit.reads
-    return any(_of(one) == entity for one in unit.reads)
-
-
-def _unlike(truth: Truth, clean: Mapping[int, Any], after: Mapping[int, Record]) -> str:
-    """The reason why what a backfill made is not what was right; "" if it is."""
-    path = truth.place[1]
-    if truth.snapshot:
-        return ""
-    made = [(after.get(number), wanted) for number, wanted in clean.items()]
-    unlike = sum(record is None or not alike(get(record, path), wanted) for record, wanted in made)
-    return f"{unlike} of {len(made)} are not right after a backfill" if unlike else ""
+def _is_right(data: DataSet, number: int, after: Mapping[int, Record]) -> bool:
+    """True if a backfill made what was right; it leaves snapshots alone."""
+    truth, clean = data.truths[number], data.clean[number]
+    return truth.snapshot or all(
+        record in after and alike(get(after[record], truth.place[1]), wanted) for record, wanted in clean.items()
+    )
 
 
 def _count(data: DataSet, number: int, units: list[Unit], proposed: Mapping[str, Proposed], score: Score) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import cycle
 
-import boto3
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moto import mock_aws
 
-from sync_rules.adapters import aws
 from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, whole_table
 from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.key_schemas import as_key
@@ -21,9 +17,9 @@ from sync_rules.extras.discover.imports.sample_entities import entities_of
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Index
 from sync_rules.model.errors import StoreError, UserError
+from tests.extras.discover.accounts import create_table
 from tests.extras.discover.imports.test_formats import keys
 from tests.support.depth import deep
-from tests.support.shared import case
 
 SECRETS = ("margaret", "hopper", "4111-2222", "secretword", "Ring Road")
 
@@ -67,38 +63,6 @@ def test_account_values_of_one_item_are_never_written(drawn):
     assert not [one for one in said if one.lower() in shown], found.text
 
 
-@pytest.fixture
-def client(monkeypatch):
-    """A client of an account in memory."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    aws._client.cache_clear()
-    with mock_aws():
-        yield boto3.client("dynamodb", region_name="eu-central-1")
-    aws._client.cache_clear()
-
-
-def create(client, name: str, key: dict[str, str], index: dict[str, str] | None = None, view: str = "") -> None:
-    def schema(of: dict[str, str]) -> list[dict[str, str]]:
-        return [{"AttributeName": one, "KeyType": kind} for one, kind in zip(of, ("HASH", "RANGE"), strict=False)]
-
-    more = {}
-    if index:
-        more["GlobalSecondaryIndexes"] = [
-            {"IndexName": "GSI1", "KeySchema": schema(index), "Projection": {"ProjectionType": "ALL"}}
-        ]
-    if view:
-        more["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": view}
-    types = {**key, **(index or {})}
-    client.create_table(
-        TableName=name,
-        KeySchema=schema(key),
-        AttributeDefinitions=[{"AttributeName": one, "AttributeType": kind} for one, kind in types.items()],
-        BillingMode="PAY_PER_REQUEST",
-        **more,
-    )
-
-
 def put(client, table: str, **item: object) -> None:
     made = {
         k: {"N": str(v)} if isinstance(v, int) else {"B": v} if isinstance(v, bytes) else {"S": v}
@@ -109,8 +73,8 @@ def put(client, table: str, **item: object) -> None:
 
 def test_account_tables_have_keys_indexes_entities_and_streams(client):
     """A single table with an overloaded index, and a table of number keys without a stream."""
-    create(client, "shop-prod", {"PK": "S", "SK": "S"}, {"GSI1PK": "S", "GSI1SK": "S"}, view="NEW_AND_OLD_IMAGES")
-    create(client, "readings", {"device": "N", "at": "B"})
+    create_table(client, "shop-prod", {"PK": "S", "SK": "S"}, {"GSI1PK": "S", "GSI1SK": "S"}, view="NEW_AND_OLD_IMAGES")
+    create_table(client, "readings", {"device": "N", "at": "B"})
     for n in ("margaret", "hopper"):
         put(client, "shop-prod", PK=f"USER#{n}", SK="PROFILE", name="x", card="4111-2222")
         put(
@@ -130,42 +94,15 @@ def test_account_tables_have_keys_indexes_entities_and_streams(client):
         "order": {"PK": "ORDER#{order_id}", "SK": "ORDER", "GSI1PK": "USER#{user_id}"},
         "reading": {"device": "{device}", "at": "{at}"},
     }
-    assert "copy user.name into order.user_name" in found.text
     assert [note for note in found.notes if "stream" in note] == [
         "table readings: it has no stream: rules see no changes until it has one with NEW_AND_OLD_IMAGES"
     ]
     assert not [secret for secret in SECRETS if secret in found.text + "".join(found.notes)]
 
 
-def test_account_values_never_stand_in_the_file(client):
-    """Keys that are values, in capitals, single, typed or prefixed by one, are fields and not words."""
-    create(client, "people", {"PK": "S", "SK": "S"})
-    for n, name in enumerate(("ALICE", "BOB", "CAROL", "DAVE")):
-        put(client, "people", PK=f"{name}#{n}", SK=f"LOGIN#{n}", type=f"{name}_TYPE", age=n)
-    put(client, "people", PK="MALLORY", SK="secretword#1", kind="hopper")
-    put(client, "people", PK="GRACE#HOPPER", SK="ADA#LOVELACE")
-    found = rules_from_account(client, ["people"], 50)
-    parse_rules(found.text, environ={})
-    for word in (
-        "ALICE",
-        "BOB",
-        "CAROL",
-        "DAVE",
-        "alice",
-        "MALLORY",
-        "mallory",
-        "secretword",
-        "HOPPER",
-        "hopper",
-        "LOVELACE",
-    ):
-        assert word not in found.text + "".join(found.notes), found.text
-    assert "LOGIN#" in found.text
-
-
 def test_account_samples_are_few(client):
     """No more items are read than were asked for, from several places; with none the key alone is known."""
-    create(client, "shop", {"PK": "S", "SK": "S"})
+    create_table(client, "shop", {"PK": "S", "SK": "S"})
     for n in range(60):
         put(client, "shop", PK=f"USER#{n}", SK="PROFILE")
     limits = []
@@ -191,7 +128,7 @@ def test_account_problems_name_the_table_and_the_request(client, monkeypatch):
         rules_from_account(client, ["a b"], 5)
     with pytest.raises(UserError, match="no table is named"):
         rules_from_account(client, [], 5)
-    create(client, "shop", {"PK": "S"})
+    create_table(client, "shop", {"PK": "S"})
     denied = client.exceptions.ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "Scan")
 
     def scan(**_: object) -> None:
@@ -200,14 +137,3 @@ def test_account_problems_name_the_table_and_the_request(client, monkeypatch):
     monkeypatch.setattr(client, "scan", scan)
     with pytest.raises(StoreError, match="AccessDeniedException: dynamodb:Scan of shop"):
         rules_from_account(client, ["shop"], 5)
-
-
-def test_account_reads_a_single_table_of_many_items(client):
-    """835 items of a game: users, games and who plays in which, told by their keys."""
-    lines = case("models/dynamodb-labs/game-player-items.jsonl").read_text().splitlines()
-    create(client, "game", {"PK": "S", "SK": "S"}, view="NEW_AND_OLD_IMAGES")
-    for line in lines[:40] + lines[300:330] + lines[400:440]:
-        put(client, "game", **{k: v for k, v in json.loads(line).items() if isinstance(v, str | int) and v != ""})
-    rules = parse_rules(rules_from_account(client, ["game"], 100).text, environ={})
-    assert {one["PK"] for one in keys(rules).values()} == {"USER#{username}", "GAME#{game_id}"}
-    assert keys(rules)["user"] == {"PK": "USER#{username}", "SK": "#METADATA#{username}"}

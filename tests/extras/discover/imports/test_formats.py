@@ -15,8 +15,6 @@ from sync_rules.extras.discover.imports.importer import rules_from, rules_from_t
 from sync_rules.language.load import parse_rules
 from sync_rules.model.python_values import raw_of
 from sync_rules.rules.ruleset import Rules
-from tests.extras.discover.imports import writers
-from tests.extras.discover.imports.test_any_document import with_examples
 from tests.support.shared import case
 from tests.support.worlds import Scene
 
@@ -47,7 +45,6 @@ def test_workbench_models_of_others_all_import():
     for path in models:
         rules = parse_rules(rules_from(path).text, environ={})
         assert [table.physical_name for table in rules.tables.values()] in (["OnlineShop"], ["DeviceStateLog"])
-        assert parse_rules(with_examples(rules_from(path).text), environ={})
 
 
 def test_workbench_reads_entities_off_keys_and_types():
@@ -123,7 +120,7 @@ def test_template_of_the_cdk_is_named_by_its_path():
     assert [one.name for one in index.sort] == ["day", "order_id"]
 
 
-def test_terraform_state_plan_and_cdktf():
+def test_terraform_state_and_plan():
     """Modules are searched, data sources are not tables, unknown names are variables, streams are looked at."""
     found, rules = fixture("terraform-state.json")
     assert [table.physical_name for table in rules.tables.values()] == ["shop-prod", "orders-prod"]
@@ -132,20 +129,19 @@ def test_terraform_state_plan_and_cdktf():
     plan, _ = fixture("terraform-plan.json")
     assert 'name: "${USERS_TABLE:-users}"' in plan.text
     assert any("table users: its stream does not show both images" in note for note in plan.notes)
-    synthesised, _ = fixture("cdk.tf.json")
-    assert 'shop: {name: "${STAGE:-dev}-shop", key: {PK: S, SK: B}}' in synthesised.text
 
 
 def test_terraform_s_own_language_is_refused_with_the_command():
     """The cure is a command that gives what can be read."""
-    error = refused((FIXTURES / "tables.tf").read_text(), "tables.tf")
-    assert "terraform show -json" in error.cure
+    synthesised = json.dumps({"resource": {"aws_dynamodb_table": {"shop": {"name": "shop"}}}, "terraform": {}})
+    for text in ((FIXTURES / "tables.tf").read_text(), synthesised):
+        assert "terraform show -json" in refused(text).cure
 
 
 # ---------------------------------------------------------------- schemas
 def test_modelling_schema_has_templates_types_and_patterns():
     """A key that is one number alone is a number, which is said; access patterns are taken."""
-    found, rules = fixture("schema.json")
+    _, rules = fixture("schema.json")
     assert keys(rules) == {
         "organization": {"pk": "ORG#{org_id}", "sk": "DETAILS"},
         "organization_member": {
@@ -158,7 +154,6 @@ def test_modelling_schema_has_templates_types_and_patterns():
     }
     assert [one.type for one in rules.tables["leaderboard"].key] == ["S", "N"]
     assert list(design_of(rules).patterns) == ["get_organization", "get_organization_members"]
-    assert "copy organization.name into organization_member.organization_name" in found.text
 
 
 @pytest.mark.parametrize("shared", ["{sort_key}", "MENU#{category}"])
@@ -184,10 +179,9 @@ def test_modelling_schema_keeps_the_key_of_a_table_that_an_index_shares(shared):
 
 
 def test_modelling_data_model_has_links_through_overloaded_indexes():
-    """GSI1PK of an order is the key of its user: the field has one name on both, and the rule is suggested."""
-    found, rules = fixture("dynamodb_data_model.json")
+    """GSI1PK of an order is the key of its user: the field has one name on both."""
+    _, rules = fixture("dynamodb_data_model.json")
     assert keys(rules)["order"] == {"PK": "ORDER#{order_id}", "SK": "ORDER", "GSI1PK": "USER#{user_id}"}
-    assert "copy user.name into order.user_name" in found.text
 
 
 def test_electrodb_keys_are_composed_as_it_composes_them():
@@ -261,42 +255,22 @@ def test_electrodb_reads_mirrors_as_its_own_items():
 
 def test_onetable_values_become_templates():
     """Mapped attributes by their stored name, the type field by its value, a sparse index key left out, padding taken."""
-    found, rules = fixture("onetable.json")
+    _, rules = fixture("onetable.json")
     assert keys(rules) == {
         "account": {"pk": "account#{id}", "sk": "account#", "gs1pk": "account#", "gs1sk": "account#{name}#{id}"},
         "user": {"pk": "account#{accountId}", "sk": "User#{em}"},
         "invoice": {"pk": "account#{accountId}", "sk": "invoice#{number:pad(10)}"},
     }
-    assert "copy account.name" in found.text or "copy: account.name" in found.text
-    assert "into: user.accountName" in found.text, "in the spelling of the model, as accountId"
     padded = (FIXTURES / "onetable.json").read_text().replace("number:10:0", "number:10:x")
     other = rules_from_text(padded, "x.json")
     assert any("number is padded in 'sk' as no template can" in note for note in other.notes)
     assert "invoice#" not in other.text
-    assert "link: {id: accountId}" in found.text
-
-
-def test_toolbox_transforms_become_templates():
-    """Prefixes, suffixes, constants and renamed attributes; a link or computeKey leaves a check."""
-    found, rules = fixture("toolbox.json")
-    assert keys(rules)["user"] == {"pk": "USER#{userId}", "sk": "PROFILE"}
-    assert keys(rules)["order"] == {"pk": "USER#{userId}", "sk": "ORDER#{orderId}#V1"}
-    assert any("'pk' may be made by a link or by computeKey, of trainerId, pokemonId" in note for note in found.notes)
-
-
-def test_every_example_that_is_suggested_passes():
-    """The rules in comments, taken in as the comment says."""
-    for path in FIXTURES.iterdir():
-        if path.suffix != ".tf":
-            assert parse_rules(with_examples(rules_from(path).text), environ=ENVIRON)
 
 
 def test_entities_that_keys_do_not_tell_apart_are_comments():
     """The second one stands as a comment with the reason, and taking it in is the user's choice."""
-    table = {"tableName": "t-1", "partitionKey": {"name": "pk", "type": "string"}}
-    made = [
-        {"entityName": name, "schema": {"type": "item", "attributes": {}}, "table": table} for name in ("one", "two")
-    ]
+    models = {name: {"pk": {"type": "string"}} for name in ("one", "two")}
+    made = {"format": "onetable:1.1.0", "table": "t-1", "indexes": {"primary": {"hash": "pk"}}, "models": models}
     found = rules_from_text(json.dumps(made), "x.json")
     assert "  # two: {table: t_1}" in found.text
     assert any(
@@ -359,12 +333,14 @@ def test_foreign_data_is_no_model():
 def read_off(*pairs: tuple[str, str], **more: str) -> dict[str, dict[str, str]]:
     """The entities that are read off items with these keys."""
     items = [{"PK": {"S": pk}, "SK": {"S": sk}, **{k: {"S": v} for k, v in more.items()}} for pk, sk in pairs]
-    document = {"tables": [writers.request(parse_rules(SINGLE, environ={}).tables["app"])], "items": {"app": items}}
-    found = rules_from_text(json.dumps(document), "x.json")
+    key = {"PK": "HASH", "SK": "RANGE"}
+    table = {
+        "TableName": "app",
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in key],
+        "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in key.items()],
+    }
+    found = rules_from_text(json.dumps({"tables": [table], "items": {"app": items}}), "x.json")
     return keys(parse_rules(found.text, environ={}))
-
-
-SINGLE = "{tables: {app: {key: {PK: S, SK: S}}}, entities: {}, rules: {}}"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sync_rules.extras.discover.propose.proposal_writer import written
+from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.search import propose
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import errors
@@ -15,7 +15,7 @@ from tests.support.gathering import PlainTable, gathered
 
 def rules_of(tmp_path, *tables):
     found = propose(gathered(tmp_path / "in", *tables), tmp_path / "work")
-    assert not errors(check_rules(written(found), {})[1])
+    assert not errors(check_rules(write_proposal(found), {})[1])
     return found, {
         str(one.rule.get("into", one.rule.get("derive"))): one for one in found.rules if one.held_back is None
     }
@@ -23,25 +23,6 @@ def rules_of(tmp_path, *tables):
 
 def names(rand, count):
     return [f"N{rand.random():.9f}" for _ in range(count)]
-
-
-def test_links_by_chance_carry_nothing(tmp_path):
-    """Three tables with ids from 1, dates, states and numbers alike: no attribute is a copy, and none is proposed."""
-    rand = random.Random(1)
-
-    def items(key, count):
-        return [
-            {
-                key: n, "state": rand.choice(["NEW", "PAID"]), "created_at": f"2024-{rand.randint(1, 12):02}-01T00:00:00Z",
-                "rank": n, "level": rand.randint(1, 5), "active": rand.random() < 0.5, "title": f"T{rand.random()}",
-            }
-            for n in range(1, count + 1)
-        ]  # fmt: skip
-
-    tables = [PlainTable(f"{name}s", {f"{name}_id": "N"}, items(f"{name}_id", 150)) for name in ("user", "room", "car")]
-    found, rules = rules_of(tmp_path, *tables)
-    assert not rules
-    assert found.nothing_because
 
 
 def test_links_by_small_numbers_are_shown_by_a_copy(tmp_path):
@@ -57,7 +38,7 @@ def test_links_among_more_attributes_than_are_looked_at(tmp_path):
     """An entity of 320 attributes: what is beyond 300 is not looked at, and said."""
     wide = [{"id": f"w{n}", **{f"a{place}": f"{place}-{n}" for place in range(320)}} for n in range(50)]
     found, _ = rules_of(tmp_path, PlainTable("wides", {"id": "S"}, wide))
-    assert "1,050 values were not looked at" in written(found)
+    assert "1,050 values were not looked at" in write_proposal(found)
 
 
 def test_links_of_two_fields(tmp_path):
@@ -112,26 +93,6 @@ def test_links_and_the_index_that_serves_them(tmp_path):
         _, rules = rules_of(tmp_path / str(whole), PlainTable("users", {"user_id": "S"}, users), table)
         rule = rules["order.user_name"]
         assert (rule.required, rule.index is not None) == ((("at",), False) if whole else ((), True))
-
-
-def test_links_snapshot_by_the_age_of_what_differs(tmp_path):
-    """Lines that are older than a change of the price hold the old one: a snapshot, and no drift to repair."""
-    rand = random.Random(6)
-    products = [
-        {"product_id": f"p{n}", "price": rand.randint(100, 9000), "old": rand.randint(100, 9000)} for n in range(40)
-    ]
-    lines = []
-    for n in range(800):
-        one = rand.choice(products)
-        price = one["old"] if n < 250 and one["product_id"] < "p3" else one["price"]
-        lines.append(
-            {"line_id": f"l{n}", "product_id": one["product_id"], "price": price, "day": f"2024-{1 + n // 67:02}-01"}
-        )
-    for one in products:
-        del one["old"]
-    tables = PlainTable("products", {"product_id": "S"}, products), PlainTable("lines", {"line_id": "S"}, lines)
-    _, rules = rules_of(tmp_path, *tables)
-    assert rules["line.price"].rule["mode"] == "snapshot"
 
 
 def test_links_direction_follows_the_many(tmp_path):

@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
-from moto import mock_aws
 
-from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
 from sync_rules.adapters.state import FileState
 from sync_rules.extras.discover.propose import table_scans
 from sync_rules.extras.discover.propose.table_scans import Scanning, live_tables
 from sync_rules.model.errors import StoreError, UserError
+from tests.extras.discover.accounts import create_table, limit_pages
 
 ITEMS = 60
 
 
 @pytest.fixture
-def client(monkeypatch) -> Iterator:
+def client(client):
     """An account in memory with a table of items of every type."""
-    for name, value in (("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_REGION", "eu-west-1")):
-        monkeypatch.setenv(name, value)
-    aws._client.cache_clear()
-    with mock_aws():
-        client = aws.dynamodb(None, "eu-west-1")
-        for table in ("shop", "empty"):
-            boto3.client("dynamodb", region_name="eu-west-1").create_table(
-                TableName=table,
-                KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
-                AttributeDefinitions=[
-                    {"AttributeName": "PK", "AttributeType": "S"},
-                    {"AttributeName": "SK", "AttributeType": "B"},
-                ],
-                BillingMode="PAY_PER_REQUEST",
-            )
-        for number in range(ITEMS):
-            client.put_item(TableName="shop", Item=item(number))
-        yield client
-    aws._client.cache_clear()
+    for table in ("shop", "empty"):
+        create_table(client, table, {"PK": "S", "SK": "B"})
+    for number in range(ITEMS):
+        client.put_item(TableName="shop", Item=item(number))
+    return client
 
 
 def item(number: int) -> dict:
@@ -71,19 +53,6 @@ def keys(tables) -> list[str]:
 ALL = sorted(f"USER#{number}" for number in range(ITEMS))
 
 
-def pages_of(client, monkeypatch, size: int) -> list[dict]:
-    """Make pages small. Gives the requests."""
-    asked: list[dict] = []
-    inner = client.scan
-
-    def scan(**request: object) -> dict:
-        asked.append(request)
-        return inner(**{**request, "Limit": size})
-
-    monkeypatch.setattr(client, "scan", scan)
-    return asked
-
-
 def test_scan_writes_each_item_as_an_export_has_it(client, tmp_path):
     """All types, in DynamoDB's JSON, and once; an empty table is a table without items. Nobody else may read the files."""
     tables = scanning(client, tmp_path, workers=3).run(live_tables(client, ["shop", "empty"]))
@@ -98,7 +67,7 @@ def test_scan_writes_each_item_as_an_export_has_it(client, tmp_path):
 
 def test_scan_that_was_stopped_goes_on(client, tmp_path, monkeypatch):
     """However often it is stopped, no page is read twice, and in the end all items are there."""
-    asked = pages_of(client, monkeypatch, 3)
+    asked = limit_pages(client, monkeypatch, 3)
     tables, runs = None, 0
     while tables is None:
         left = [2]
@@ -119,7 +88,7 @@ def test_scan_that_was_stopped_goes_on(client, tmp_path, monkeypatch):
 def test_scan_that_was_killed_goes_on_behind_its_last_file(client, tmp_path, monkeypatch):
     """A kill between a file and its note, and one in the middle of a file, cost pages and no item comes twice."""
     monkeypatch.setattr(table_scans, "FILE_BYTES", 1)
-    pages_of(client, monkeypatch, 3)
+    limit_pages(client, monkeypatch, 3)
     for number in (1, 2, 3, 4, 4):
         dying = scanning(client, tmp_path)
         saves, inner = [0], dying.state.save
@@ -136,40 +105,9 @@ def test_scan_that_was_killed_goes_on_behind_its_last_file(client, tmp_path, mon
     assert keys(scanning(client, tmp_path).run(live_tables(client, ["shop"]))) == ALL
 
 
-def test_scan_that_is_there_costs_nothing(client, tmp_path, monkeypatch):
-    """A second run reads nothing, with any number of segments; without the folder it reads all again."""
-    scanning(client, tmp_path).run(live_tables(client, ["shop"]))
-    asked = pages_of(client, monkeypatch, 1000)
-    again = scanning(client, tmp_path, segments=9)
-    (table,) = live_tables(client, ["shop"])
-    assert again.left(table) == 0
-    assert keys(again.run([table])) == ALL
-    assert not asked
-    shutil.rmtree(tmp_path)
-    tmp_path.mkdir()
-    again = scanning(client, tmp_path, segments=9)
-    assert again.left(table) == 1
-    assert keys(again.run([table])) == ALL
-    assert len(asked) == 9
-
-
-def test_scan_says_how_far_it_is(client, tmp_path, monkeypatch):
-    """Items and units so far, of how many, and what an earlier run had read."""
-    pages_of(client, monkeypatch, 5)
-    told: list = []
-    live = live_tables(client, ["shop"])
-    scanning(client, tmp_path, on_page=told.append, stopping=lambda: len(told) >= 3).run(live)
-    read = [one.items for one in told]
-    assert (read, len(read)) == (sorted(set(read)), 3)
-    assert told[-1].units > 0
-    told.clear()
-    scanning(client, tmp_path, on_page=told.append).run(live)
-    assert (told[0].before, told[-1].items, told[-1].of_items) == (read[-1], ITEMS, live[0].items)
-
-
 def test_scan_without_the_right_names_the_request(client, tmp_path, monkeypatch):
     """The refusal names action, table and cure; what was read before it is kept."""
-    pages_of(client, monkeypatch, 5)
+    limit_pages(client, monkeypatch, 5)
     inner, answers = client.scan, [1, 1]
 
     def scan(**request: object) -> dict:

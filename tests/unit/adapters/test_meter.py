@@ -11,13 +11,10 @@ from benchmarks import answering
 from sync_rules.adapters.budget import Budget, Costs
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import (
+from sync_rules.adapters.meter import (
     FIRST_SEEN_MAX_ITEMS,
     LAST_SEEN_MAX_ITEMS,
     MeteredStore,
-    SeenItems,
-    base_units,
-    within_budget,
 )
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.errors import StoreError
@@ -29,7 +26,6 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read, Scan
 from tests.support.builders import index, key, s, table
 from tests.support.worlds import Scene, Tap, event_of
-from tests.unit.adapters.test_rate import Clock
 
 THERE = (Condition(Test.EXISTS, ("id",)),)
 ABSENT = (Condition(Test.ABSENT, ("id",)),)
@@ -82,7 +78,7 @@ def setting(at, **values) -> Update:
     return Update(at, tuple(((name,), value) for name, value in values.items()), (), THERE)
 
 
-def test_metered_counts_pages_by_size_and_items_one_by_one(told):
+def test_meter_counts_pages_by_size_and_items_one_by_one(told):
     """A page costs what its items are together, an item its own; what is not there costs a unit."""
     keys = [told.put("plain", str(i), text=s("x" * 1_000)) for i in range(6)]
     told.metered.scan(Scan("plain", 100, consistent=True))
@@ -93,7 +89,7 @@ def test_metered_counts_pages_by_size_and_items_one_by_one(told):
     assert told.metered.reads == {"plain": 6.0}
 
 
-def test_metered_says_the_units_of_a_write_before_it_is_made(told):
+def test_meter_says_the_units_of_a_write_before_it_is_made(told):
     """The rate is asked before each write, for the larger size of the item before and after."""
     at = told.put("plain", "1", text=s("x" * 2_500))
     told.metered.read(Read((at,)))
@@ -104,7 +100,7 @@ def test_metered_says_the_units_of_a_write_before_it_is_made(told):
     assert told.told[1:] == [(1, 1)]  # what it is now was seen as it was written
 
 
-def test_metered_sends_writes_in_their_order_whatever_fits_together(told):
+def test_meter_sends_writes_in_their_order_whatever_fits_together(told):
     """A small write behind one that waits waits too: else an answer would be taken for that of another write."""
     sizes = {"first": 60_000, "large": 60_000, "small": 100}
     writes = [Put(key(PLAIN, name), {"id": s(name), "text": s("x" * size)}, ABSENT) for name, size in sizes.items()]
@@ -114,16 +110,7 @@ def test_metered_sends_writes_in_their_order_whatever_fits_together(told):
     assert [units for units, _ in told.told] == [59, 60]
 
 
-def test_metered_counts_what_indexes_cost(told):
-    """A change that an index shows costs a write there too, and two where the item moves in it."""
-    at = told.put("indexed", "1", kind=s("a"))
-    told.metered.read(Read((at,)))
-    told.metered.apply(Apply((setting(at, other=s("x")),)))
-    told.metered.apply(Apply((setting(at, kind=s("b")),)))
-    assert [units for units, _ in told.told] == [2, 3]
-
-
-def test_metered_doubles_a_transaction_but_not_its_indexes(told):
+def test_meter_doubles_a_transaction_but_not_its_indexes(told):
     """Each action of a transaction costs twice, a check too; a row of an index once."""
     at, other = told.put("indexed", "1", kind=s("a")), told.put("plain", "1")
     told.metered.read(Read((at, other)))
@@ -132,14 +119,14 @@ def test_metered_doubles_a_transaction_but_not_its_indexes(told):
     assert told.metered.writes == {"plain": 2, "indexed": 3}
 
 
-def test_metered_counts_a_refused_write(told):
+def test_meter_counts_a_refused_write(told):
     """A write that is refused costs as much as one that is not."""
     told.metered.apply(Apply((setting(key(PLAIN, "nobody"), text=s("x")),)))
     assert told.metered.writes == {"plain": 1}
     assert told.changes == 0
 
 
-def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
+def test_meter_remembers_a_bounded_number_and_the_first_of_a_page(told):
     """A metered store remembers a bounded number of items: the first of a page and the last ones seen."""
     first = told.put("plain", "first", text=s("x" * 5_000))
     many = [told.put("plain", str(i)) for i in range(FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS + 500)]
@@ -153,17 +140,7 @@ def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
     assert told.told[-1][0] == 5
 
 
-def test_seen_items_are_as_they_were_seen_last():
-    """An item that is seen again replaces what was seen of it, whether it was among the first or the last."""
-    seen = SeenItems()
-    for number in range(FIRST_SEEN_MAX_ITEMS + 1):
-        seen.note(number, {})
-    for number in (0, FIRST_SEEN_MAX_ITEMS):
-        seen.note(number, {"name": s("new")})
-        assert seen.get(number) == {"name": s("new")}
-
-
-def test_metered_forgets_with_each_page(told):
+def test_meter_forgets_with_each_page(told):
     """`forget` and each scanned page drop the sizes seen before."""
     at = told.put("plain", "1")
     told.metered.read(Read((at,)))
@@ -174,16 +151,7 @@ def test_metered_forgets_with_each_page(told):
     assert told.metered.seen.get(at) is None
 
 
-def test_metered_put_of_a_new_item_costs_its_size(told):
-    """An item of the pipeline that was not there costs what it is then."""
-    at = key(PLAIN, "new")
-    told.metered.read(Read((at,)))
-    told.metered.apply(Apply((Put(at, {"id": s("new"), "text": s("x" * 1_100)}, ABSENT),)))
-    assert told.metered.writes == {"plain": 2}
-    assert told.metered.seen.get(at)["text"] == s("x" * 1_100)
-
-
-def test_metered_writes_nothing_there_is_no_time_for():
+def test_meter_writes_nothing_there_is_no_time_for():
     """A write that the rate refuses is neither made nor counted, and fails with OutOfTime."""
     memory = MemoryStore(TABLES)
     at = memory.put("plain", {"id": s("1")})
@@ -219,7 +187,7 @@ def paying(of: str, inner) -> tuple[MeteredStore, list[float]]:
 
 
 @pytest.mark.parametrize("of", ["rate", "budget"])
-def test_metered_reads_what_it_pays_for_and_did_not_see(told, of):
+def test_meter_reads_what_it_pays_for_and_did_not_see(told, of):
     """Unseen items of a request are read whole, together and once, to know their cost."""
     tap = Tap(told.memory)
     metered, paid = paying(of, tap)
@@ -236,7 +204,7 @@ def test_metered_reads_what_it_pays_for_and_did_not_see(told, of):
     assert sum(paid) == 26 + 5 + 5 + 1
 
 
-def test_metered_reads_nothing_that_is_not_paid_for(told):
+def test_meter_reads_nothing_that_is_not_paid_for(told):
     """Without a limit, or on a table that has none, a write is taken to be of a new item, and costs no read."""
     tap = Tap(told.memory)
     at, other = (told.put(where, "1", text=s("x" * 4_500)) for where in ("plain", "indexed"))
@@ -246,7 +214,7 @@ def test_metered_reads_nothing_that_is_not_paid_for(told):
     assert (tap.seen(Read), paid, len(tap.writes)) == ([], [1], 2)
 
 
-def test_metered_reads_no_total(told):
+def test_meter_reads_no_total(told):
     """A total is never read to find its size, because it is the pipeline's own item of known size."""
     tap = Tap(told.memory)
     metered, paid = paying("rate", tap)
@@ -257,7 +225,7 @@ def test_metered_reads_no_total(told):
 
 
 @pytest.mark.parametrize("of", ["rate", "budget"])
-def test_metered_writes_nothing_that_it_could_not_read(told, of):
+def test_meter_writes_nothing_that_it_could_not_read(told, of):
     """A write whose item cannot be read fails with the reason; items seen before are written."""
     tap = Tap(told.memory)
     metered, paid = paying(of, tap)
@@ -275,36 +243,7 @@ def test_metered_writes_nothing_that_it_could_not_read(told, of):
     assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
 
 
-def test_metered_sends_together_what_may_go_out_at_once(told):
-    """Writes go out in requests of as many units as the budget allows at once, full ones too."""
-    tap, purse = Tap(told.memory), Purse()
-    purse.at_once_max_units = 2.0
-    many = tuple(setting(told.put("plain", str(number)), a=s("x")) for number in range(5))
-    MeteredStore(tap, TABLES, budget=purse).apply(Apply(many))
-    assert [len(request.writes) for request in tap.seen(Apply)] == purse.paid == [2, 2, 1]
-
-
-@pytest.mark.parametrize("limit", [10, 100])
-def test_metered_stream_spends_no_more_than_the_limit(limit):
-    """Large targets, whose images came on the stream, are paid for as they are."""
-    made = parse_rules(ORDERS.format(limit=limit))
-    scene, clock, spent = Scene(made), Clock(), []
-    scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})
-    for number in range(20):
-        scene.put("shop", ordered(number, text=s("x" * 20_000)))
-    records, scene.records[:] = [*scene.records], []
-    note = scene.memory.on_change
-    scene.memory.on_change = lambda key, old, new: (spent.append((clock(), base_units(old, new))), note(key, old, new))
-    store = within_budget(scene.memory, made.tables, Budget(made.tables, clock=clock, sleep=clock.sleep))
-    consumer = Consumer(made, replace(scene.world, store=store), THIS_PROCESS)
-    assert consumer.handle_event(event_of(made, *records), lambda: 900_000) == {"batchItemFailures": []}
-    assert [units for _, units in spent] == [20] * 20
-    for place, (since, _) in enumerate(spent):
-        for until, (at, _) in enumerate(spent[place:], 1):
-            assert 20 * until <= limit * (at - since) + max(limit, 20) + 1e-6
-
-
-def test_metered_consumer_begins_anew_with_each_batch_and_message():
+def test_meter_consumer_begins_anew_with_each_batch_and_message():
     """A metered store forgets the items of one batch or message before the next."""
     made = parse_rules(ORDERS.format(limit=10**6))
     scene = Scene(made)
@@ -327,7 +266,7 @@ def test_metered_consumer_begins_anew_with_each_batch_and_message():
 # ---------------------------------------------------------------- the price of a copy
 @pytest.mark.parametrize("kept", ["together", "apart"])
 @pytest.mark.parametrize(("size", "units"), [(900, 1), (1_900, 2), (2_900, 3)])
-def test_metered_copy_costs_its_item_and_nothing_more(kept, size, units):
+def test_meter_copy_costs_its_item_and_nothing_more(kept, size, units):
     """One write for each wrong copy, a unit for each KB of its item, also where an index that projects keys finds it;
     none where it is right.
     """

@@ -1,11 +1,11 @@
-"""A store that counts the cost of its requests in read and write units, and asks before it writes.
+"""A store that counts the read and write units of its requests, and asks a rate and a budget before it writes.
 
-For backfill, plan, and tables with a limit. A write costs what its item as last seen, and its indexes, make it cost.
-Without a limit nothing is read to find that out, and an unseen item counts as new. With a limit, unseen items are read
-before they are written, whole and together, except totals, which are small; a write whose item cannot be read fails.
+Backfill, plan, and tables with a limit use it. The cost of a write follows from its item as last seen and from its
+indexes. Without a limit the store reads nothing for that, and an unseen item counts as new. With a limit it first reads
+all unseen items of a request, except totals, which are small. A write fails if its item cannot be read.
 
-Invariant: what was seen is forgotten with each page, batch or message, and within one the number of remembered items
-is bounded: the first ones, which are the page itself, and the last ones.
+Invariant: the store forgets its items with each page, batch or message. Within one it remembers a bounded number of
+items: the first ones, which are the page itself, and the last ones.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class BudgetedStore(local, MeteredStore):
     """A MeteredStore that several threads may use: each has its own, and its own memory of what it read."""
 
 
-def within_budget(store: Store, tables: Mapping[str, Table], budget: Budget | None = None) -> Store:
+def limit_store(store: Store, tables: Mapping[str, Table], budget: Budget | None = None) -> Store:
     """Put a store with this budget before a store, if a table has a limit; without a `budget`, as the only writer."""
     budget = budget or Budget(tables)
     return BudgetedStore(store, tables, budget=budget) if budget.limits else store

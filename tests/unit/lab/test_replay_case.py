@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Recorded
-from sync_rules.lab.shrink import fewest, shrunk
+from sync_rules.lab.replay_case import fewest, shrink_recording
 from sync_rules.model.items import Change, ItemKey
 
 LAST = VARIANTS[-1]
@@ -43,7 +43,7 @@ def test_fewest_leaves_what_is_needed_and_nothing_else(needed, size):
 
 def test_shrunk_leaves_the_records_and_the_delivery_that_it_takes():
     """Two of a hundred records are left, the two needed for the failure, under the simplest delivery."""
-    least = shrunk(RECORDS, LAST, needs(13, 58), 500)
+    least = shrink_recording(RECORDS, LAST, needs(13, 58), 500)
     assert [one.number for one in least.records] == [13, 58]
     assert least.delivery == VARIANTS[0]
     assert least.tries < 200
@@ -55,8 +55,8 @@ def test_shrunk_keeps_the_delivery_that_a_failure_needs():
     def fails(records, delivery) -> bool:
         return needs(13)(records, delivery) and delivery.duplicated and delivery.seed == 2
 
-    assert shrunk(RECORDS, replace(LAST, seed=2), fails, 500).delivery == replace(VARIANTS[3], seed=2)
-    other = shrunk(RECORDS, LAST, lambda records, delivery: delivery == LAST or fails(records, delivery), 500)
+    assert shrink_recording(RECORDS, replace(LAST, seed=2), fails, 500).delivery == replace(VARIANTS[3], seed=2)
+    other = shrink_recording(RECORDS, LAST, lambda records, delivery: delivery == LAST or fails(records, delivery), 500)
     assert (other.delivery, len(other.records)) == (replace(VARIANTS[3], seed=2), 1)
 
 
@@ -69,6 +69,6 @@ def test_shrunk_ends_with_its_tries(tries_max):
         tried.append(1)
         return needs(13, 58)(records, delivery)
 
-    least = shrunk(RECORDS, LAST, fails, tries_max)
+    least = shrink_recording(RECORDS, LAST, fails, tries_max)
     assert len(tried) == least.tries == tries_max
     assert needs(13, 58)(least.records, least.delivery)

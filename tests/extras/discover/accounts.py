@@ -1,0 +1,39 @@
+"""Tables of an account in memory, and its pages made small."""
+
+from __future__ import annotations
+
+
+def create_table(client, name: str, key: dict[str, str], index: dict[str, str] | None = None, view: str = "") -> None:
+    """Make a table with this key, and with GSI1 where an index is given, and a stream of this view."""
+
+    def schema(of: dict[str, str]) -> list[dict[str, str]]:
+        return [{"AttributeName": one, "KeyType": kind} for one, kind in zip(of, ("HASH", "RANGE"), strict=False)]
+
+    more: dict = {}
+    if index:
+        more["GlobalSecondaryIndexes"] = [
+            {"IndexName": "GSI1", "KeySchema": schema(index), "Projection": {"ProjectionType": "ALL"}}
+        ]
+    if view:
+        more["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": view}
+    types = {**key, **(index or {})}
+    client.create_table(
+        TableName=name,
+        KeySchema=schema(key),
+        AttributeDefinitions=[{"AttributeName": one, "AttributeType": kind} for one, kind in types.items()],
+        BillingMode="PAY_PER_REQUEST",
+        **more,
+    )
+
+
+def limit_pages(client, monkeypatch, items: int) -> list[dict]:
+    """Make the pages of scans small. Gives the requests."""
+    asked: list[dict] = []
+    inner = client.scan
+
+    def scan(**request: object) -> dict:
+        asked.append(request)
+        return inner(**{**request, "Limit": items})
+
+    monkeypatch.setattr(client, "scan", scan)
+    return asked

@@ -1,0 +1,149 @@
+"""Named data sets: a shop, accounts, employees, and two without any copy.
+
+Each function makes its data set anew, always the same, so that drift of another share can be planted in each.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from tests.extras.discover.datasets.careless import (
+    collected,
+    copied,
+    counted,
+    depth,
+    derived,
+    embedded,
+    mirrored,
+    pathed,
+    taken,
+)
+from tests.extras.discover.datasets.dataset import DataSet, Record
+from tests.extras.discover.datasets.words import Words
+from tests.support import shared
+
+STATES = ("OPEN", "PAID", "SENT", "DONE", "CANCELLED")
+
+
+def shop() -> DataSet:
+    """A shop in one table: five entities, an index that is used by two of them, and ids that all begin at 1."""
+    data, w = DataSet("shop"), Words("shop")
+    data.table("shop", "PK", "SK", GSI1=("GSI1PK", "GSI1SK"))
+    users = data.entity("user", "shop", [])
+    products = data.entity("product", "shop", [])
+    orders = data.entity("order", "shop", [])
+    lines = data.entity("line", "shop", [])
+    addresses = data.entity("address", "shop", [])
+    for number in range(1, 181):
+        name = w.person()
+        users.append({"PK": f"USER#{number}", "SK": "PROFILE", "_user": str(number), "name": name, "email": w.mail(name), "status": w.one(["ACTIVE", "CLOSED"]), "created_at": w.time(), "vip": w.yes(0.2), "type": "USER", "v": 1})  # fmt: skip
+        for at in range(1, w.many(1, 4) + 1):
+            addresses.append({"PK": f"USER#{number}", "SK": f"ADDRESS#{at}", "_user": str(number), "_address": str(at), "street": f"{w.one(['Mill', 'High', 'Park', 'Lake'])} Road {w.number(300)}", "city": w.place(), "zip": f"{w.number(99999):05}", "type": "ADDRESS", "active": w.yes()})  # fmt: skip
+    for number in range(1, 91):
+        products.append({"PK": f"PRODUCT#{number}", "SK": "INFO", "_product": str(number), "title": f"{w.thing()} {number}", "price": w.price(), "stock": w.number(50), "status": w.one(["ACTIVE", "GONE"]), "created_at": w.time(), "type": "PRODUCT", "v": 1})  # fmt: skip
+    for number in range(1, 621):
+        user = w.one(users)["_user"]
+        placed = w.time()
+        orders.append({"PK": f"USER#{user}", "SK": f"ORDER#{number:06}", "_user": user, "_order": f"{number:06}", "GSI1PK": f"ORDER#{number:06}", "GSI1SK": "HEAD", "status": w.one(STATES), "placed_at": placed, "gift": w.yes(0.1), "type": "ORDER", "v": 1})  # fmt: skip
+        for at in range(1, w.many(1, 5) + 1):
+            product = w.one(products)["_product"]
+            lines.append({"PK": f"ORDER#{number:06}", "SK": f"LINE#{at}", "_order": f"{number:06}", "_line": str(at), "product_id": product, "GSI1PK": f"PRODUCT#{product}", "GSI1SK": placed, "quantity": w.number(6, 1), "_placed": placed, "type": "LINE"})  # fmt: skip
+    keep, by_user, by_product = data.keep, {"_user": "_user"}, {"_product": "product_id"}
+    keep(copied(data, "user.name", "order.user_name", by_user))
+    keep(copied(data, "user.email", "order.email", by_user))
+    keep(copied(data, "product.title", "line.product_title", by_product))
+    keep(taken(data, "product.price", "line.unit_price", by_product, "_placed"))
+    keep(counted(data, "count", "line", "product.times_sold", by_product))
+    keep(counted(data, "sum", "line.quantity", "product.sold", by_product))
+    keep(counted(data, "count", "order", "user.order_count", by_user))
+    keep(counted(data, "count", "order", "user.open_orders", by_user, where=lambda order: order["status"] == "OPEN"))
+    keep(embedded(data, "address", "user.addresses", by_user, ["street", "city", "zip"], by="_address"))
+    keep(collected(data, "order.status", "user.statuses", by_user))
+    keep(derived(data, "user.name_lower", ["name"], lambda user: user["name"].lower()))
+    return data
+
+
+def accounts() -> DataSet:
+    """Accounts with look-up items under other keys, an edge seen from both ends, and lists of children."""
+    data, w = DataSet("accounts"), Words("accounts")
+    data.table("graph", "pk", "sk")
+    accounts = data.entity("account", "graph", [])
+    groups = data.entity("group", "graph", [])
+    memberships = data.entity("membership", "graph", [])
+    for _ in range(210):
+        name, own = w.person(), w.ulid()
+        accounts.append({"pk": f"ACCOUNT#{own}", "sk": f"ACCOUNT#{own}", "_account": own, "login": f"{name.split()[1].lower()}{w.number(10**5):05}", "full_name": name, "locale": w.one(["de", "en", "fr"]), "since": w.day()})  # fmt: skip
+    for _ in range(45):
+        own = w.ulid()
+        groups.append({"pk": f"GROUP#{own}", "sk": f"GROUP#{own}", "_group": own, "title": w.title(), "public": w.yes(), "locale": w.one(["de", "en", "fr"])})  # fmt: skip
+    for group in groups:
+        for account in w.rng.sample(accounts, w.many(2, 18)):
+            memberships.append({"pk": f"GROUP#{group['_group']}", "sk": f"MEMBER#{account['_account']}", "_group": group["_group"], "_account": account["_account"], "_both": f"{group['_group']} {account['_account']}", "role": w.one(["owner", "member", "guest"]), "joined": w.time()})  # fmt: skip
+    data.entity("login", "graph", [])
+    data.entity("membership_of", "graph", [])
+    keep, group, account = data.keep, {"_group": "_group"}, {"_account": "_account"}
+    keep(copied(data, "group.title", "membership.group_title", group))
+    keep(copied(data, "account.full_name", "membership.member_name", account))
+    keep(mirrored(data, "account", "login", lambda a: {"pk": f"LOGIN#{a['login']}", "sk": "LOGIN", "account_id": a["_account"], "_account": a["_account"], "_login": a["login"]}, attributes=["full_name", "locale"], key="_account"))  # fmt: skip
+    keep(mirrored(data, "membership", "membership_of", lambda m: {"pk": f"ACCOUNT#{m['_account']}", "sk": f"IN#{m['_group']}", "_account": m["_account"], "_group": m["_group"], "_both": f"{m['_group']} {m['_account']}"}, attributes=["role", "joined"], key="_both"))  # fmt: skip
+    keep(counted(data, "count", "membership", "group.size", group))
+    keep(collected(data, "membership._account", "group.members", group))
+    keep(embedded(data, "membership", "group.newest", group, ["member_name", "joined"], order="joined", last=3))
+    keep(derived(data, "account.label", ["login", "locale"], lambda a: f"{a['login']}-{a['locale'].upper()}"))
+    return data
+
+
+def unrelated() -> DataSet:
+    """Four tables whose columns have equal names, equal ranges and equal types, and of which nothing is a copy."""
+    data, w = DataSet("unrelated"), Words("unrelated")
+    for name, count in (("cars", 150), ("houses", 300), ("boats", 80), ("rents", 900)):
+        data.table(name, "id")
+        records = data.entity(name, name, [])
+        for at in range(1, count + 1):
+            records.append({"id": at, "name": w.person(), "city": w.place(), "status": w.one(["NEW", "USED", "SOLD"]), "active": w.yes(), "checked": w.yes(0.95), "created_at": w.day(200), "updated_at": w.time(), "rank": w.number(10), "position": at, "count": w.number(30), "version": 1, "region": "eu", "currency": w.one(["EUR", "EUR", "EUR", "USD"]), "price": w.price()})  # fmt: skip
+            if name == "rents":
+                records[-1] |= {"car_id": w.number(151, 1), "house_id": w.number(301, 1), "days": w.number(14, 1)}
+    return data
+
+
+def lookalikes() -> DataSet:
+    """Orders that name customers, and nothing is copied: cities agree for most of them, by habit and not by a copy."""
+    data, w = DataSet("lookalikes"), Words("lookalikes")
+    data.table("customers", "id")
+    data.table("orders", "id", by_customer=("customer_id",))
+    data.table("cars", "id")
+    customers, orders, cars = (data.entity(name, f"{name}s", []) for name in ("customer", "order", "car"))
+    for at in range(1, 301):
+        customers.append({"id": at, "name": w.person(), "city": w.place(), "country": "DE", "active": w.yes(0.95), "level": w.number(3), "created": w.day(60), "score": w.number(100), "language": w.one(["de", "de", "en"]), "number": at})  # fmt: skip
+        cars.append({"id": at, "name": w.person(), "city": w.place(), "country": "DE", "active": True, "doors": w.number(6, 2), "created": w.day(60), "owner": w.number(301, 1), "number": at})  # fmt: skip
+    for at in range(1, 1501):
+        customer = w.one(customers)
+        orders.append({"id": at, "customer_id": customer["id"], "city": customer["city"] if w.yes(0.55) else w.place(), "country": "DE", "active": w.yes(0.95), "level": w.number(3), "created": w.day(60), "count": w.number(9), "language": w.one(["de", "de", "en"]), "number": at, "total": w.price()})  # fmt: skip
+    return data
+
+
+NUMBERS = {"BusinessEntityID", "ManagerID", "OrganizationLevel"}
+
+
+def adventureworks() -> DataSet:
+    """Employees of the shared data, and who reports to whom; their levels came with the data."""
+    data = DataSet("adventureworks")
+    data.table("Employee", "BusinessEntityID", by_manager=("ManagerID",))
+    records: list[Record] = shared.rows("datasets", "adventureworks", "Employee.csv")
+    data.entity("employee", "Employee", records)
+    keep, manager = data.keep, {"BusinessEntityID": "ManagerID"}
+    for record in records:
+        record |= {name: Decimal(record[name]) for name in NUMBERS & record.keys()}
+        record["CurrentFlag"] = record["CurrentFlag"] == "1"
+    data.natural(depth(data, "employee.OrganizationLevel", "BusinessEntityID", "ManagerID"))
+    keep(pathed(data, "employee.Chain", "BusinessEntityID", "ManagerID", "/"))
+    keep(pathed(data, "employee.Titles", "BusinessEntityID", "ManagerID", " > ", name="JobTitle"))
+    keep(copied(data, "employee.JobTitle", "employee.ManagerTitle", manager))
+    keep(copied(data, "employee.HireDate", "employee.ManagerSince", manager))
+    keep(counted(data, "count", "employee", "employee.Reports", manager))
+    keep(derived(data, "employee.Badge", ["JobTitle", "HireDate"], lambda e: f"{e['JobTitle'].replace(' ', '').upper()}-{e['HireDate'][:4]}"))  # fmt: skip
+    return data
+
+
+MADE = (shop, accounts, adventureworks)
+NO_RULE = (unrelated, lookalikes)  # of which nothing can drift

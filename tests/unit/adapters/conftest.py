@@ -1,0 +1,36 @@
+"""AWS as moto plays it, for tests of one service each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+
+@pytest.fixture
+def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
+    """Makes clients of services in an account in which nothing is yet."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with mock_aws():
+        yield lambda service: boto3.client(service, region_name="us-east-1")
+
+
+@pytest.fixture
+def table_of_ids(moto: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Makes a table whose key is the string `id`, and a client."""
+
+    def make(name: str) -> Any:
+        client = moto("dynamodb")
+        client.create_table(
+            TableName=name,
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        return client
+
+    return make
