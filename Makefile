@@ -101,9 +101,9 @@ lock:  ## Write the lock files anew: hashes, no addresses
 .PHONY: requirements
 requirements: .venv/installed
 	printf '%s\n' '# The packages in the functions, locked: `make requirements` writes this file. They are those dependencies in' \
-	  '# pyproject.toml that the functions import (python -m sync_rules.deploy.bundle --requirements), with what they need.' \
+	  '# pyproject.toml that the functions import (python -m tests.support.requirements), with what they need.' \
 	  '# boto3 and botocore are not among them: Lambda has them.' > infra/requirements.txt
-	$(BIN)/python -m sync_rules.deploy.bundle --requirements | \
+	$(BIN)/python -m tests.support.requirements | \
 	  $(LOCK) --constraint requirements-dev.txt --no-annotate - >> infra/requirements.txt
 
 # Called by `sam build` for each function: the same for all, and with one seed for hashes the same each time.

@@ -86,7 +86,7 @@ class RemoteBackfill:
         if known.get("execution") != name:
             return  # it has not begun yet
         for word in sorted(given):
-            before, now = _shown(known["asked"][word]), _shown(asked[word])
+            before, now = _format_option(known["asked"][word]), _format_option(asked[word])
             if before != now:
                 option = OPTIONS.get(word, f"--{word}")
                 raise UserError(
@@ -165,5 +165,5 @@ class RemoteBackfill:
         return code_of(run, done=done)
 
 
-def _shown(value: object) -> str:
+def _format_option(value: object) -> str:
     return (", ".join(sorted(value)) or "none") if isinstance(value, list) else "none" if value is None else str(value)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from sync_rules.deploy.yamltext import as_yaml
 from sync_rules.model.errors import UserError
 
 MARK = re.compile(r"^(?P<indent>[ \t]*)# (?P<side>>>>|<<<) sync-rules: (?P<name>\S+)[ \t]*\r?$", re.MULTILINE)
-BlockWriter = Callable[[int], str]  # the text of a block, every line ended, given its indentation
 
 
 @dataclass(frozen=True)
@@ -62,18 +63,18 @@ def read_block(text: str, name: str, file: str) -> str:
     return text[block.start : block.end]
 
 
-def replace_blocks(text: str, blocks: Mapping[str, BlockWriter], file: str) -> str:
-    """Replace the content of these blocks; lines end as the line of the block's mark does.
+def replace_blocks(text: str, blocks: Mapping[str, Mapping[str, Any]], file: str) -> str:
+    """Replace the content of these blocks by YAML; lines end as the line of the block's mark does.
 
     Raises:
         UserError: when the text lacks one of the blocks, has another one, or its marks are not in order.
     """
     places = find_blocks(text, file)
     for name in places.keys() - blocks.keys():
-        raise UserError(f"{file}: block {name} is not known. Known: {', '.join(sorted(blocks))}")
-    for name, written in sorted(blocks.items(), key=lambda one: -_require_block(places, one[0], file).start):
+        raise UserError(f"{file}: block {name} is not known, remove its marks. Known: {', '.join(sorted(blocks))}")
+    for name, content in sorted(blocks.items(), key=lambda one: -_require_block(places, one[0], file).start):
         place = places[name]  # from the last to the first, so that earlier positions stay valid
-        made = written(place.indent)
+        made = as_yaml(content, place.indent)
         if text.endswith("\r\n", 0, place.start):
             made = made.replace("\n", "\r\n")
         text = text[: place.start] + made + text[place.end :]

@@ -15,13 +15,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from sync_rules.adapters.files import read_if_there
 from sync_rules.deploy import files
@@ -48,7 +46,6 @@ LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, 
     "read": "what applications import to read",
 }
 OF_THE_WRITE_FUNCTION: Final = ("handlers/write.py", "sync_rules/write")  # left out where it is not deployed
-OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
 PYTHON: Final = "BUNDLE_PYTHON"  # overrides `Runtime` of the template
 HERE: Final = "{}.{}".format(*sys.version_info)
 IN_LAMBDA: Final = "/var/task"  # where Lambda unpacks a bundle: tracebacks name it
@@ -144,22 +141,6 @@ def list_called_files(rules: Rules, rules_file: Path) -> list[Path]:
     return list_imported_files(modules, sources)
 
 
-def list_requirements() -> list[str]:
-    """The dependencies in pyproject.toml that the functions import, and Lambda lacks.
-
-    Raises:
-        UserError: when there is no pyproject.toml, because this is no clone.
-    """
-    project_file = files.ROOT / "pyproject.toml"
-    if not project_file.exists():
-        raise UserError(f"{files.ROOT} has no pyproject.toml: requirements are locked in a clone of sync-rules")
-    project: dict[str, Any] = tomllib.loads(project_file.read_text(encoding="utf-8"))["project"]
-    foreign = {name for folder, modules in list_own_modules().items() for name in ModuleFolder(folder).foreign(modules)}
-    of_package = packages_distributions()
-    needed = {_name(name) for package in foreign for name in of_package.get(package, ())} - OF_LAMBDA
-    return [line for line in project["dependencies"] if _name(line) in needed]
-
-
 def find_platform(text: str, template: Path) -> tuple[str, str]:
     """The Python version, such as 3.14, and the platform of the functions of a template. Raises UserError."""
     python, machine = read_machine(read_yaml(fixed_part_of_any(text, template), str(template)), template)
@@ -251,11 +232,6 @@ def _copy(root: Path, paths: Iterable[Path], directory: Path) -> None:
         shutil.copyfile(path, copy)
 
 
-def _name(requirement: str) -> str:
-    """The name of a distribution in a requirement such as `pydantic>=2.11`, spelled in one way."""
-    return re.sub(r"[-_.]+", "-", (re.match(r"[\w.-]+", requirement) or [""])[0]).lower()
-
-
 # ---------------------------------------------------------------- imports, from the source: no module runs
 @dataclass(frozen=True)
 class ModuleFolder:
@@ -275,15 +251,6 @@ class ModuleFolder:
         """The module in a file."""
         parts = path.relative_to(self.root).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-    def foreign(self, paths: Iterable[Path]) -> set[str]:
-        """The packages that these files import from outside of this folder."""
-        return {
-            name.split(".", maxsplit=1)[0]
-            for path in paths
-            for name in list_imports(path, self.name_of(path))
-            if self.path_of(name.split(".", maxsplit=1)[0]) is None
-        }
 
 
 def list_imported_files(modules: Iterable[str], sources: ModuleFolder) -> list[Path]:
@@ -332,21 +299,15 @@ def _runtime_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 # ---------------------------------------------------------------- the command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fill a directory, or with --requirements print the dependencies to lock."""
+    """Fill a directory."""
     parser = argparse.ArgumentParser(
         prog="python -m sync_rules.deploy.bundle", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("directory", type=Path, nargs="?")
+    parser.add_argument("directory", type=Path)
     parser.add_argument("--template", type=Path, default=Path("template.yaml"))
-    parser.add_argument("--requirements", action="store_true", help="print the dependencies that the functions need")
     given = parser.parse_args(arguments)
-    if given.directory is None and not given.requirements:
-        parser.error("a directory to fill")
     try:
-        if given.requirements:
-            print("\n".join(list_requirements()))
-        else:
-            bundle(given.directory, given.template)
+        bundle(given.directory, given.template)
     except UserError as error:
         print(f"sync_rules.deploy.bundle: {error}", file=sys.stderr)
         return 2

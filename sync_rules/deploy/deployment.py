@@ -41,7 +41,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The rules of one file. Names in `rules` may contain marks, which `text` and `filled` replace. `lines` has the
+    """The rules of one file. Names in `rules` may contain marks, which `text` and `fill` replace. `lines` has the
     line at which each table and rule begins: ("tables", "shop") -> 2. `write`: the write function is deployed, by
     itself or with a Function URL.
     """
@@ -51,7 +51,7 @@ class Deployment:
     lines: Mapping[tuple[str, str], int] = field(default_factory=dict)
     write: Write = ""
 
-    def filled(self, text: str) -> str:
+    def fill(self, text: str) -> str:
         """A name for use in Fn::Sub: with parameters in place of marks."""
         for variable in self.variables:
             text = text.replace(variable.mark, f"${{{variable.parameter}}}")
@@ -59,7 +59,7 @@ class Deployment:
 
     def text(self, text: str) -> Any:
         """A name as a value of the template: Fn::Sub only if it contains marks."""
-        filled = self.filled(text)
+        filled = self.fill(text)
         return text if filled == text else {"Fn::Sub": filled}
 
     def table_arn(self, table: Table, suffix: str = "") -> Any:
@@ -68,7 +68,7 @@ class Deployment:
         if table.physical_name.startswith("arn:"):
             return self.text(name)
         tables = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
-        return {"Fn::Sub": tables + self.filled(name)}
+        return {"Fn::Sub": tables + self.fill(name)}
 
 
 def logical_id(name: str) -> str:

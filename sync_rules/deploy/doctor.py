@@ -99,7 +99,7 @@ class Site:
         name = physical.rpartition("/")[2] if kind == "AWS::SQS::Queue" else physical
         return f"arn:{partition}:{ARNS[kind].format(region=region, account=account, id=name)}"
 
-    def resolved(self, resource: Any, streams: Mapping[str, str]) -> str | None:
+    def resolve(self, resource: Any, streams: Mapping[str, str]) -> str | None:
         """The ARN that a resource of a permission comes to, given the stream of each table by the name of its
         parameter; None where the stack lacks a part of it.
         """

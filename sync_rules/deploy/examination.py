@@ -98,7 +98,7 @@ class Examination:
             "mappings": self._of_mappings,
             "queues": self._of_queues,
             "versions": lambda: doctor.check_versions(self.site, self._configurations),
-            "roles": lambda: doctor.check_roles(self._denied()),
+            "roles": lambda: doctor.check_roles(self._find_denied()),
             "alarms": self._of_alarms,
             "lag": self._of_lag,
         }
@@ -175,7 +175,7 @@ class Examination:
         attributes = {name: answer.get("Attributes", {}) for name, answer in asked.items()}
         return doctor.check_queues(self.site, attributes, int(self._configurations[FANOUT].get("Timeout", 0)))
 
-    def _denied(self) -> Iterator[tuple[str, str, str, str]]:
+    def _find_denied(self) -> Iterator[tuple[str, str, str, str]]:
         """Every permission that IAM says a role lacks. What the stack has not got cannot be asked about."""
         streams: dict[str, str] = {}
         for table, description in self._descriptions.items():
@@ -184,7 +184,7 @@ class Examination:
         for function in self._functions:
             for statement in granted[role_of(function)]:
                 for resource in statement.resources:
-                    place = self.site.resolved(resource, streams)
+                    place = self.site.resolve(resource, streams)
                     if place == "":
                         continue  # the stream of a table that has none: the area of tables says so
                     for action, decision in self._decisions(function, statement.actions, place).items():

@@ -150,7 +150,7 @@ CALLS: Final = {"Fn::Sub": "${Bucket.Arn}/calls/*"}
 def archive_grants(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Objects in the bucket of an archive."""
     if rule.archive is not None:
-        objects = deployment.filled(f"{rule.archive.bucket}/{rule.archive.prefix}*")
+        objects = deployment.fill(f"{rule.archive.bucket}/{rule.archive.prefix}*")
         whole = {"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::{objects}"}
         yield ("s3:PutObject",), whole, f"a deleted {name_of(rule.source)}, as it last was"
 

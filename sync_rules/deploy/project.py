@@ -62,7 +62,7 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
     place = folder.resolve().relative_to(root.resolve()).as_posix()
     marks = {"VERSION": __version__, "FOLDER": place, "RULES": (Path(place) / RULES).as_posix()}
     scenario = part("first.scenario.yaml" if rules is None else "empty.scenario.yaml")
-    rules = _filled(part("rules.yaml"), {"KINDS": ", ".join(KINDS)}) if rules is None else rules
+    rules = _fill(part("rules.yaml"), {"KINDS": ", ".join(KINDS)}) if rules is None else rules
     own = {
         RULES: rules,
         SCENARIO: scenario,
@@ -70,9 +70,9 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
         **current_files(),
         files.TEMPLATE: _template(rules),
     }
-    shared = {folder / "Makefile": part("Makefile"), root / PRE_COMMIT: _filled(part("pre-commit.yaml"), marks)}
+    shared = {folder / "Makefile": part("Makefile"), root / PRE_COMMIT: _fill(part("pre-commit.yaml"), marks)}
     new = {folder / name: text for name, text in own.items()}
-    new[_workflow(root, place)] = _filled(part("workflow.yml"), marks)
+    new[_workflow(root, place)] = _fill(part("workflow.yml"), marks)
     new |= {path: text for path, text in shared.items() if not os.path.lexists(path)}
     left = {path: text.removeprefix("repos:\n") for path, text in shared.items() if path not in new}
     return Project(folder, new, left)
@@ -158,7 +158,7 @@ def _workflow(root: Path, place: str) -> Path:
     return plain.with_name(f"sync-rules-{re.sub(r'[^A-Za-z0-9]+', '-', place).strip('-')}.yml")
 
 
-def _filled(text: str, marks: Mapping[str, str]) -> str:
+def _fill(text: str, marks: Mapping[str, str]) -> str:
     return re.sub(r"@([A-Z]+)@", lambda match: marks[match[1]], text)
 
 
@@ -177,7 +177,7 @@ def write(project: Project) -> None:
             f"these files exist, and nothing was written:{listed}\nMove them away, or name a folder for the project:"
             " sync-rules init FOLDER"
         )
-    with _undone_if_raised() as (made_folders, made_files):
+    with _undo_if_raised() as (made_folders, made_files):
         for path, text in project.new.items():
             _make_folder(path.parent, made_folders)
             try:
@@ -189,7 +189,7 @@ def write(project: Project) -> None:
 
 
 @contextmanager
-def _undone_if_raised() -> Iterator[tuple[list[Path], list[Path]]]:
+def _undo_if_raised() -> Iterator[tuple[list[Path], list[Path]]]:
     """Lists for the folders and files that are made; they are removed again when the block raises."""
     folders: list[Path] = []
     found: list[Path] = []

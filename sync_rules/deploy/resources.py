@@ -107,7 +107,7 @@ def archive_buckets(deployment: Deployment) -> dict[str, str]:
     """The buckets that archives name, in the form for Fn::Sub, each with the first rule that names it."""
     found: dict[str, str] = {}
     for name, place in deployment.rules.archives.items():
-        found.setdefault(deployment.filled(place.bucket), deployment.rules.rules[name].title)
+        found.setdefault(deployment.fill(place.bucket), deployment.rules.rules[name].title)
     return found
 
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.preflight import declared_indexes, refused_by
 from sync_rules.deploy import resources, write_function
-from sync_rules.deploy.blocks import BlockWriter, find_blocks, read_block, replace_blocks
+from sync_rules.deploy.blocks import find_blocks, read_block, replace_blocks
 from sync_rules.deploy.dashboard import dashboard_resource
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import MEASURES, Of, alarm_id, alarm_resources, list_subjects
 from sync_rules.deploy.roles import role_resources, value_limits
 from sync_rules.deploy.sam_template import at, list_sam_resources, read_machine, read_timeouts_seconds
-from sync_rules.deploy.yamltext import as_yaml, read_yaml
+from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
 
 RULES_BLOCK: Final = "rules"
@@ -83,19 +82,17 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
     new_ids = [one for name, made in generated.items() if BLOCKS[name] == ("Resources",) for one in made]
     require_distinct_ids(fixed, new_ids, deployment, rules_file, template)
     generated[RULES_BLOCK] = _name_rules_file(rules_file, template)
-    return replace_blocks(text, {name: partial(as_yaml, made) for name, made in generated.items()}, str(template))
+    return replace_blocks(text, generated, str(template))
 
 
 def fixed_part(text: str, template: Path) -> str:
     """A template with nothing in its blocks. Raises UserError when a block is missing or not known."""
-    blanks: dict[str, BlockWriter] = dict.fromkeys((RULES_BLOCK, *BLOCKS), lambda _indent: "")
-    return replace_blocks(text, blanks, str(template))
+    return replace_blocks(text, {name: {} for name in (RULES_BLOCK, *BLOCKS)}, str(template))
 
 
 def fixed_part_of_any(text: str, template: Path) -> str:
     """A template of any version with nothing in its blocks. Raises UserError when the marks are not in order."""
-    blanks: dict[str, BlockWriter] = dict.fromkeys(find_blocks(text, str(template)), lambda _indent: "")
-    return replace_blocks(text, blanks, str(template))
+    return replace_blocks(text, {name: {} for name in find_blocks(text, str(template))}, str(template))
 
 
 def clear_template(text: str, rules_file: Path, template: Path) -> str:
@@ -104,9 +101,8 @@ def clear_template(text: str, rules_file: Path, template: Path) -> str:
     Raises:
         UserError: when a block is missing or not known.
     """
-    note = partial(as_yaml, _name_rules_file(rules_file, template))
-    empty: dict[str, BlockWriter] = dict.fromkeys(BLOCKS, lambda _indent: "")
-    return replace_blocks(text, {**empty, RULES_BLOCK: note}, str(template))
+    content = {**{name: {} for name in BLOCKS}, RULES_BLOCK: _name_rules_file(rules_file, template)}
+    return replace_blocks(text, content, str(template))
 
 
 def _name_rules_file(rules_file: Path, template: Path) -> dict[str, Any]:
@@ -214,7 +210,7 @@ def warn_of_settings(deployment: Deployment, rules_file: Path) -> Iterator[str]:
 def warn_of_consistency(text: str, deployment: Deployment, template: Path) -> Iterator[str]:
     """Warn of rules that cannot run on a global table of the template, because of its strong consistency."""
     rules = deployment.rules
-    tables = {deployment.filled(table.physical_name): table for table in rules.tables.values()}
+    tables = {deployment.fill(table.physical_name): table for table in rules.tables.values()}
     for name, one in read_yaml(text, str(template))["Resources"].items():
         called = at(one, "Properties", "TableName")
         table = tables.get(str(at(called, "Fn::Sub") or called))

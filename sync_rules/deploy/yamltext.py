@@ -64,7 +64,7 @@ def _parse(text: str) -> Any:
 # ---------------------------------------------------------------- writing
 def _map(value: Mapping[str, Any], *, top: bool = False) -> CommentedMap:
     made = CommentedMap((_key(key), _value(inner)) for key, inner in value.items())
-    if not top and _short(value) and not any(_nested(inner) for inner in value.values()):
+    if not top and _short(value) and not any(_has_parts(inner) for inner in value.values()):
         made.fa.set_flow_style()
     return made
 
@@ -79,7 +79,7 @@ def _sequence(value: list[Any]) -> CommentedSeq:
 def _value(value: Any) -> Any:
     if isinstance(value, Mapping):
         function = _function(value)
-        return _map(value) if function is None else _called(*function)
+        return _map(value) if function is None else _make_function(*function)
     if isinstance(value, list | tuple):
         return _sequence(list(value))
     return _text(value) if isinstance(value, str) else value
@@ -99,7 +99,7 @@ def _function(value: Mapping[str, Any]) -> tuple[str, Any] | None:
     return f"!{name.removeprefix('Fn::')}", argument
 
 
-def _called(tag: str, argument: Any) -> Any:
+def _make_function(tag: str, argument: Any) -> Any:
     if isinstance(argument, str):
         return TaggedScalar(argument, _style(argument), tag)
     made = _sequence(list(argument)) if isinstance(argument, list | tuple) else _map(argument)
@@ -132,7 +132,7 @@ def _short(value: Any) -> bool:
     return len(str(value)) <= ONE_LINE_MAX and '"' not in str(value)
 
 
-def _nested(value: Any) -> bool:
+def _has_parts(value: Any) -> bool:
     """Tell whether a value contains maps or lists, other than those of functions."""
     if isinstance(value, Mapping):
         return _function(value) is None

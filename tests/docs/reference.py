@@ -26,8 +26,7 @@ from pydantic.fields import FieldInfo
 from sync_rules.cli import main
 from sync_rules.cli.exit_codes import MEANINGS
 from sync_rules.cli.show.transaction import transaction_rows
-from sync_rules.extras.design.commands.show_patterns import lines_of as pattern_lines
-from sync_rules.extras.design.commands.show_patterns import markdown
+from sync_rules.extras.design.commands.show_patterns import markdown, pattern_lines
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.proof.probe import ASSUMPTIONS, Assumption
 from sync_rules.language.codes import CODES

@@ -138,7 +138,9 @@ def backfill(
         before = find_applied(documents, rules, waiting_titles(rules, _store(client, rules))) if changed else None
         names, titles = rules_to_apply(rules, rule or [], before)
         if not names:
-            return _nothing_new(documents, rules, titles)
+            note_applied(documents, rules, titles)
+            print(NOTHING_NEW)
+            return 0
         export = None if place is None else (place, find_shelf(place, endpoint_url, region))
         job = make_job(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where, export, since))
         require_beginning(documents, job.scope.body(), state, **begin)
@@ -178,12 +180,6 @@ def _read_export(text: str | None) -> tuple[str | None, datetime | None]:
 
 
 # ---------------------------------------------------------------- the state
-def _nothing_new(documents: State, rules: Rules, titles: frozenset[str]) -> int:
-    note_applied(documents, rules, titles)
-    print(NOTHING_NEW)
-    return 0
-
-
 def _note_applied(
     job: Job, documents: State, run: BackfillRun, titles: frozenset[str], client: DynamoDBClient, *, options: str
 ) -> frozenset[str]:

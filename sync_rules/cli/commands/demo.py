@@ -56,7 +56,7 @@ def demo(
 
 # ---------------------------------------------------------------- the story
 def _story(console: Console) -> int:
-    with _staged(console, FOLDER) as (scenario, stage):
+    with _stage(console, FOLDER) as (scenario, stage):
         with _lines(console, "what the application does") as add:
             for line in play_story(scenario, stage):
                 add(line)
@@ -65,7 +65,7 @@ def _story(console: Console) -> int:
 
 # ---------------------------------------------------------------- an example
 def _example(console: Console, folder: Path) -> int:
-    with _staged(console, folder) as (scenario, stage):
+    with _stage(console, folder) as (scenario, stage):
         wrong = _steps(console, scenario, stage)
         wrong += _answers(console, scenario, stage, folder)
         for line in wrong:
@@ -112,7 +112,7 @@ def _answers(console: Console, scenario: Scenario, stage: EngineScene, folder: P
 
 # ---------------------------------------------------------------- shared by both
 @contextmanager
-def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineScene]]:
+def _stage(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineScene]]:
     """Print the rules of a folder; give its scenario, and a stage with its tables on an engine."""
     rules = with_settle_seconds(load_rules(folder / RULES), SETTLE_SECONDS)
     scenario = load_scenario(folder, rules)

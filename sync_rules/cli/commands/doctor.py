@@ -118,10 +118,10 @@ def _site(client: Any, rules_file: Path, stack_name: str, options: list[str]) ->
         resources = list_resources(client, stack_name)
     except StoreError as error:
         if error.reason.startswith("AccessDenied"):
-            raise _not_allowed(stack_name, "cloudformation:DescribeStacks") from error
+            raise _refuse(stack_name, "cloudformation:DescribeStacks") from error
         raise
     except NotSeenError as refused:
-        raise _not_allowed(stack_name, refused.action) from refused
+        raise _refuse(stack_name, refused.action) from refused
     missing = [name for name in FUNCTIONS if name not in resources]
     if missing or stack.arn.count(":") < ARN_COLONS:
         lacking = (*missing, "ARN")[0]
@@ -132,5 +132,5 @@ def _site(client: Any, rules_file: Path, stack_name: str, options: list[str]) ->
     return Site(*place, deployment, rules, rules_file, options)
 
 
-def _not_allowed(stack_name: str, action: str) -> UserError:
+def _refuse(stack_name: str, action: str) -> UserError:
     return UserError(f"stack {stack_name} could not be looked at: allow {action} for your credentials")

@@ -73,7 +73,9 @@ def infra(
     if check and what is not What.TEMPLATE:
         raise UserError("--check cannot be given with iam")
     if what is What.IAM:
-        return _permissions(rules or find_rules_file(_read(template), template), explain=explain)
+        rules_file = rules or find_rules_file(_read(template), template)
+        print("\n".join(describe_roles(read_deployment(rules_file), explain=explain)))
+        return 0
     text = _read(template)
     rules_file = rules or find_rules_file(text, template)
     deployment = read_deployment(rules_file)
@@ -100,12 +102,6 @@ def infra(
     elif not incomplete:
         print(f"{template} is up to date with {rules_file}")
     return int(incomplete)
-
-
-def _permissions(rules_file: Path, *, explain: bool) -> int:
-    for line in describe_roles(read_deployment(rules_file), explain=explain):
-        print(line)
-    return 0
 
 
 def _report_files(template: Path, text: str) -> bool:

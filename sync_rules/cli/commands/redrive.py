@@ -82,7 +82,6 @@ def redrive(
         account = find_account("RedriveMachineArn", endpoint_url, region)
         return redrive_in_account(account, rules, only, as_json=as_json)
     places = Places(file or [], queue or [], bucket or [], endpoint_url, region).places(peek=dry_run)
-    tell = as_json_line if as_json else as_line
     console = make_console(stderr=True)
     with ExitStack() as stack:
         for place in places:
@@ -120,7 +119,7 @@ def redrive(
             else None,
             only=only,
             function=function,
-            on_left=lambda left: print(tell(left), flush=True),
+            on_left=lambda left: print(json.dumps({"left": asdict(left)}) if as_json else as_line(left), flush=True),
             on_entry=lambda where: status.update(escape(visible(where))),
             on_wait=waiting,
         )
@@ -178,10 +177,6 @@ def as_line(left: LeftEntry) -> str:
     """An entry that remains, for people."""
     again = "cannot be retried" if left.unreadable else "failed again"
     return visible(f"{left.where}: {again}: {left.reason} · {left.what}")
-
-
-def as_json_line(left: LeftEntry) -> str:
-    return json.dumps({"left": asdict(left)})
 
 
 def summary(tally: RedriveCounts, failures: Path | str, *, dry_run: bool = False) -> str:

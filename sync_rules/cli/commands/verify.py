@@ -111,7 +111,8 @@ def verify(
     percent, seed = opt.read_sample(sample)
     if remote:
         rules = load_rules(rules_file)
-        _require_possible(rules, rule or [])
+        if not select_rules(rules, rule or []):
+            raise UserError("no rule keeps a copy that could be verified: all of them only act on changes")
         share, seed = choose_share(percent, seed, 1)
         asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
         segments = None if workers is None else min(SEGMENTS_MAX, SEGMENTS_OF_WORKER * workers)
@@ -120,8 +121,8 @@ def verify(
         result = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS})
         kept = f"the failures queue ({account.failures_command()})"
         return _show_remote(result, rules, seed, kept, repair=repair, as_json=as_json)
-    workers = _at_most(workers or 1)
-    _require_outputs(rules_file, from_report, failures, page_file, repair=repair)
+    workers = workers or 1
+    _require_possible(workers, rules_file, from_report, failures, page_file, repair=repair)
     rules = load_rules(rules_file)
     only = select_rules(rules, rule or [])
     item = None if key is None else parse_key(key, table, rules)
@@ -153,7 +154,7 @@ def verify(
             grace_seconds=grace_seconds,
             on_progress=progress,
         )
-        findings = note_examples(_findings(verifier, item, listed), examples)
+        findings = note_examples(_find(verifier, item, listed), examples)
         whole = item is None and listed is None
         head = {**make_header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
         show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
@@ -182,23 +183,12 @@ def verify(
     return 1 if verifier.tally.left else 0
 
 
-def _at_most(workers: int) -> int:
-    """Check --workers for a local run. Raises UserError above WORKERS_MAX."""
+def _require_possible(
+    workers: int, rules_file: Path, from_report: Path | None, failures: Path, page_file: Path | None, *, repair: bool
+) -> None:
+    """Raises UserError for too many workers, and for an output file that cannot be written or is also read."""
     if workers > WORKERS_MAX:
         raise UserError(f"--workers {workers}: expected at most {WORKERS_MAX} on one machine; --remote takes more")
-    return workers
-
-
-def _require_possible(rules: Rules, names: list[str]) -> None:
-    """Check what can be checked before anything is started in the account. Raises UserError."""
-    if not select_rules(rules, names):
-        raise UserError("no rule keeps a copy that could be verified: all of them only act on changes")
-
-
-def _require_outputs(
-    rules_file: Path, from_report: Path | None, failures: Path, page_file: Path | None, *, repair: bool
-) -> None:
-    """Raises UserError for an output file that cannot be written, or that is also read."""
     require_own(page_file, rules_file, from_report, failures)
     require_own(failures, rules_file, from_report)
     if page_file is not None:
@@ -208,7 +198,7 @@ def _require_outputs(
         require_writable(failures)
 
 
-def _findings(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[DriftFinding]:
+def _find(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[DriftFinding]:
     """Verify one item, the drift a report lists, or the tables."""
     if listed is not None:
         return verifier.listed(listed.listed, listed.age_seconds(datetime.now(UTC)))
@@ -230,18 +220,18 @@ def show(
     `whole`, the totals leave out rules that had nothing to check. `kept`: the place with the reasons of failed repairs.
     """
 
-    def checked() -> frozenset[str]:
+    def list_checked() -> frozenset[str]:
         return only if whole else frozenset(name for name in only if tally.seen(name))
 
     if head is not None:
-        for line in report(findings, tally, head, checked, lambda: datetime.now(UTC)):
+        for line in report(findings, tally, head, list_checked, lambda: datetime.now(UTC)):
             print(json.dumps(line), flush=True)
         return
     shown = FirstPerRule("; --format jsonl prints them all")
     for finding in findings:
         shown.add(finding.difference.rule, format_finding(finding))
     shown.end()
-    make_console().print(tabulate(tally, checked()))
+    make_console().print(tabulate(tally, list_checked()))
     print(summarize(tally, repair=repair, kept=kept))
 
 

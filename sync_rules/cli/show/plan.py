@@ -79,9 +79,9 @@ class PlanReport:
                 name: {
                     "rule": self.titles[name],
                     "is": self.since.word(self.titles[name]),
-                    **{key: _rounded(value) for key, value in vars(figures).items() if not isinstance(value, Mapping)},
-                    "alterations": {each.value: _rounded(count) for each, count in figures.alterations.items()},
-                    "reasons": {reason: _rounded(count) for reason, count in sorted(figures.reasons.items())},
+                    **{key: _round(value) for key, value in vars(figures).items() if not isinstance(value, Mapping)},
+                    "alterations": {each.value: _round(count) for each, count in figures.alterations.items()},
+                    "reasons": {reason: _round(count) for reason, count in sorted(figures.reasons.items())},
                 }
                 for name, figures in plan.rules.items()
             },
@@ -90,31 +90,31 @@ class PlanReport:
             "no_listing": sorted(self.pull_only),
             **({"moves": {move: dict(losing) for move, losing in self.moves.items()}} if self.moves else {}),
             **({"expiring": dict(self.expiring)} if self.expiring else {}),
-            **({"links": [self._link_row(one) for one in self.links]} if self.links else {}),
+            **(
+                {"links": [{"rule": one.title, "found": one.found, "cure": one.cure} for one in self.links]}
+                if self.links
+                else {}
+            ),
             **({"bulk_loads": list(self.loads)} if self.loads else {}),
             "estimate": share.sampled,
             "sample": sample if share.sampled else None,
-            "items": _rounded(plan.items),
-            "writes": _rounded(plan.writes),
+            "items": _round(plan.items),
+            "writes": _round(plan.writes),
             "tables": {
-                name: {"read_units": _rounded(reads), "write_units": _rounded(writes)}
+                name: {"read_units": _round(reads), "write_units": _round(writes)}
                 for name, reads, writes in self._units_of_tables()
             },
             "money": self._money(),
-            "time": {"rate": self.rate, "seconds": _rounded(written), "hottest_key_seconds": plan.hottest_seconds},
+            "time": {"rate": self.rate, "seconds": _round(written), "hottest_key_seconds": plan.hottest_seconds},
             "fan_outs": [
-                {"rule": rule, "source": {"table": key.table, "key": shown_key(key)}, "targets": _rounded(count)}
+                {"rule": rule, "source": {"table": key.table, "key": shown_key(key)}, "targets": _round(count)}
                 for (rule, key), count in plan.fan_outs
             ],
             "hottest": [
-                {"table": key.table, "partition": shown_key(key), "write_units": _rounded(units)}
+                {"table": key.table, "partition": shown_key(key), "write_units": _round(units)}
                 for key, units in plan.hottest
             ],
         }
-
-    @staticmethod
-    def _link_row(one: LinkFinding) -> dict[str, str]:
-        return {"rule": one.title, "found": one.found, "cure": one.cure}
 
     def _money(self) -> dict[str, Any] | None:
         if self.prices is None:
@@ -311,7 +311,7 @@ def _coins(money: str, estimate: str) -> str:
     return f"{estimate}{amount:,.2f}" if amount >= CENT or not amount else f"less than {CENT}"
 
 
-def _rounded(figure: float) -> float:
+def _round(figure: float) -> float:
     """A figure with at most one decimal."""
     rounded = round(figure, 1)
     return int(rounded) if rounded == int(rounded) else rounded

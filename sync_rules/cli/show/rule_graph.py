@@ -42,7 +42,7 @@ class Arrow:
     @property
     def keeps(self) -> str:
         """The arrow as a line: user.name → order.user_name."""
-        ends = f"{_listed(self.source, self.reads)} → {_listed(self.target, self.writes)}"
+        ends = f"{_join_paths(self.source, self.reads)} → {_join_paths(self.target, self.writes)}"
         return f"{ends} ({self.note})" if self.note else ends
 
 
@@ -72,18 +72,20 @@ def _arrows(rules: Rules) -> Iterator[Arrow]:
         target = _box(drawing.to) if isinstance(drawing.to, Entity) else Box(*drawing.to)
         writes = titled.copies if drawing.writes is None else drawing.writes
         note = ", ".join((*drawing.notes, *(f"{option} {where.text}" for option, where in rule.filters.items())))
-        yield Arrow(rule.title, titled.kind, _box(rule.source), target, _shown(drawing.reads), _shown(writes), note)
+        yield Arrow(
+            rule.title, titled.kind, _box(rule.source), target, _show_paths(drawing.reads), _show_paths(writes), note
+        )
 
 
 def _box(entity: Entity) -> Box:
     return Box(entity.name, f"table {entity.table.name}")
 
 
-def _shown(paths: Iterable[Path]) -> tuple[str, ...]:
+def _show_paths(paths: Iterable[Path]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(show_path(path) if path else ALL for path in paths))
 
 
-def _listed(box: Box, paths: tuple[str, ...]) -> str:
+def _join_paths(box: Box, paths: tuple[str, ...]) -> str:
     return ", ".join(f"{box.name}.{path}" for path in paths) if paths else box.name
 
 
@@ -92,9 +94,9 @@ def mermaid(graph: RuleGraph) -> str:
     """The graph as a Mermaid flowchart, which many Markdown viewers draw."""
     ids = {box: f"e{number}" for number, box in enumerate(graph.boxes)}
     lines = ["flowchart LR"]
-    lines += [f'  {ids[box]}["{_joined(_box_lines(box), _for_mermaid, "<br>")}"]' for box in graph.boxes]
+    lines += [f'  {ids[box]}["{_join_lines(_box_lines(box), _for_mermaid, "<br>")}"]' for box in graph.boxes]
     for arrow in graph.arrows:
-        label = _joined(_arrow_lines(arrow), _for_mermaid, "<br>")
+        label = _join_lines(_arrow_lines(arrow), _for_mermaid, "<br>")
         lines.append(f'  {ids[arrow.source]} -->|"{label}"| {ids[arrow.target]}')
     return "\n".join(lines) + "\n"
 
@@ -109,10 +111,10 @@ def dot(graph: RuleGraph) -> str:
         "  graph [rankdir=LR, bgcolor=transparent, ranksep=0.6, nodesep=0.4];",
         '  node [shape=box, style=rounded, fontname="Helvetica,Arial,sans-serif", fontsize=12, margin="0.2,0.1"];',
     ]
-    lines += [f'  {ids[box]} [label="{_joined(_box_lines(box), _for_dot, NEW_LINE)}"];' for box in graph.boxes]
+    lines += [f'  {ids[box]} [label="{_join_lines(_box_lines(box), _for_dot, NEW_LINE)}"];' for box in graph.boxes]
     places: dict[frozenset[Box], tuple[Box, Box]] = {}
     for number, arrow in enumerate(graph.arrows):
-        label = _joined(_arrow_lines(arrow), _for_dot, NEW_LINE)
+        label = _join_lines(_arrow_lines(arrow), _for_dot, NEW_LINE)
         lines.append(f'  r{number} [label="{label}", shape=plaintext, fontsize=10, margin="0.05,0.02"];')
         ends = (arrow.source, arrow.target)
         first, last = places.setdefault(frozenset(ends), ends)
@@ -130,17 +132,17 @@ def _box_lines(box: Box) -> tuple[str, ...]:
 
 
 def _arrow_lines(arrow: Arrow) -> tuple[str, ...]:
-    reads, writes = (", ".join(_few(paths)) for paths in (arrow.reads, arrow.writes))
+    reads, writes = (", ".join(_shorten(paths)) for paths in (arrow.reads, arrow.writes))
     paths = f"{reads} → {writes}".strip() if writes else reads
     return tuple(line for line in (f"{arrow.rule} ({arrow.kind})", paths, arrow.note) if line)
 
 
-def _few(paths: tuple[str, ...]) -> tuple[str, ...]:
+def _shorten(paths: tuple[str, ...]) -> tuple[str, ...]:
     more = len(paths) - PATHS_MAX_ITEMS
     return paths if more <= 0 else (*paths[:PATHS_MAX_ITEMS], f"and {more} more")
 
 
-def _joined(lines: Iterable[str], escape: Callable[[str], str], between: str) -> str:
+def _join_lines(lines: Iterable[str], escape: Callable[[str], str], between: str) -> str:
     short = (line if len(line) <= LINE_MAX_CHARACTERS else f"{line[: LINE_MAX_CHARACTERS - 1]}…" for line in lines)
     return between.join(escape("".join(one if one.isprintable() else "�" for one in line)) for line in short)
 

@@ -96,7 +96,7 @@ def end_of(*words: str, unbuffered: str, **options) -> tuple[int, bytes]:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("verb", ["schema", "--help", "--version"])
+@pytest.mark.parametrize("verb", ["schema", "--help"])
 def test_output_on_a_full_disk_exits_with_2(verb, unbuffered):
     """Output on a full disk exits with 2, buffered or not, even if standard error is full too."""
     with Path("/dev/full").open("w") as full:
@@ -131,7 +131,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "sync_rules.cli.commands.check", "ruamel.yaml"])
+@pytest.mark.parametrize("module", ["typer", "ruamel.yaml"])
 def test_interrupt_during_imports_prints_no_traceback(module, tmp_path):
     """Ctrl-C before there is anything to do: one line and 130, whichever module was being imported."""
     command = [sys.executable, "-c", INTERRUPTS_IMPORTS, module]

@@ -19,15 +19,11 @@ b: 2
 """
 
 
-def lines(*some: str):
-    return lambda indent: "".join(f"{' ' * indent}{line}\n" for line in some)
-
-
 def test_blocks_are_written_where_their_marks_stand():
     """Each block at its own indent, and twice is the same as once."""
-    new = replace_blocks(TEXT, {"one": lines("x", "y"), "two": lines("z")}, "f")
-    assert new == TEXT.replace("  old\n", "  x\n  y\n").replace("two\n# <<<", "two\nz\n# <<<")
-    assert replace_blocks(new, {"one": lines("x", "y"), "two": lines("z")}, "f") == new
+    new = replace_blocks(TEXT, {"one": {"x": 1, "w": 2}, "two": {"z": 3}}, "f")
+    assert new == TEXT.replace("  old\n", "  x: 1\n  w: 2\n").replace("two\n# <<<", "two\nz: 3\n# <<<")
+    assert replace_blocks(new, {"one": {"x": 1, "w": 2}, "two": {"z": 3}}, "f") == new
 
 
 @given(before=st.text(), between=st.text(), after=st.text())
@@ -36,8 +32,8 @@ def test_blocks_leave_all_else_byte_for_byte(before, between, after):
     mark = "\n# {} sync-rules: one\n"
     parts = [text.replace("#", "") for text in (before, between, after)]
     text = parts[0] + mark.format(">>>") + parts[1] + mark.format("<<<") + parts[2]
-    new = replace_blocks(text, {"one": lines("x")}, "f")
-    assert new == parts[0] + mark.format(">>>") + "x" + mark.format("<<<") + parts[2]
+    new = replace_blocks(text, {"one": {"x": 1}}, "f")
+    assert new == parts[0] + mark.format(">>>") + "x: 1" + mark.format("<<<") + parts[2]
 
 
 @pytest.mark.parametrize(
@@ -55,5 +51,5 @@ def test_blocks_leave_all_else_byte_for_byte(before, between, after):
 def test_blocks_with_wrong_marks_are_told_by_file_and_name(text, told):
     """Wrong marks are refused with the file and the name of the block."""
     with pytest.raises(UserError) as error:
-        replace_blocks(text, {"one": lines("x"), "two": lines("z")}, "f")
+        replace_blocks(text, {"one": {"x": 1}, "two": {"z": 3}}, "f")
     assert str(error.value).startswith(told)
