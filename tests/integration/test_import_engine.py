@@ -10,8 +10,7 @@ from sync_rules.adapters import aws
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.extras.discover.imports.live_tables import rules_from_account
 from sync_rules.language.load import parse_rules
-from tests.extras.discover.imports import writers
-from tests.extras.discover.imports.test_round_trips import OVERLOADED, literals, owner, shape
+from tests.extras.discover.imports.test_round_trips import OVERLOADED, items_of, literals, of_table, owner, shapes
 
 
 @pytest.mark.parametrize("endpoint", ["ministack", "dynoxide"])
@@ -23,14 +22,14 @@ def test_import_of_an_engine_s_tables_has_their_entities(endpoint, endpoints):
     (table,) = rules.tables.values()
     client.create_table(**table_parameters(table, stream=True))
     try:
-        for entity in writers.declared(rules):
-            for item in writers.items(entity, 6):
+        for entity in of_table(rules, table):
+            for item in items_of(entity, 6):
                 client.put_item(TableName=name, Item=item)
         made = parse_rules(rules_from_account(client, [name], 100).text, environ={})
     finally:
         client.delete_table(TableName=name)
     (found,) = made.tables.values()
-    assert (found.physical_name, shape(found)) == (name, shape(table))
-    for entity in writers.declared(rules):
-        (known,) = {owner(made, found, item) for item in writers.items(entity, 6)}
+    assert shapes(made) == shapes(rules)
+    for entity in of_table(rules, table):
+        (known,) = {owner(made, found, item) for item in items_of(entity, 6)}
         assert literals(made.entities[known]) == literals(entity)

@@ -59,7 +59,7 @@ def describe_pattern(answer: PatternAnswer) -> str:
 def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: Kept) -> Iterator[str]:
     """Everything in words. `places` has the file and line of each pattern, `kept` the attributes of some patterns."""
     for name, answer in proof.answers.items():
-        yield from map(visible, _lines_of(name, answer, places.get(name, "")))
+        yield from map(visible, lines_of(name, answer, places.get(name, "")))
         yield from (visible(f"  {_keeper(one)}") for one in kept.get(name, ()))
         yield ""
     if len(proof.unserved) > 1:
@@ -82,7 +82,7 @@ def _keeper(one: Keeper) -> str:
     return f"{ROLES[one.role]} {one.place if here else f'{one.name} = {one.place}'}: {by}"
 
 
-def _lines_of(name: str, answer: PatternAnswer, place: str) -> Iterator[str]:
+def lines_of(name: str, answer: PatternAnswer, place: str) -> Iterator[str]:
     """One pattern: its requests and remarks, or its reason and cures."""
     if answer.served:
         cost = "" if answer.steps[0].writes else f": {cost_of(answer)}"
