@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from sync_rules.deploy.tables import table_parameters
 from sync_rules.extras.discover.imports.importer import rules_from_text
 from sync_rules.language.load import parse_rules
-from sync_rules.model.entities import Entity, Index, KeyAttribute, Table
+from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import ItemKey
 from sync_rules.rules.ruleset import Rules
 from tests.support.engines import ROOT
@@ -45,37 +46,8 @@ FILES = {
 }
 
 
-PROJECTIONS = {"all": "ALL", "keys": "KEYS_ONLY", None: "ALL"}
-
-
 def of_table(rules: Rules, table: Table) -> list[Entity]:
     return [entity for entity in rules.entities.values() if "." not in entity.name and entity.table == table]
-
-
-def key_schema(partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> list[dict[str, str]]:
-    parts = [*((one, "HASH") for one in partition), *((one, "RANGE") for one in sort)]
-    return [{"AttributeName": one.name, "KeyType": kind} for one, kind in parts]
-
-
-def projection(index: Index) -> dict[str, Any]:
-    if isinstance(index.projection, tuple):
-        return {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(index.projection)}
-    return {"ProjectionType": PROJECTIONS[index.projection]}
-
-
-def request(table: Table) -> dict[str, Any]:
-    """A table as CreateTable takes it."""
-    return {
-        "TableName": table.physical_name,
-        "AttributeDefinitions": [
-            {"AttributeName": one.name, "AttributeType": one.type} for one in table.key_attributes
-        ],
-        "KeySchema": key_schema(table.key[:1], table.key[1:]),
-        "GlobalSecondaryIndexes": [
-            {"IndexName": one.name, "KeySchema": key_schema(one.partition, one.sort), "Projection": projection(one)}
-            for one in table.indexes
-        ],
-    }
 
 
 def items_of(entity: Entity, number: int = 3) -> Iterator[dict[str, dict[str, Any]]]:
@@ -114,15 +86,16 @@ def test_import_of_items_finds_their_entities(name):
         ]
         for table in before.tables.values()
     }
-    model = {"tables": [*map(request, before.tables.values())], "items": held, "access_patterns": []}
+    tables = [table_parameters(table, stream=True) for table in before.tables.values()]
+    model = {"tables": tables, "items": held, "access_patterns": []}
     text = json.dumps(model, default=bytes.decode)
     after = parse_rules(rules_from_text(text, "source").text, environ={})
     assert shapes(after) == shapes(before)
-    tables = {table.physical_name: table for table in after.tables.values()}
+    there = {table.physical_name: table for table in after.tables.values()}
     for table in before.tables.values():
         found: dict[str, str] = {}
         for entity in of_table(before, table):
-            owners = {owner(after, tables[table.physical_name], item) for item in items_of(entity)}
+            owners = {owner(after, there[table.physical_name], item) for item in items_of(entity)}
             assert len(owners) == 1, f"{entity.name}: {owners}"
             found[entity.name] = owners.pop()
         assert "" not in found.values()
