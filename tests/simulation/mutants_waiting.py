@@ -11,13 +11,14 @@ from unittest.mock import patch
 from sync_rules.pipeline import breaker, consumer
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request, World
-from tests.simulation.breaking import Mutation, Work, among, answered, at_each_history, known
-from tests.simulation.oracles import OFTEN
-from tests.simulation.workers import Workers
+from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known
+from tests.simulation.history import History
+from tests.simulation.world import World as Surroundings
+from tests.simulation.worlds import among
 
-WAITING = among("O12", *OFTEN)
-PLAIN = among("O12", "often-base", "often-keep")
-DELETE = among("O12", "often-delete", "often-delete-index")
+WAITING = among("waits", "often-base", "often-index", "often-keep", "often-delete", "often-index-delete", "often-two")
+PLAIN = among("waits", "often-base", "often-keep")
+DELETE = among("waits", "often-delete", "often-index-delete")
 
 
 def served_by_what_began() -> Any:
@@ -57,26 +58,25 @@ def taken_for_the_same(**alike: Any) -> Callable[[], Any]:
 
 def gone_with_its_process() -> Any:
     """Mutant: what waits is held by the process, and gone when that dies."""
-    original = Workers._die
+    original = History._die
 
-    def _die(self: Any, task: Any, fault: str) -> bool:
-        self.world.notes[:] = [note for note in self.world.notes if note.due <= self.seconds]
-        return original(self, task, fault)
+    def _die(self: Any, worker: Any, fault: str) -> None:
+        self.world.notes[:] = [note for note in self.world.notes if note.due <= self.world.now or note.parked]
+        original(self, worker, fault)
 
-    return patch.object(Workers, "_die", _die)
+    return patch.object(History, "_die", _die)
 
 
 @contextmanager
 def holds_the_value() -> Iterator[None]:
     """Mutant: a fan-out that waits, and its chunks, carry the source as it was when it was sent."""
     carried: dict[str, Any] = {}
-    later, process_message = Workers._later, consumer.process_message
+    later, process_message = Surroundings.later, consumer.process_message
 
-    def _later(self: Any, request: Any, origin: Any, wait_seconds: int = 0) -> None:
-        later(self, request, origin, wait_seconds)
-        if wait_seconds:
-            source = request.message.source
-            carried[encode(request.message)] = self.world.store.read(Read((source,)))[0]
+    def sent(self: Any, message: Any, delay_seconds: int, since: int) -> None:
+        later(self, message, delay_seconds, since)
+        if isinstance(message, PushMessage) and delay_seconds:
+            carried[encode(message)] = self.store.read(Read((message.source,)))[0]
 
     def receiving(message: Any, *args: Any, **kwargs: Any) -> Work:
         text = encode(message)
@@ -92,7 +92,7 @@ def holds_the_value() -> Iterator[None]:
         return answered(answered(process_message(message, *args, **kwargs), ask), known({message.source: item}))
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(Workers, "_later", _later))
+        stack.enter_context(patch.object(Surroundings, "later", sent))
         stack.enter_context(patch.object(consumer, "process_message", receiving))
         stack.enter_context(at_each_history(carried.clear))
         yield
