@@ -25,7 +25,7 @@ from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Check, Result, Status, Transaction
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import decode, encode
+from sync_rules.pipeline.messages import PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, FetchCall, Host, KeepCall, Later, List, Page, Park, Read, Scan
 from sync_rules.pipeline.requests import World as Ports
 from tests.simulation.choices import Choices
@@ -55,6 +55,7 @@ TIME_MS: Final = 900_000
 SECONDS_PER_STEP: Final = 0.01
 SCAN_BEHIND_MAX: Final = 12  # changes that a page of a scan may not show yet
 CLOCK_BEHIND_MAX_SECONDS: Final = 40
+PEOPLE: Final = ("people", "redrive", "late")  # modes in which people run commands
 MODES: Final = ("", "", "", "", "people", "people", "readers", "waits")  # what there is beside the handlers
 FAULTS: Final = (
     "crash before", "crash after", "throttle", "answer lost", "in flight", "crash in flight", "again", "message twice",
@@ -104,10 +105,11 @@ class History:
         self.states = MemoryState(), MemoryState()  # of the backfills of each: one that died goes on
         self.switches = self.errands = self.touches = 0  # that are left
         self.mode = MODES[choices.people.pick(len(MODES))] if made.mode is None else made.mode
-        self.people = People(self) if self.mode == "people" else None
+        self.people = People(self) if self.mode in PEOPLE else None
         self.transacting = choices.transactions.pick(3) == 2 or self.mode == "transact"  # an application does, too
         self.behind = [0.0, 0.0]  # by how much the clocks of each process are late
         self.quiet_until = 0.0
+        self.processes = 1 + choices.people.pick(3) // 2 if self.mode == "waits" else 2
         self._configure()
 
     def _configure(self) -> None:
@@ -148,6 +150,7 @@ class History:
         names = [name for name in names if name != "fill" or self.app.fills] or list(OPERATIONS)
         self.operations = [name for name in names for _ in range(OPERATIONS[name][0])]
         self.operations_left = 6 + pick(24)
+        self.operations_left += 14 * (self.mode == "waits")
         self.overtaking = ((3, 8, 2) if self.made.dense else (0, 8, 3))[pick(3)]  # one of so many requests
         self.lag = self.mode == "hinted" or (not self.prompt and pick(3) < 2)
         if self.mode == "hinted":  # what an index does not show yet is told by its own record
@@ -173,13 +176,12 @@ class History:
             *[self._pass] * (0, 1)[pick(2)],
             *[self._operate] * (2, 1, 6)[pick(3)],
             *[self._tamper] * (self.tampering > 0),
-            *[self._beside] * (self.mode in ("people", "readers")),
-            *[self._pass] * (self.mode == "waits"),
+            *[self._beside] * (self.mode in (*PEOPLE, "readers")),
         ]
 
     def _deploy(self) -> None:
-        """The handlers of the version that runs, in two processes."""
-        self.consumers = [self._process(number) for number in range(2)]
+        """The handlers of the version that runs, in their processes."""
+        self.consumers = [self._process(number) for number in range(self.processes)]
 
     def _process(self, number: int) -> Consumer:
         """A process. Its first clock, or its second, may be late, as where it was frozen."""
@@ -198,7 +200,9 @@ class History:
         pick = self.choices.configuration.pick
         how = pick(12)
         if self.made.dense:
-            how = {"versions": 8, "people": 4 + how % 4}.get(self.mode, 4)  # else a last backfill would hide much
+            how = {"versions": 8, "people": 4 + how % 3, "late": 6}.get(
+                self.mode, 4
+            )  # else a last backfill would hide much
         if how < 4:
             began(self.made, self.world)
             return False
@@ -250,6 +254,7 @@ class History:
         if self.people is not None:
             self.people.starts(late=self.late)
         self._play(STORM_MAX_STEPS)
+        self.world.loses = lambda: False
         if self.running:
             self._go_to(0)
 
@@ -271,7 +276,7 @@ class History:
 
     def _check_full(self) -> None:
         """Check that full items are in nobody's way: all that fits is right. Raises DivergenceError."""
-        if self.late or self.world.lost:
+        if self.late or self.world.lost or self.world.shelf:
             return
         for (name, place), values in self.oracle.look(self.world.items).differing.items():
             kind, item = self.made.spec.rules[name]["kind"], self.world.items[place]
@@ -351,7 +356,8 @@ class History:
                 if actions[(chosen + offset) % len(actions)]():
                     break
             else:
-                return True
+                if self.mode != "waits" or not self._pass():
+                    return True
             self.steps += 1
             self.world.now += 1 if self.mode == "waits" else SECONDS_PER_STEP
         return False
@@ -368,7 +374,7 @@ class History:
         if self.calm or (self.operations_left == 0 and not self.app.following) or self.world.now < self.quiet_until:
             return False
         if self.mode == "waits":
-            self.quiet_until = self.world.now + (0, 10, 30, 60)[self.choices.people.pick(4)]
+            self.quiet_until = self.world.now + (10, 30, 60, 45)[self.choices.people.pick(4)]
         follows = self.app.following and (self.operations_left == 0 or self.choices.schedule.pick(4))
         self.operations_left -= not follows
         self.operate(follows=bool(follows))
@@ -377,7 +383,7 @@ class History:
     def operate(self, *, follows: bool = False) -> None:
         """An application makes a write: one that follows in a plot, or any."""
         name = "follow" if follows else self.operations[self.app.pick(len(self.operations))]
-        if self.made.often and not follows and self.app.pick(2):
+        if self.made.often and not follows and self.app.pick(8 if self.mode == "waits" else 2):
             name, write = "change", change_the_source(self.app)
         else:
             write = self.app.follow() if follows else OPERATIONS[name][1](self.app)
@@ -426,6 +432,9 @@ class History:
         if not self.workers:
             return False
         awake = [one for one in self.workers if one.asleep <= self.steps] or self.workers
+        if self.people is not None and self.people.hesitant and not self.calm and self.choices.people.pick(6):
+            others = [one for one in awake if not (isinstance(one.origin, Errand) and isinstance(one.request, Apply))]
+            awake = others or awake
         self._step(awake[self.choices.schedule.pick(len(awake))])
         return True
 
@@ -572,7 +581,7 @@ class History:
         self.begun += 1
         number = self.begun % len(self.consumers)
         consumer = self.consumers[number]
-        if self.mode == "waits" and not self.calm and self.choices.people.pick(6) == 5:
+        if self.mode == "waits" and not self.calm and self.choices.people.pick(30) == 29:
             self.behind[number] += self.choices.people.pick(CLOCK_BEHIND_MAX_SECONDS)
             self.seen["clock", "behind"] += 1
         if isinstance(origin, Errand):
@@ -806,6 +815,9 @@ class History:
                     raise StoreError("ThrottlingException")
                 return answer
             case Later():
+                large = self.mode == "waits" and isinstance(request.message, PushMessage) and request.message.spread
+                if large and not self.calm and self.choices.people.chance(15):
+                    raise StoreError("ThrottlingException")
                 self.world.later(request.message, request.delay_seconds, worker.since)
             case Park():
                 self.seen["failure", request.failure.reason] += 1

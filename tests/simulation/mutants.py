@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from sync_rules.pipeline import reconcile
+from sync_rules.pipeline.listings import Listing
+from sync_rules.pipeline.sources import Target
 from tests.kinds import TRIALS
 from tests.simulation import (
     mutants_backfill,
@@ -95,6 +97,14 @@ LAWS: Mapping[str, Mutation] = {
     "first page only": Mutation(mutants_work.first_page_only),
     "no second look": Mutation(lambda: mutants_work.second_look_if(lambda _listing, _bounds: False), INDEX),
     "second look after one page only": Mutation(lambda: mutants_work.second_look_if(mutants_work.one_page), INDEX),
+    # faults of the past, whose histories the older simulator had stored
+    "full target of a removed source": Mutation(
+        replacing(Target, "only", lambda self, rules: replace(self, rules=tuple(rules))), among("", "two-delete")
+    ),
+    "unread target forgotten": Mutation(
+        replacing(Listing, "unread", property(lambda _self: False, lambda *_args: None)),
+        among("prompt", "often-index", "index-strict"),
+    ),
     # deletes and transactions
     "delete without transaction": Mutation(lambda: mutants_writes.deletion(mutants_writes.without_transaction), DELETE),
     "delete compares the copy": Mutation(lambda: mutants_writes.deletion(mutants_writes.comparing_the_copy), DELETE),

@@ -19,7 +19,7 @@ from tests.simulation.breaking import Mutant, Mutation, Work, answered, known, r
 from tests.simulation.worlds import among
 
 BACKFILLS = among("backfill", "base", "cascade", "mixed", "collect", "booked", "path")
-BESIDE = among("people", "base", "index", "two", "collect", "mirror", "recount")
+BESIDE = among("late", "base", "index", "two", "collect", "mirror", "recount")
 ROUNDS = among("backfill", "path", "path-keep", "path-delete")
 SEVERAL = among("backfill", "two", "cascade", "derive", "recount", "mixed", "booked", "ranked")
 
@@ -170,7 +170,7 @@ def page_of(function: Callable[..., Any]) -> Mutant:
 MUTANTS: Mapping[str, Mutation] = {
     "backfill: progress saved before the effect": Mutation(saved_before, BACKFILLS),
     "backfill: a page that may lag as image": Mutation(page_of(lagging_page), BESIDE),
-    "backfill: sources read before the page": Mutation(sources_first, among("people", "base", "index", "keep")),
+    "backfill: sources read before the page": Mutation(sources_first, among("late", "base", "index", "keep")),
     "backfill: failures acknowledged": Mutation(replacing(Pages, "process", failures_acknowledged), BESIDE),
     "backfill: set aside in silence": Mutation(replacing(Pages, "_sets_aside", set_aside_in_silence), BESIDE),
     "backfill: what was begun is done": Mutation(begun_is_done, BACKFILLS),

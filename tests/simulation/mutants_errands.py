@@ -36,7 +36,7 @@ from tests.simulation.worlds import among
 
 ALWAYS = (Condition(Test.ABSENT, ("never there",)),)  # a guard that always holds
 VERIFIES = among("people", "base", "index", "two", "delete", "keep", "cascade")
-REDRIVES = among("people", "base", "index", "two", "keep", "nested")
+REDRIVES = among("redrive", "base", "index", "two", "keep", "nested")
 LEVELS = among("damage", "path", "path-keep", "path-delete")
 GUARDED = among("people", "booked", "ranked", "two-index", "mixed", "collect")
 BOOKED = among("people", "booked", "booked-few", "booked-groups")

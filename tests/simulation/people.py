@@ -55,9 +55,12 @@ class People:
         self.finished = True  # the backfill of all rules
         self.partial = pick(3) == 2  # one of some rules begins first, and is given up if it dies
         self.segments = 1 + pick(2)
-        self.left = {"backfill": 1 + pick(2), "verify": (1, 0, 4)[pick(3)], "redrive": (1, 0, 3)[pick(3)]}
-        self.loses_percent = (0, 15, 40)[pick(3)]
-        self.gives_up_percent = (0, 50)[pick(2)]  # of what failed
+        self.left = {"backfill": 1 + pick(2), "verify": (2, 1, 4)[pick(3)], "redrive": (3, 1, 6)[pick(3)]}
+        self.loses_percent = (15, 0, 40)[pick(3)]
+        self.hesitant = pick(2) == 1  # commands wait before a write, while others go on
+        self.gives_up_percent = (20, 70)[pick(2)]  # of what failed
+        if history.mode != "people":  # no verify hides what is lost
+            self.left["verify"] = self.loses_percent = 0
         self.kept: dict[str, str] = {}  # all that was put through again
         self.time = history.world.now
         history.world.shelf = {}
@@ -81,7 +84,7 @@ class People:
         """Begin a command, or none."""
         at_work = {one.origin.kind for one in self.history.workers if isinstance(one.origin, Errand)}
         kinds = [kind for kind, left in self.left.items() if left and kind not in at_work and self._useful(kind)]
-        if not kinds or self.history.choices.people.pick(4):
+        if not kinds or self.history.choices.people.pick(3):
             return False
         kind = kinds[self.history.choices.people.pick(len(kinds))]
         self.left[kind] -= 1 if kind != "backfill" or not self.partial else 0

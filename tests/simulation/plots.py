@@ -6,6 +6,7 @@ chosen when it is made, by what is there then.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -86,9 +87,10 @@ def race(app: Application) -> Write | None:
 
 
 def change_the_source(app: Application) -> Write | None:
-    """A change of an item that others name."""
-    found = pair(app)
-    return None if found is None else change_source(found[0], found[1])(app)
+    """A change of the item that most others name."""
+    tie = app.one(app.playground.ties)
+    named = Counter(source for source, _ in pairs_of(app, tie) if source in app.items())
+    return change_source(tie, named.most_common(1)[0][0])(app) if named else None
 
 
 # ---------------------------------------------------------------- steps
