@@ -46,7 +46,7 @@ def test_propose_from_an_engine_s_table(endpoint, endpoints, tmp_path, monkeypat
         for item in items():
             client.put_item(TableName=table.physical_name, Item=item)
         command = ["propose", "--table", table.physical_name, "--endpoint-url", url]
-        assert main.main([*command, "--out", "rules.yaml", "--report", "page.html"]) == 0
+        assert main.main([*command, "--out", "rules.yaml"]) == 0
         said = capsys.readouterr()
         assert f"1 rule proposed; {len(STALE)} targets differ" in said.out, Path("rules.yaml").read_text()
         assert f"table {table.physical_name}: " in said.err

@@ -10,8 +10,6 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from sync_rules.cli.show.drift_page import write_page
-from sync_rules.extras.discover.commands.proposal_page import write_page as proposed
-from tests.extras.discover.test_propose_page import searched
 from tests.support.browsers import browser
 from tests.support.reports import verified
 
@@ -42,7 +40,6 @@ def files(tmp_path_factory) -> dict[str, Path]:
     texts = {
         "drifted": write_page(verified()),
         "clean": write_page(verified(clean=True)),
-        "proposed": proposed(searched()),
     }
     for name, text in texts.items():
         (directory / f"{name}.html").write_text(text)
@@ -67,7 +64,7 @@ def visit(chromium, files) -> Iterator[Callable[..., Opened]]:
         context.close()
 
 
-VERBS = {"drifted": "verify", "clean": "verify", "proposed": "propose"}
+VERBS = {"drifted": "verify", "clean": "verify"}
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -1,6 +1,6 @@
-"""Kinds on trial: what the simulators must know of a kind, in one module for each kind.
+"""Kinds on trial: what the simulator must know of a kind, in one module for each kind.
 
-A module here has a `TRIAL` of its kind. The worlds, mutants, grammar and oracle of the simulators take in what they find,
+A module here has a `TRIAL` of its kind. The worlds, mutants, grammar and oracle of the simulator take in what they find,
 so that a new kind touches none of them. The kinds that are older than this folder are written into those tables by hand.
 docs/contributing.md has an example, and tests/support/toy_kind another.
 """
@@ -14,18 +14,17 @@ from pkgutil import iter_modules
 from typing import Any
 
 from tests.simulation.breaking import Mutation
-from tests.simulation.facts import Configuration
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The trial of a kind. `worlds` and `mutants` are for `tests/simulation`: small worlds with the truth about them,
-    and one broken invariant each, with the worlds that must notice. `write` and `check` are for `tests/random_rules`:
-    a rule at random in a file that is being written, and the truth about a rule, from the documentation alone.
+    """The trial of a kind. `worlds` are small rules files by name, and `mutants` one broken invariant each, with the
+    worlds that must notice. `write` is a rule at random in a file that is being written, `check` the truth about a rule,
+    from the documentation alone.
     """
 
     kind: str
-    worlds: tuple[Configuration, ...]
+    worlds: Mapping[str, str] = field(default_factory=dict)
     mutants: Mapping[str, Mutation] = field(default_factory=dict)
     write: Callable[[Any], dict[str, Any] | None] | None = None
     check: Callable[[Any, Mapping[str, Any]], None] | None = None

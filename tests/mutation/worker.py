@@ -29,7 +29,8 @@ from typing import Any
 import pytest
 
 from tests.mutation.edits import Edit
-from tests.simulation.runs import failures
+from tests.simulation.runs import failures_in
+from tests.simulation.worlds import ALL
 from tests.support.engines import Endpoints, started
 
 SIMULATED_HISTORIES = 200
@@ -241,7 +242,7 @@ def forked(do: Callable[[], int], cpu_seconds: int, failed: int = 9) -> int:
 def simulated(edit: Edit) -> bool:
     """Run the simulator. Returns True if some history goes wrong."""
     module = edit.path.removesuffix(".py").replace("/", ".")
-    return module in SIMULATED and next(failures(SIMULATED_HISTORIES, 1), None) is not None
+    return module in SIMULATED and next(failures_in(ALL, 1, SIMULATED_HISTORIES), None) is not None
 
 
 def put_in(edit: Edit) -> bool:

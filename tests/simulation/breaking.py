@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -13,19 +13,14 @@ from sync_rules.pipeline.requests import Read, Request
 
 Mutant = Callable[[], Any]
 Work = Generator[Request, Any, Any]
-Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """A removed invariant, and the oracles and configurations that check it; None stands for all of copies."""
+    """A removed invariant, and the worlds in which it must be noticed; none: in random rules."""
 
     mutant: Mutant
-    pairs: Pairs | None = None
-
-
-def among(oracle: str, *configurations: str) -> Pairs:
-    return tuple((oracle, name) for name in configurations)
+    worlds: tuple[str, ...] = ()
 
 
 def answered(work: Work, ask: Callable[[Request], Any]) -> Work:
@@ -66,13 +61,10 @@ def wrapping(module: Any, name: str, ask: Callable[[Request], Any]) -> Mutant:
 
 @contextmanager
 def at_each_history(forget: Callable[[], None]) -> Iterator[None]:
-    """Forget what a mutant remembers before each history, of either simulator."""
-    from tests.random_rules.history import History as OfRandomRules  # noqa: PLC0415 - it plays without mutants too
-    from tests.simulation.scheduler import History  # noqa: PLC0415
+    """Forget what a mutant remembers before each history."""
+    from tests.simulation.history import History  # noqa: PLC0415 - it plays without mutants too
 
-    with ExitStack() as stack:
-        for kind in (History, OfRandomRules):
-            stack.enter_context(patch.object(kind, "_configure", _forgetting(kind._configure, forget)))
+    with patch.object(History, "_configure", _forgetting(History._configure, forget)):
         yield
 
 

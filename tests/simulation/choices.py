@@ -1,4 +1,4 @@
-"""The decisions of a history: five independent streams of integers, drawn from a seed or given as lists.
+"""The decisions of a history: six independent streams of integers, drawn from a seed or given as lists.
 
 Invariant: everything a history does follows from these integers. 0 is always the plainest choice, and a list that is
 too short continues with 0, so a history shrinks by deleting and zeroing choices.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-STREAMS = ("configuration", "application", "schedule", "faults", "transactions")
+STREAMS = ("configuration", "application", "schedule", "faults", "transactions", "people")
 
 
 class Stream:
@@ -42,24 +42,22 @@ class Stream:
 
 @dataclass(frozen=True)
 class Choices:
-    """The five streams of one history."""
+    """The six streams of one history. `people` decides what there is beside the handlers and plain writers."""
 
     configuration: Stream
     application: Stream
     schedule: Stream
     faults: Stream
     transactions: Stream
+    people: Stream
 
     def taken(self) -> dict[str, list[int]]:
         return {name: list(getattr(self, name).taken) for name in STREAMS}
 
 
-def drawn(seed: int, *, serial: bool = False) -> Choices:
-    """Streams from a seed; each has a generator of its own, so one can change without the others. `serial`: the
-    schedule and the faults are the plainest there are.
-    """
-    plain = ("schedule", "faults") if serial else ()
-    return Choices(*(Stream(None if name in plain else Random(f"{name} {seed}")) for name in STREAMS))
+def drawn(seed: int) -> Choices:
+    """Streams from a seed; each has a generator of its own, so one can change without the others."""
+    return Choices(*(Stream(Random(f"{name} {seed}")) for name in STREAMS))
 
 
 def given(lists: Mapping[str, Sequence[int]]) -> Choices:

@@ -6,10 +6,14 @@ notice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 
 from sync_rules.pipeline import reconcile
+from sync_rules.pipeline.handover import Listing
+from sync_rules.pipeline.sources import Target
 from tests.kinds import TRIALS
 from tests.simulation import (
     mutants_backfill,
@@ -23,87 +27,89 @@ from tests.simulation import (
     mutants_parts,
     mutants_reads,
     mutants_relay,
+    mutants_rules,
     mutants_sieve,
     mutants_waiting,
     mutants_work,
     mutants_writers,
     mutants_writes,
 )
-from tests.simulation.breaking import Mutation, among, replacing, results, wrapping
-from tests.simulation.configurations import CONFIGURATIONS
-from tests.simulation.oracles import ORACLES
-
-INDEX = ("index", "strict-index", "two-index", "delete-index")
-DELETE = among("O1", "delete", "delete-index", "two-delete")
-WRITES = among("O1", "writes-link", "writes-link-strict", "writes-where", "writes-where-strict")
-TRANSACTIONS = among("O1", "strict", "strict-index", "own-strict", "delete")
+from tests.simulation.breaking import Mutation, replacing, results, wrapping
+from tests.simulation.grammar import made
+from tests.simulation.runs import Failed, failures, failures_in
+from tests.simulation.worlds import among, made_in
 
 # Where a mutant of no particular kind of rule is tried: among plain copies, which are quick to play.
-COPIES = tuple(
-    (oracle.name, name)
-    for oracle in ORACLES.values()
-    for name in oracle.configurations
-    if not oracle.errands
-    and not oracle.waits
-    and not CONFIGURATIONS[name].truths
-    and not any(fact.defaults for fact in CONFIGURATIONS[name].facts)
-)
+COPIES = among(
+    "", "base", "index", "keep", "delete", "strict", "index-delete", "index-strict", "shop", "two", "two-index",
+    "two-delete", "nested", "shared-map", "own", "where", "delete-where", "writes-link", "writes-where", "hops",
+    "cascade", "unordered", "snapshot",
+)  # fmt: skip
+OFTEN = among("", "often-base", "often-index", "often-keep")
+INDEX = among("", "index", "index-strict", "two-index", "index-delete")
+DELETE = among("", "delete", "index-delete", "two-delete")
+WRITES = among("", "writes-link", "writes-where")
+TRANSACTIONS = among("", "strict", "index-strict", "delete")
 
 LAWS: Mapping[str, Mutation] = {
     # guards
     "no link guard": Mutation(mutants_writes.no_link_guard),
     "upsert": Mutation(mutants_writes.upsert),
-    "no existence guard": Mutation(mutants_writes.no_existence_guard, among("O1", "shop")),
-    "no guard on the copy": Mutation(mutants_writes.no_copy_guard, among("O2", "base", "index", "keep")),
+    "no existence guard": Mutation(mutants_writes.no_existence_guard, among("", "shop")),
+    "no guard on the copy": Mutation(mutants_writes.no_copy_guard, among("", "base", "index", "keep")),
     "copy = NULL": Mutation(mutants_writes.null_guard),
     "guard from the old link": Mutation(mutants_writes.old_link),
     "judged by a link in change": Mutation(replacing(reconcile, "list_undermined", lambda _wanted: []), WRITES),
     "deferred rule forgotten": Mutation(mutants_writes.deferred_forgotten, WRITES),
     "right copies written again": Mutation(
-        replacing(reconcile, "differences", lambda _image, desired: dict(desired)), among("O5", "base", "index")
+        replacing(reconcile, "differences", lambda _image, desired: dict(desired)), among("", "base", "index")
     ),
     # reading the source
     "eventually consistent source": Mutation(mutants_reads.eventual_read),
     "source cached across batches": Mutation(mutants_reads.cached_source),
     "source read before the images": Mutation(mutants_reads.source_first),
-    "impossible key asked for": Mutation(mutants_reads.impossible_keys, among("O1", "keyed", "impossible")),
+    "impossible key asked for": Mutation(mutants_reads.impossible_keys, among("", "shop", "base")),
     "value from the image": Mutation(mutants_reads.value_from_image),
-    "value in the message": Mutation(mutants_reads.value_in_message),
+    "value in the message": Mutation(mutants_reads.value_in_message, OFTEN),
     # which records matter
     "own records ignored": Mutation(mutants_work.own_records_ignored),
     "no pull on insert": Mutation(mutants_work.no_pull_on_insert),
-    "no pull on insert, and nothing lists": Mutation(mutants_work.no_pull_on_insert, among("O10", "snapshot-unlisted")),
+    "no pull on insert, and nothing lists": Mutation(mutants_work.no_pull_on_insert, among("", "unlisted")),
     "a removed copy not pulled, and nothing lists": Mutation(
-        mutants_work.pulls_without(lambda rule: rule.copies), among("O10", "snapshot-unlisted")
+        mutants_work.pulls_without(lambda rule: rule.copies), among("", "unlisted")
     ),
     "no pull on link change": Mutation(mutants_work.pulls_without(lambda rule: rule.link_paths)),
     "no pull on a change of the copy": Mutation(mutants_work.pulls_without(lambda rule: rule.copies)),
-    "moving index key ignored": Mutation(mutants_work.pulls_without(mutants_work.index_keys), among("O4", *INDEX)),
+    "moving index key ignored": Mutation(
+        mutants_work.pulls_without(mutants_work.index_keys), among("prompt", "often-index", "often-two-index")
+    ),
     "map around a copy ignored": Mutation(
-        mutants_work.pulls_without(lambda _rule: ()), among("O1", "nested", "shared-map")
+        mutants_work.pulls_without(lambda _rule: ()), among("impatient", "nested", "shared-map")
     ),
     "net difference of a batch": Mutation(lambda: mutants_work.planned(mutants_work.net_difference)),
     "last record of an item only": Mutation(lambda: mutants_work.planned(mutants_work.last_record)),
-    "one rule re-checked": Mutation(
-        lambda: mutants_work.planned(mutants_work.one_rule), among("O1", "two", "two-index")
-    ),
+    "one rule re-checked": Mutation(lambda: mutants_work.planned(mutants_work.one_rule), among("", "two", "two-index")),
     "no push": Mutation(lambda: mutants_work.planned(mutants_work.no_push)),
     "REMOVE ignored": Mutation(lambda: mutants_work.planned(mutants_work.ignore_remove)),
     **mutants_sieve.MUTANTS,
     # listing
-    "index row as image": Mutation(mutants_work.index_row_as_image, among("O3", *INDEX)),
+    "index row as image": Mutation(mutants_work.index_row_as_image, INDEX),
     "first page only": Mutation(mutants_work.first_page_only),
-    "no second look": Mutation(
-        lambda: mutants_work.second_look_if(lambda _listing, _bounds: False), among("O1", *INDEX)
+    "no second look": Mutation(lambda: mutants_work.second_look_if(lambda _listing, _bounds: False), INDEX),
+    "second look after one page only": Mutation(lambda: mutants_work.second_look_if(mutants_work.one_page), INDEX),
+    # faults of the past, whose histories the older simulator had stored
+    "full target of a removed source": Mutation(
+        replacing(Target, "only", lambda self, rules: replace(self, rules=tuple(rules))), among("", "two-delete")
     ),
-    "second look after one page only": Mutation(
-        lambda: mutants_work.second_look_if(mutants_work.one_page), among("O1", *INDEX)
+    "unread target forgotten": Mutation(
+        replacing(Listing, "unread", property(lambda _self: False, lambda *_args: None)),
+        among("prompt", "often-index", "index-strict"),
     ),
     # deletes and transactions
     "delete without transaction": Mutation(lambda: mutants_writes.deletion(mutants_writes.without_transaction), DELETE),
     "delete compares the copy": Mutation(lambda: mutants_writes.deletion(mutants_writes.comparing_the_copy), DELETE),
     "refused delete not judged again": Mutation(
-        lambda: mutants_writes.deletion(mutants_writes.not_judged_again), among("O1", "delete-where")
+        lambda: mutants_writes.deletion(mutants_writes.not_judged_again), among("", "delete-where")
     ),
     "delete from a pull": Mutation(mutants_writes.delete_from_pull, DELETE),
     "strict without source check": Mutation(mutants_writes.no_source_check, TRANSACTIONS),
@@ -135,7 +141,46 @@ LAWS: Mapping[str, Mutation] = {
     **mutants_errands.MUTANTS,
     # what applications do by themselves
     **mutants_writers.MUTANTS,
+    # what random rules cover
+    **mutants_rules.MUTANTS,
     # kinds that bring their own
     **{name: mutation for trial in TRIALS for name, mutation in trial.mutants.items()},
 }
-MUTANTS = {name: replace(one, pairs=one.pairs or COPIES) for name, one in LAWS.items()}
+RANDOM = frozenset(mutants_rules.MUTANTS)  # those without worlds are noticed in random rules
+MUTANTS = {name: one if one.worlds or name in RANDOM else replace(one, worlds=COPIES) for name, one in LAWS.items()}
+
+
+@contextmanager
+def applied(name: str) -> Iterator[None]:
+    """The product without an invariant. Rules are made anew, because they remember what was computed of them."""
+    made.cache_clear()
+    made_in.cache_clear()
+    try:
+        with MUTANTS[name].mutant():
+            yield
+    finally:
+        made.cache_clear()
+        made_in.cache_clear()
+
+
+def caught(name: str, first: int, count: int) -> Failed | None:
+    """The first history that catches a mutant. An error of the mutant's own is no proof."""
+    with applied(name):
+        worlds = MUTANTS[name].worlds
+        found = failures_in(worlds, first, count) if worlds else failures(first, count)
+        return next((failed for failed in found if "Traceback" not in failed.reason), None)
+
+
+def report(first: int, count: int, names: Iterable[str] = (), workers: int | None = None) -> int:
+    """Print for each mutant the history at which it is caught. Returns 1 if one survives."""
+    asked = list(names) or list(MUTANTS)
+    survivors = 0
+    with ProcessPoolExecutor(workers) as pool:
+        found = pool.map(caught, asked, [first] * len(asked), [count] * len(asked))
+        for name, failed in zip(asked, found, strict=True):
+            where = "survives"
+            if failed is not None:
+                where = f"{(failed.number or 0) - first + 1:>6} {failed.world:20} {failed.reason.splitlines()[-1][:90]}"
+            print(f"{name:46} {where}", flush=True)
+            survivors += failed is None
+    return 1 if survivors else 0

@@ -15,17 +15,13 @@ from sync_rules.jobs.backfill.page import Pages
 from sync_rules.jobs.backfill.progress import first_position
 from sync_rules.pipeline.requests import Request, Scan, run_work
 from sync_rules.rules.order import Step
-from tests.simulation.breaking import Mutant, Mutation, Pairs, Work, among, answered, known, replacing
-from tests.simulation.oracles import ORACLES
+from tests.simulation.breaking import Mutant, Mutation, Work, answered, known, replacing
+from tests.simulation.worlds import among
 
-
-def histories(*oracles: str) -> Pairs:
-    return tuple((name, place) for name in oracles for place in ORACLES[name].configurations)
-
-
-BACKFILLS, RENAMES = histories("O7"), histories("O9")
-ROUNDS = among("O7", "path", "path-keep", "path-delete", "path-unordered")
-SEVERAL = among("O7", "two", "two-index", "shared-map", "cascade", "derive", "recount", "mixed", "booked", "ranked")
+BACKFILLS = among("backfill", "base", "cascade", "mixed", "collect", "booked", "path")
+BESIDE = among("late", "base", "index", "two", "collect", "mirror", "recount")
+ROUNDS = among("backfill", "path", "path-keep", "path-delete")
+SEVERAL = among("backfill", "two", "cascade", "derive", "recount", "mixed", "booked", "ranked")
 
 
 # ---------------------------------------------------------------- backfill: pages
@@ -177,10 +173,10 @@ def page_of(function: Callable[..., Any]) -> Mutant:
 
 MUTANTS: Mapping[str, Mutation] = {
     "backfill: progress saved before the effect": Mutation(saved_before, BACKFILLS),
-    "backfill: a page that may lag as image": Mutation(page_of(lagging_page), BACKFILLS),
-    "backfill: sources read before the page": Mutation(sources_first, RENAMES),
-    "backfill: failures acknowledged": Mutation(replacing(Pages, "process", failures_acknowledged), BACKFILLS),
-    "backfill: set aside in silence": Mutation(replacing(Pages, "_sets_aside", set_aside_in_silence), BACKFILLS),
+    "backfill: a page that may lag as image": Mutation(page_of(lagging_page), BESIDE),
+    "backfill: sources read before the page": Mutation(sources_first, among("late", "base", "index", "keep")),
+    "backfill: failures acknowledged": Mutation(replacing(Pages, "process", failures_acknowledged), BESIDE),
+    "backfill: set aside in silence": Mutation(replacing(Pages, "_sets_aside", set_aside_in_silence), BESIDE),
     "backfill: what was begun is done": Mutation(begun_is_done, BACKFILLS),
     "backfill: goes on with the next step": Mutation(lambda: begun(next_step), BACKFILLS),
     "backfill: goes on with the next round": Mutation(lambda: begun(next_round), ROUNDS),

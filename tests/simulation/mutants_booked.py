@@ -18,15 +18,16 @@ from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.kinds.values import ValueRule, ValuesRule
 from sync_rules.rules.rule import Blocked
-from tests.simulation.breaking import Mutant, Mutation, among, replacing
+from tests.simulation.breaking import Mutant, Mutation, replacing
 from tests.simulation.mutants_parts import ALWAYS, judged, kept, no_parts_of_target, only_new, parts_from, without_check
+from tests.simulation.worlds import among
 
-BOOKED = among("O1", "booked", "booked-groups")
-GROUPS = among("O1", "booked-groups")
-WEIGHTS = among("O1", "booked-weights")
-MIXED = among("O1", "booked-mixed")
-RANKED = among("O1", "ranked")
-VALUED = among("O1", "valued")
+BOOKED = among("", "booked", "booked-groups")
+GROUPS = among("", "booked-groups")
+WEIGHTS = among("", "booked-weights")
+MIXED = among("", "booked")
+RANKED = among("", "ranked")
+VALUED = among("", "valued")
 
 
 def entry_unguarded(write: Any) -> Any:
@@ -126,9 +127,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "count: entry unguarded": Mutation(judged(TallyRule, entry_unguarded), BOOKED),
     "count: totals outside the transaction": Mutation(two_writes, BOOKED),
     "count: old total kept": Mutation(old_total_kept, BOOKED),
-    "count: entries not looked at again": Mutation(
-        parts_from(TallyRule, no_parts_of_target), among("O1", "booked-few")
-    ),
+    "count: entries not looked at again": Mutation(parts_from(TallyRule, no_parts_of_target), among("", "booked-few")),
     "count: increments lost when joined": Mutation(replacing(joint_writes, "_sum", unsummed), BOOKED),
     "count: parents not looked at again": Mutation(replacing(TotalRule, "pulls", never), BOOKED),
     "count: totals name no parent": Mutation(replacing(TotalRule, "hints", none), BOOKED),
@@ -142,9 +141,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "rank: old place kept": Mutation(judged(RankRule, kept), RANKED),
     "rank: only the new place": Mutation(parts_from(RankRule, only_new), RANKED),
     "rank: no check of the child": Mutation(judged(RankRule, without_check), RANKED),
-    "rank: places not looked at again": Mutation(
-        parts_from(RankRule, no_parts_of_target), among("O1", "ranked-meddled")
-    ),
+    "rank: places not looked at again": Mutation(parts_from(RankRule, no_parts_of_target), among("meddled", "ranked")),
     "rank: what is of no use keeps its place": Mutation(
         troubled_kept(RankRule, lambda rule, part, child: rule._place(part.source, child)), MIXED
     ),
@@ -156,7 +153,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "values: only the new place": Mutation(parts_from(ValueRule, only_new), VALUED),
     "values: no check of the child": Mutation(judged(ValueRule, without_check), VALUED),
     "values: items not looked at again": Mutation(
-        parts_from(ValueRule, no_parts_of_target), among("O1", "valued-meddled")
+        parts_from(ValueRule, no_parts_of_target), among("meddled", "valued")
     ),
     "values: what is of no use keeps its place": Mutation(
         troubled_kept(ValueRule, lambda rule, part, child: rule._place(part.source, child)), VALUED

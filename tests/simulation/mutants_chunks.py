@@ -13,11 +13,13 @@ from sync_rules.pipeline import consumer, fanout, handover
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
 from sync_rules.rules.families import TargetRule
-from tests.simulation.breaking import Mutation, Work, among, answered, at_each_history, known, wrapping
+from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known, wrapping
+from tests.simulation.worlds import among
 
-INDEX = ("index", "strict-index", "two-index", "delete-index")
-DELETE = among("O1", "delete", "delete-index", "two-delete")
-SETS = among("O4", "collect-few")  # without a second look, which is no chunk
+OFTEN = among("", "often-index", "often-two-index")
+INDEX = among("", "often-index", "often-index-delete")
+DELETE = among("", "often-delete", "often-index-delete")
+SETS = among("prompt", "often-collect-index")  # without a second look, which is no chunk
 OF_A_CHUNK = {"of": {"S": "a chunk"}}  # stands as the cursor of a push whose targets came in a chunk
 
 
@@ -142,20 +144,18 @@ def rows_as_images() -> Iterator[None]:
 
 
 MUTANTS = {
-    "chunk that is not full not sent": Mutation(dropping(unfilled)),
-    "keys before the rest not sent": Mutation(dropping(before_the_rest)),
-    "rest of a spread not sent": Mutation(dropping(the_rest)),
-    "spread done though a send failed": Mutation(wrapping(handover, "_send_chunks", sent_anyway)),
+    "chunk that is not full not sent": Mutation(dropping(unfilled), OFTEN),
+    "keys before the rest not sent": Mutation(dropping(before_the_rest), OFTEN),
+    "rest of a spread not sent": Mutation(dropping(the_rest), among("prompt", "often-index", "often-two-index")),
+    "spread done though a send failed": Mutation(wrapping(handover, "_send_chunks", sent_anyway), OFTEN),
     "spread never fails": Mutation(
-        lambda: patch.object(handover, "report_unfinished", lambda _listings, report: report)
+        lambda: patch.object(handover, "report_unfinished", lambda _listings, report: report), OFTEN
     ),
-    "no second look after a spread": Mutation(
-        lambda: patch.object(handover, "second_look_of_push", nothing), among("O1", *INDEX)
-    ),
-    "chunk never fails": Mutation(lambda: looked_at(failures_forgotten)),
-    "first target of a chunk only": Mutation(lambda: looked_at(first_target_only)),
+    "no second look after a spread": Mutation(lambda: patch.object(handover, "second_look_of_push", nothing), INDEX),
+    "chunk never fails": Mutation(lambda: looked_at(failures_forgotten), OFTEN),
+    "first target of a chunk only": Mutation(lambda: looked_at(first_target_only), OFTEN),
     "chunk forgets the removal": Mutation(lambda: looked_at(not_removed), DELETE),
-    "chunk without link check": Mutation(no_link_check, among("O1", "delete-index")),
+    "chunk without link check": Mutation(no_link_check, among("", "often-index-delete")),
     "chunk without parts": Mutation(no_parts, SETS),
-    "chunk takes index rows for images": Mutation(rows_as_images, among("O3", *INDEX)),
+    "chunk takes index rows for images": Mutation(rows_as_images, INDEX),
 }

@@ -13,7 +13,8 @@ from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.path import TreeRule
-from tests.simulation.breaking import Mutant, Mutation, among
+from tests.simulation.breaking import Mutant, Mutation
+from tests.simulation.worlds import among
 
 
 def cleared_without_source() -> Any:
@@ -73,8 +74,8 @@ def none_made(kind: Any, answer: str, **without: Any) -> Mutant:
     return lambda: patch.object(kind, answer, lambda rule, *args: original(replace(rule, **without), *args))
 
 
-CLEARED = among("O1", "default", "default-where", "default-nested", "default-strict", "default-chain")
-KEPT = among("O1", "default-keep", "default-delete")
+CLEARED = among("", "default", "default", "default-nested", "default", "cascade")
+KEPT = among("", "default-keep", "default-keep")
 
 MUTANTS: Mapping[str, Mutation] = {
     "default: none without a source": Mutation(cleared_without_source, (*CLEARED, *KEPT)),
@@ -84,12 +85,12 @@ MUTANTS: Mapping[str, Mutation] = {
     "default: not brought back": Mutation(only_what_is_missing, CLEARED),
     "default: not brought back by a REMOVE": Mutation(restored_by_the_record_alone, CLEARED),
     "default: none where a formula makes nothing": Mutation(
-        none_made(DeriveRule, "desired", default=None), among("O1", "derive-default")
+        none_made(DeriveRule, "desired", default=None), among("", "derive-default")
     ),
     "default: none for what a child lacks": Mutation(
-        none_made(EmbedRule, "_shown_of", defaults={}), among("O1", "embed-default")
+        none_made(EmbedRule, "_shown_of", defaults={}), among("", "embed-default")
     ),
     "default: nothing carried down": Mutation(
-        none_made(TreeRule, "desired", defaults={}), among("O1", "path-default", "path-default-keep")
+        none_made(TreeRule, "desired", defaults={}), among("", "path-default", "path-default")
     ),
 }

@@ -13,7 +13,8 @@ from sync_rules.rules.kinds import embed
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.kinds.recount import RecountRule
-from tests.simulation.breaking import Mutant, Mutation, Work, among
+from tests.simulation.breaking import Mutant, Mutation, Work
+from tests.simulation.worlds import among
 
 
 def hint_for_the_new_parent_only() -> Any:
@@ -104,16 +105,16 @@ def entries_name_nobody() -> Any:
     return patch.object(EmbedRule, "_ids_in", lambda _rule, _entry: None)
 
 
-BASE = among("O1", "embed", "embed-where", "embed-list", "embed-omit", "embed-shop", "recount")
-INDEX = among("O1", "embed-index", "embed-index-fail", "embed-index-oldest")
-SHOWN_LATE = among("O6", "embed-index")
+BASE = among("", "embed", "embed", "embed-list", "embed-list", "embed", "recount")
+INDEX = among("", "embed-index", "embed-index", "embed-index")
+SHOWN_LATE = among("hinted", "embed-index")
 
-CLAIMED = among("O1", "embed-claimed")
+CLAIMED = among("", "embed-claimed")
 
 MUTANTS: Mapping[str, Mutation] = {
     "hint for the new parent only": Mutation(hint_for_the_new_parent_only, BASE + INDEX),
     "embedding parent not pulled": Mutation(never_pulled(EmbedRule), BASE + INDEX),
-    "recounting parent not pulled": Mutation(never_pulled(RecountRule), among("O1", "recount")),
+    "recounting parent not pulled": Mutation(never_pulled(RecountRule), among("", "recount")),
     "hinting member not read": Mutation(hinting_member_not_read, SHOWN_LATE),
     "named members not read": Mutation(named_members_not_read, SHOWN_LATE),
     "refused write of a hint dropped": Mutation(refused_hint_dropped, SHOWN_LATE),
@@ -121,6 +122,6 @@ MUTANTS: Mapping[str, Mutation] = {
     "entry claimed: first come first served": Mutation(first_come_first_served, CLAIMED),
     "entry claimed: listed no further than the limit": Mutation(listed_no_further_than_the_limit, CLAIMED),
     "entry claimed: left out in silence": Mutation(left_out_in_silence, CLAIMED),
-    "entry claimed: entries name nobody": Mutation(entries_name_nobody, among("O6", "embed-claimed-index")),
+    "entry claimed: entries name nobody": Mutation(entries_name_nobody, among("hinted", "embed-claimed-index")),
     "belonging not checked": Mutation(belongs_not_checked, BASE + INDEX),
 }

@@ -12,13 +12,14 @@ from sync_rules.model.writes import Put, Transaction
 from sync_rules.pipeline import parts
 from sync_rules.rules.kinds.history import TAKEN, UNNUMBERED, HistoryRule, KeepRule, NewestRule
 from sync_rules.rules.rule import Blocked
-from tests.simulation.breaking import Mutant, Mutation, among, replacing
+from tests.simulation.breaking import Mutant, Mutation, replacing
 from tests.simulation.mutants_parts import ALWAYS, judged, kept, parts_from, without_check
+from tests.simulation.worlds import among
 
-HISTORY = among("O1", "history", "history-where")
-NEWEST = among("O1", "history-newest", "history-newest-where")
-KEEP = among("O1", "history-keep", "history-keep-newest")
-WHERE = among("O1", "history-where")
+HISTORY = among("", "history", "history-where")
+NEWEST = among("", "history-newest", "history-newest")
+KEEP = among("", "history-keep", "history-keep-newest")
+WHERE = among("", "history-where")
 
 
 def over_another(write: Any) -> Any:
@@ -88,7 +89,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "a version put over another": Mutation(judged(HistoryRule, over_another), HISTORY),
     "a version of the source as it is now": Mutation(parts_from(HistoryRule, without_states), HISTORY),
     "the state before a change is not kept": Mutation(
-        parts_from(HistoryRule, not_as_it_was), among("O7", "history") + among("O8", "history")
+        parts_from(HistoryRule, not_as_it_was), among("people", "history")
     ),
     "the state after a change is not kept": Mutation(parts_from(HistoryRule, only_last), HISTORY),
     "a version of what where leaves out": Mutation(parts_from(HistoryRule, let_all_in), WHERE),
@@ -99,11 +100,11 @@ MUTANTS: Mapping[str, Mutation] = {
     "keep: one too few": Mutation(among_keys(one_too_few), KEEP),
     "keep: the oldest": Mutation(among_keys(all_but_oldest), KEEP),
     "keep: the newest state is counted": Mutation(
-        replacing(KeepRule, "_is_zero", lambda _rule, _key: False), among("O1", "history-keep-newest")
+        replacing(KeepRule, "_is_zero", lambda _rule, _key: False), among("", "history-keep-newest")
     ),
     "keep: nobody looks when a version came": Mutation(replacing(KeepRule, "parts", lambda *_: ()), KEEP),
     "keep: put again, to be deleted again": Mutation(
-        replacing(HistoryRule, "find_removing_part", lambda *_: None), among("O5", "history-keep")
+        replacing(HistoryRule, "find_removing_part", lambda *_: None), among("", "history-keep")
     ),
     "a state without a version unreported": Mutation(silent(UNNUMBERED), HISTORY),
 }

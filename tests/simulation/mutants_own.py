@@ -12,7 +12,8 @@ from sync_rules.model.values import get, has_changed
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.path import CYCLE, Breadcrumb, TreeRule
 from sync_rules.rules.rule import Blocked
-from tests.simulation.breaking import Mutation, among
+from tests.simulation.breaking import Mutation
+from tests.simulation.worlds import among
 
 
 def inputs_not_guarded() -> Any:
@@ -112,12 +113,12 @@ def ring_of_names() -> Any:
     return patch.object(TreeRule, "desired", desired)
 
 
-NAMES = among("O1", "path-names", "path-names-keep")
-PATHS = (*among("O1", "path", "path-keep", "path-delete"), *among("O4", "path", "path-keep"))
+NAMES = among("", "path-names", "path-names")
+PATHS = (*among("", "path", "path-keep", "path-delete"), *among("", "path", "path-keep"))
 
 MUTANTS: Mapping[str, Mutation] = {
-    "inputs of a derived attribute not guarded": Mutation(inputs_not_guarded, among("O1", "derive")),
-    "derived on insert only": Mutation(derived_on_insert_only, among("O1", "derive")),
+    "inputs of a derived attribute not guarded": Mutation(inputs_not_guarded, among("", "derive")),
+    "derived on insert only": Mutation(derived_on_insert_only, among("", "derive")),
     "path without the cycle rule": Mutation(no_cycle_rule, PATHS),
     "cycle found by a substring": Mutation(substring_test, PATHS),
     "path of an own record not re-checked": Mutation(path_not_rechecked, PATHS),

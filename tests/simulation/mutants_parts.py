@@ -30,14 +30,15 @@ from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.move import MoveRule
 from sync_rules.rules.rule import Blocked
-from tests.simulation.breaking import Mutant, Mutation, Work, among, replacing, wrapping
+from tests.simulation.breaking import Mutant, Mutation, Work, replacing, wrapping
 from tests.simulation.mutants_work import second_look_if
+from tests.simulation.worlds import among
 
-COLLECT = among("O1", "collect", "collect-graph", "collect-numbers", "collect-index")
-STRICT = among("O1", "collect-strict", "collect-strict-index")
-MIRROR = among("O1", "mirror", "mirror-each", "mirror-taken")
-MOVE, MOVE_LATE = among("O1", "move"), among("O1", "move-late")
-PARTS = among("O1", "collect", "collect-index", "mirror", "mirror-each", "mirror-taken", "booked", "ranked")
+COLLECT = among("", "collect", "collect-graph", "collect-numbers", "collect-index")
+STRICT = among("", "collect-strict", "collect-strict")
+MIRROR = among("", "mirror", "mirror-each", "mirror-taken")
+MOVE, MOVE_LATE = among("", "move"), among("", "move")
+PARTS = among("", "collect", "collect-index", "mirror", "mirror-each", "mirror-taken", "booked", "ranked")
 ALWAYS = (Condition(Test.ABSENT, ("never there",)),)  # a guard that always holds
 
 
@@ -277,7 +278,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "collect: sets not looked at again": Mutation(parts_from(CollectRule, no_parts_of_target), COLLECT),
     "collect: what went from a set ignored": Mutation(parts_from(CollectRule, only_what_came), COLLECT),
     "collect: no second look": Mutation(
-        lambda: second_look_if(lambda _listing, _bounds: False), among("O1", "collect-few")
+        lambda: second_look_if(lambda _listing, _bounds: False), among("", "collect-index")
     ),
     "collect: strict without check": Mutation(judged(CollectRule, without_check), STRICT),
     "collect: strict check of existence only": Mutation(judged(CollectRule, checked_for_being_there), STRICT),
@@ -295,7 +296,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "move: half a transaction": Mutation(judged(MoveRule, moved_by_half), MOVE),
     "move: over what came meanwhile": Mutation(judged(MoveRule, over_others), MOVE),
     "move: where not asked": Mutation(moved_without_asking(), MOVE),
-    "move: a free key is not looked at": Mutation(parts_from(MoveRule, no_parts_of_target), MOVE),
+    "move: a free key is not looked at": Mutation(parts_from(MoveRule, no_parts_of_target), among("impatient", "move")),
     "move: new place not looked at": Mutation(moved_whatever_stands_there(), MOVE),
     "move: what is left behind not told": Mutation(replacing(MoveRule, "expand_part", nothing_meant), MOVE_LATE),
     "move: what is left behind told once": Mutation(replacing(MoveRule, "label", no_label), MOVE_LATE),

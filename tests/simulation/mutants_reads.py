@@ -13,8 +13,9 @@ from sync_rules.pipeline import ancestors, consumer, fanout, work
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, at_each_history, known
-from tests.simulation.configurations import rules_of
-from tests.simulation.workers import Workers
+from tests.simulation.history import History
+from tests.simulation.world import place_of
+from tests.simulation.worlds import made_in
 
 
 class EventuallyConsistentRead(Read):
@@ -23,20 +24,20 @@ class EventuallyConsistentRead(Read):
 
 @contextmanager
 def eventual_read() -> Iterator[None]:
-    original = Workers._read
+    """Mutant: sources are read as they were a while ago."""
+    original, read_sources = History._read, ancestors.read_sources
 
-    def _read(self: Workers, request: Read, key: Any) -> Any:
-        if not isinstance(request, EventuallyConsistentRead) or self.world.calm:
-            return original(self, request, key)
-        past = self.world.watch.past.get((key.table, tuple(value for _, _, value in key.values)), [(0, None)])
-        return past[-1 - self.choices.faults.pick(min(2, len(past)))][1]
+    def _read(history: History, request: Any, part: int) -> Any:
+        if not isinstance(request, EventuallyConsistentRead) or history.calm:
+            return original(history, request, part)
+        past: list[Any] = [None, *history.world.past.get(place_of(request.keys[part]), [])]
+        return past[-1 - history.choices.faults.pick(min(2, len(past)))]
 
-    def ask(request: Request) -> Work:
+    def ask(request: Any) -> Any:
         return (yield EventuallyConsistentRead(request.keys) if isinstance(request, Read) else request)
 
-    read_sources = ancestors.read_sources
     with ExitStack() as stack:
-        stack.enter_context(patch.object(Workers, "_read", _read))
+        stack.enter_context(patch.object(History, "_read", _read))
         stack.enter_context(patch.object(ancestors, "read_sources", lambda *args: answered(read_sources(*args), ask)))
         yield
 
@@ -70,8 +71,8 @@ def impossible_keys() -> Iterator[None]:
         return True
 
     with ExitStack() as stack:
-        stack.callback(rules_of.cache_clear)
-        rules_of.cache_clear()
+        stack.callback(made_in.cache_clear)
+        made_in.cache_clear()
         stack.enter_context(patch.object(entities, "possible", possible))
         stack.enter_context(patch.object(lookups, "possible", possible))
         yield

@@ -11,12 +11,13 @@ from unittest.mock import patch
 from sync_rules.pipeline import consumer, fanout
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
-from tests.simulation.breaking import Mutant, Mutation, Work, among, answered, at_each_history
+from tests.simulation.breaking import Mutant, Mutation, Work, answered, at_each_history
 from tests.simulation.mutants_chunks import sent_anyway
 from tests.simulation.mutants_reads import value_in_message
+from tests.simulation.worlds import among
 
-TABLES = ("base", "keep", "shop", "two", "unordered")
-RENAMED = among("O2", *TABLES)
+TABLES = ("often-base", "often-keep", "often-two")
+RENAMED = among("", *TABLES)
 
 
 def relayed(change: Callable[..., Work]) -> Mutant:
@@ -100,14 +101,18 @@ def failures_forgotten(original: Any, *args: Any, ahead: bool) -> Work:
 
 MUTANTS = {
     "relay takes the source of its sender": Mutation(value_in_message, RENAMED),
-    "relay takes kept rows for images": Mutation(rows_of_before, among("O1", "shop")),
-    "rest of a relay not sent": Mutation(dropping(lambda message, ahead: ahead and isinstance(message, PushMessage))),
-    "rest of a relay that comes again not sent": Mutation(
-        dropping(lambda message, ahead: not ahead and isinstance(message, PushMessage))
+    "relay takes kept rows for images": Mutation(rows_of_before, RENAMED),
+    "rest of a relay not sent": Mutation(
+        dropping(lambda message, ahead: ahead and isinstance(message, PushMessage)), RENAMED
     ),
-    "failures of a relay not sent": Mutation(dropping(lambda message, _ahead: isinstance(message, ChunkMessage))),
-    "relay done though a send failed": Mutation(asking(sent_anyway), (*RENAMED, *among("O1", *TABLES))),
-    "relay never fails": Mutation(relayed(failures_forgotten)),
-    "relay without parts": Mutation(no_parts, among("O1", "collect-numbers")),
-    "relay forgets the removal": Mutation(asking(removal_forgotten), among("O1", "delete", "two-delete")),
+    "rest of a relay that comes again not sent": Mutation(
+        dropping(lambda message, ahead: not ahead and isinstance(message, PushMessage)), RENAMED
+    ),
+    "failures of a relay not sent": Mutation(
+        dropping(lambda message, _ahead: isinstance(message, ChunkMessage)), RENAMED
+    ),
+    "relay done though a send failed": Mutation(asking(sent_anyway), RENAMED),
+    "relay never fails": Mutation(relayed(failures_forgotten), RENAMED),
+    "relay without parts": Mutation(no_parts, among("", "often-collect-numbers")),
+    "relay forgets the removal": Mutation(asking(removal_forgotten), among("", "often-delete", "often-two-delete")),
 }

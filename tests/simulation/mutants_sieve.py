@@ -17,8 +17,8 @@ from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.values import ValueRule
 from sync_rules.rules.rule import Rule
-from tests.simulation.breaking import Mutant, Mutation, among
-from tests.simulation.configurations import rules_of
+from tests.simulation.breaking import Mutant, Mutation
+from tests.simulation.worlds import among, made_in
 
 
 def unwatched(kind: type[Rule], *, source: bool = False) -> Mutant:
@@ -34,9 +34,9 @@ def unwatched(kind: type[Rule], *, source: bool = False) -> Mutant:
     @contextmanager
     def mutant() -> Iterator[None]:
         with ExitStack() as stack:
-            stack.callback(rules_of.cache_clear)
+            stack.callback(made_in.cache_clear)
             stack.enter_context(patch.object(kind, "watches", watches))
-            rules_of.cache_clear()
+            made_in.cache_clear()
             yield
 
     return mutant
@@ -45,14 +45,14 @@ def unwatched(kind: type[Rule], *, source: bool = False) -> Mutant:
 MUTANTS: Mapping[str, Mutation] = {
     "source not watched": Mutation(unwatched(LinkedRule, source=True)),
     "target not watched": Mutation(unwatched(TargetRule)),
-    "derived item not watched": Mutation(unwatched(DeriveRule, source=True), among("O1", "derive")),
-    "member not watched": Mutation(unwatched(GatheredRule, source=True), among("O1", "embed", "recount")),
-    "parent not watched": Mutation(unwatched(GatheredRule), among("O1", "embed", "recount")),
-    "counted child not watched": Mutation(unwatched(TallyRule, source=True), among("O1", "booked", "booked-groups")),
-    "ranked child not watched": Mutation(unwatched(RankRule, source=True), among("O1", "ranked")),
-    "child with a value not watched": Mutation(unwatched(ValueRule, source=True), among("O1", "valued")),
-    "edge not watched": Mutation(unwatched(CollectRule, source=True), among("O1", "collect")),
-    "node not watched": Mutation(unwatched(CollectRule), among("O1", "collect")),
-    "mirrored item not watched": Mutation(unwatched(MirrorRule, source=True), among("O1", "mirror")),
-    "mirror not watched": Mutation(unwatched(MirrorRule), among("O1", "mirror")),
+    "derived item not watched": Mutation(unwatched(DeriveRule, source=True), among("", "derive")),
+    "member not watched": Mutation(unwatched(GatheredRule, source=True), among("", "embed", "recount")),
+    "parent not watched": Mutation(unwatched(GatheredRule), among("", "embed", "recount")),
+    "counted child not watched": Mutation(unwatched(TallyRule, source=True), among("", "booked", "booked-groups")),
+    "ranked child not watched": Mutation(unwatched(RankRule, source=True), among("", "ranked")),
+    "child with a value not watched": Mutation(unwatched(ValueRule, source=True), among("", "valued")),
+    "edge not watched": Mutation(unwatched(CollectRule, source=True), among("", "collect")),
+    "node not watched": Mutation(unwatched(CollectRule), among("", "collect")),
+    "mirrored item not watched": Mutation(unwatched(MirrorRule, source=True), among("", "mirror")),
+    "mirror not watched": Mutation(unwatched(MirrorRule), among("", "mirror")),
 }

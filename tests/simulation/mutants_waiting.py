@@ -11,23 +11,24 @@ from unittest.mock import patch
 from sync_rules.pipeline import breaker, consumer
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request
-from tests.simulation.breaking import Mutation, Work, among, answered, at_each_history, known
-from tests.simulation.oracles import OFTEN
-from tests.simulation.workers import Workers
+from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known
+from tests.simulation.history import History
+from tests.simulation.world import World as Surroundings
+from tests.simulation.worlds import among
 
-WAITING = among("O12", *OFTEN)
-PLAIN = among("O12", "often-base", "often-keep")
-DELETE = among("O12", "often-delete", "often-delete-index")
+WAITING = among("waits", "often-base", "often-index", "often-keep", "often-delete", "often-index-delete", "often-two")
+PLAIN = among("waits", "often-base", "often-keep")
+DELETE = among("waits", "often-delete", "often-index-delete")
 
 
 def served_by_what_began() -> Any:
     """Mutant: a fan-out that was sent once serves whatever comes later, also what comes after its wait has ended."""
-    original = breaker.FanOutsToCome.delay_seconds
+    original = breaker.PendingWork.delay_seconds
 
     def delay_seconds(self: Any, message: Any) -> int | None:
         return None if breaker._same_fan_out(message) in self._last else original(self, message)
 
-    return patch.object(breaker.FanOutsToCome, "delay_seconds", delay_seconds)
+    return patch.object(breaker.PendingWork, "delay_seconds", delay_seconds)
 
 
 def noted_before_it_is_sent() -> Any:
@@ -39,13 +40,13 @@ def noted_before_it_is_sent() -> Any:
             self.sent(message, delay, began)
             queue.send(message, delay)
 
-    return patch.object(breaker.FanOutsToCome, "send", send)
+    return patch.object(breaker.PendingWork, "send", send)
 
 
 def by_one_clock(which: int) -> Callable[[], Any]:
     """Mutant: one clock alone says if a fan-out is still to come."""
-    original = breaker.FanOutsToCome.clocks
-    return lambda: patch.object(breaker.FanOutsToCome, "clocks", lambda self: (original(self)[which],) * 2)
+    original = breaker.PendingWork.clocks
+    return lambda: patch.object(breaker.PendingWork, "clocks", lambda self: (original(self)[which],) * 2)
 
 
 def taken_for_the_same(**alike: Any) -> Callable[[], Any]:
@@ -56,26 +57,25 @@ def taken_for_the_same(**alike: Any) -> Callable[[], Any]:
 
 def gone_with_its_process() -> Any:
     """Mutant: what waits is held by the process, and gone when that dies."""
-    original = Workers._die
+    original = History._die
 
-    def _die(self: Any, task: Any, fault: str) -> bool:
-        self.world.notes[:] = [note for note in self.world.notes if note.due <= self.seconds]
-        return original(self, task, fault)
+    def _die(self: Any, worker: Any, fault: str) -> None:
+        self.world.notes[:] = [note for note in self.world.notes if note.due <= self.world.now or note.parked]
+        original(self, worker, fault)
 
-    return patch.object(Workers, "_die", _die)
+    return patch.object(History, "_die", _die)
 
 
 @contextmanager
 def holds_the_value() -> Iterator[None]:
     """Mutant: a fan-out that waits, and its chunks, carry the source as it was when it was sent."""
     carried: dict[str, Any] = {}
-    later, process_message = Workers._later, consumer.process_message
+    later, process_message = Surroundings.later, consumer.process_message
 
-    def _later(self: Any, request: Any, origin: Any, wait_seconds: int = 0) -> None:
-        later(self, request, origin, wait_seconds)
-        if wait_seconds:
-            source = request.message.source
-            carried[encode(request.message)] = self.world.store.read(Read((source,)))[0]
+    def sent(self: Any, message: Any, delay_seconds: int, since: int) -> None:
+        later(self, message, delay_seconds, since)
+        if isinstance(message, PushMessage) and delay_seconds:
+            carried[encode(message)] = self.store.read(Read((message.source,)))[0]
 
     def receiving(message: Any, *args: Any, **kwargs: Any) -> Work:
         text = encode(message)
@@ -91,7 +91,7 @@ def holds_the_value() -> Iterator[None]:
         return answered(answered(process_message(message, *args, **kwargs), ask), known({message.source: item}))
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(Workers, "_later", _later))
+        stack.enter_context(patch.object(Surroundings, "later", sent))
         stack.enter_context(patch.object(consumer, "process_message", receiving))
         stack.enter_context(at_each_history(carried.clear))
         yield

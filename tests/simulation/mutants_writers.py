@@ -16,11 +16,13 @@ from sync_rules.write.composer import Planned
 from sync_rules.write.follower import Followed
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.transaction import PlannedTransaction, Transact
-from tests.simulation import mutants_transact as of_transactions
-from tests.simulation.breaking import Mutant, Mutation, among
+from tests.simulation.breaking import Mutant, Mutation
+from tests.simulation.worlds import among
+from tests.unit.write import test_mutants as of_transactions
 
-COPIES = among("O11", "base", "index", "two", "default", "writes-link")
-PARTS = among("O11", "collect", "booked", "mirror", "embed")
+COPIES = among("transact", "base", "index", "two", "default", "writes-link")
+READERS = among("readers", "base", "index", "two", "default", "writes-link")
+PARTS = among("transact", "collect", "booked", "mirror", "embed")
 
 
 def of_a_transaction(change: Any) -> Mutant:
@@ -82,10 +84,10 @@ MUTANTS: Mapping[str, Mutation] = {
     "transact: former state not compared": Mutation(of_a_transaction(of_transactions.without_what_was_read), PARTS),
     "transact: written from a read before the check": Mutation(from_a_read_before, COPIES),
     "transact: entry without total": Mutation(
-        of_a_transaction(of_transactions.entry_without_total), among("O11", "booked")
+        of_a_transaction(of_transactions.entry_without_total), among("transact", "booked")
     ),
     "transact: whole item compared": Mutation(
-        of_a_transaction(of_transactions.check_of_the_whole_item), among("O11", "base", "two")
+        of_a_transaction(of_transactions.check_of_the_whole_item), among("transact", "base", "two")
     ),
     "transact: one token for all attempts": Mutation(
         of_a_transaction(of_transactions.the_same_token_for_another_request), COPIES
@@ -99,8 +101,8 @@ MUTANTS: Mapping[str, Mutation] = {
     "transact: what is said again not compared": Mutation(
         lambda: patch.object(needs, "_mentions", lambda *_args: False), COPIES
     ),
-    "transact: listings believed": Mutation(listings_believed, among("O11", "base", "writes-where-strict")),
-    "fresh: shown as it stands": Mutation(shown_as_it_stands, COPIES),
-    "follow: nothing follows": Mutation(followed_by_nobody, COPIES),
-    "follow: the first writes alone": Mutation(first_writes_alone, among("O11", "cascade", "booked")),
+    "transact: listings believed": Mutation(listings_believed, among("transact", "base", "writes-where")),
+    "fresh: shown as it stands": Mutation(shown_as_it_stands, READERS),
+    "follow: nothing follows": Mutation(followed_by_nobody, READERS),
+    "follow: the first writes alone": Mutation(first_writes_alone, among("readers", "cascade", "booked")),
 }

@@ -17,7 +17,7 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Later, Request
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from tests.simulation.breaking import Work, wrapping
-from tests.simulation.world import Streams
+from tests.simulation.world import Batch, Streams
 
 
 # ---------------------------------------------------------------- guards
@@ -179,8 +179,19 @@ def full_item_dropped() -> Any:
     return patch.object(reconcile, "_rejected", _rejected)
 
 
-def dead_letters_dropped() -> Any:
-    return patch.object(Streams, "give_up", lambda self, batch, _rest: self.release(batch, []))
+@contextmanager
+def dead_letters_dropped() -> Iterator[None]:
+    """Mutant: what was given up is never put through again."""
+    over = Streams.over
+
+    def dropping(streams: Streams, batch: Batch, failed: str | None, *, gives_up: bool) -> None:
+        dead = list(streams.dead)
+        over(streams, batch, failed, gives_up=gives_up)
+        if gives_up:
+            streams.dead = dead
+
+    with patch.object(Streams, "over", dropping):
+        yield
 
 
 def failures_forgotten() -> Any:

@@ -1,125 +1,51 @@
-"""Ordinary code that is stopped at every request, as the pipeline's generators are: a whole backfill, a whole verify.
+"""Ordinary code that stops at each of its requests, so that the history decides what happens before it is answered.
 
-Invariant: it is the code of production. It runs in a greenlet, which gives way at each request to the world: so a
-request can be answered, refused, or never return. Saving a checkpoint and waiting are requests too.
+Invariant: it is the code of production. It runs in a greenlet, which gives way at each request: so a request can be
+answered, refused, or never return. Saving a document and waiting are requests too.
 """
 
 from __future__ import annotations
 
-import json
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Self
+from typing import Any
 
-from greenlet import GreenletExit, getcurrent, greenlet
+from greenlet import getcurrent
 
-from sync_rules.model.items import Failure
-from sync_rules.model.json_bytes import tag_binary, untag_binary
+from sync_rules.adapters.state import MemoryState
+from sync_rules.model.items import Call, Failure, Keep
 from sync_rules.pipeline.failed_entries import FailedEntry
-from sync_rules.pipeline.messages import Message
-from sync_rules.pipeline.requests import Apply, Later, List, Page, Park, Read, Scan
-from tests.simulation.breaking import Work
+from sync_rules.pipeline.messages import CallMessage, Message
+from sync_rules.pipeline.requests import Apply, FetchCall, KeepCall, Later, List, Page, Park, Read, Scan
 
 
-@dataclass(frozen=True, slots=True)
-class Save:
-    """Keep a document of a State; None: remove it."""
+@dataclass(frozen=True)
+class Do:
+    """Anything else that happens outside once its request gets through: `act` returns its answer."""
 
-    name: str
-    document: str | None
+    what: str
+    act: Callable[[], Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Let some time pass."""
+    def __str__(self) -> str:
+        return self.what
 
 
 def ask(request: Any) -> Any:
-    """Called by ordinary code: the driver's answer to a request."""
+    """Called by ordinary code: the history's answer to a request."""
     return getcurrent().parent.switch(request)
 
 
-def as_work(function: Callable[[], Any]) -> Work:
-    """A function as a generator of the requests that it asks. What it raises is raised."""
-    lane = greenlet(function)
-    try:
-        request = lane.switch()
-        while not lane.dead:
-            try:
-                answer = yield request
-            except Exception as error:  # noqa: BLE001 - whatever the world throws is for the function
-                request = lane.throw(error)
-            else:
-                request = lane.switch(answer)
-        return request
-    finally:
-        if lane and not lane.dead:
-            lane.throw(GreenletExit)
-
-
-class Together:
-    """Replaces a pool of threads: several works, each stopped at its requests; `pick` chooses the next."""
-
-    def __init__(self, pick: Callable[[int], int], workers: int) -> None:
-        self._pick, self._workers = pick, workers
-        self._running: dict[int, tuple[Work, Any]] = {}
-        self._ended: dict[int, Any] = {}
-        self._errors: list[Exception] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        for work, _ in self._running.values():
-            work.close()
-
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        waiting = deque(enumerate(items))
-        while waiting or self._running:
-            while waiting and len(self._running) < self._workers:
-                number, item = waiting.popleft()
-                work = as_work(partial(function, item))
-                self._go_on(number, work, partial(next, work))
-            if self._running:
-                number = list(self._running)[self._pick(len(self._running))]
-                work, request = self._running[number]
-                self._answer(number, work, request)
-        if self._errors:
-            raise self._errors[0]
-        return [self._ended.pop(number) for number in sorted(self._ended)]
-
-    def _answer(self, number: int, work: Work, request: Any) -> None:
-        try:
-            answer = ask(request)
-        except Exception as error:  # noqa: BLE001 - as above
-            self._go_on(number, work, partial(work.throw, error))
-        else:
-            self._go_on(number, work, partial(work.send, answer))
-
-    def _go_on(self, number: int, work: Work, to_next: Callable[[], Any]) -> None:
-        self._running.pop(number, None)
-        try:
-            self._running[number] = work, to_next()
-        except StopIteration as stop:
-            self._ended[number] = stop.value
-        except Exception as error:  # noqa: BLE001 - it is raised when the others have ended
-            self._errors.append(error)
-
-
-# ---------------------------------------------------------------- the world, as ordinary code sees it
 class Asking:
-    """A Store, a Queue and Failures that pass every request to the driver."""
+    """All ports of a handler or a command."""
 
     def read(self, request: Read) -> Any:
         return ask(request)
 
     def list(self, request: List) -> Page:
-        return ask(request)
+        return ask(request)  # type: ignore[no-any-return]
 
     def scan(self, request: Scan) -> Page:
-        return ask(request)
+        return ask(request)  # type: ignore[no-any-return]
 
     def apply(self, request: Apply) -> Any:
         return ask(request)
@@ -130,38 +56,49 @@ class Asking:
     def park(self, failure: Failure) -> None:
         ask(Park(failure))
 
+    def keep(self, keep: Keep) -> None:
+        ask(keep)
 
-class Shelf:
-    """A Place where what failed lies, by name: a folder, a bucket."""
+    def call(self, call: Call) -> None:
+        ask(call)
 
-    def __init__(self, documents: dict[str, str]) -> None:
-        self._documents = documents
+    def keep_call(self, message: CallMessage) -> str:
+        return str(ask(KeepCall(message)))
 
-    def entries(self) -> Iterator[FailedEntry]:
-        yield from [FailedEntry(text.encode(), name, name) for name, text in self._documents.items()]
-
-    def remove(self, entry: FailedEntry) -> None:
-        ask(Save(entry.handle, None))
-
-    def replace(self, entry: FailedEntry, text: str) -> None:
-        ask(Save(entry.handle, text))
-
-    def close(self) -> None:
-        """Nothing is held open."""
+    def fetch_call(self, place: str) -> CallMessage:
+        message = ask(FetchCall(place))
+        assert isinstance(message, CallMessage), "what was kept there"
+        return message
 
 
 class Documents:
-    """A State that outlives who works with it: what is saved goes through JSON, and so does what is loaded."""
+    """The documents of a command, which outlive it."""
 
-    def __init__(self, documents: dict[str, str]) -> None:
-        self._documents = documents
-
-    def load(self, name: str) -> dict[str, Any] | None:
-        text = self._documents.get(name)
-        return None if text is None else json.loads(text, object_hook=untag_binary)
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+        self.load = state.load
 
     def save(self, name: str, body: Mapping[str, Any]) -> None:
-        ask(Save(name, json.dumps(body, default=tag_binary, sort_keys=True)))
+        ask(Do(f"saves {name}: {body}", lambda: self._state.save(name, body)))
 
     def remove(self, name: str) -> None:
-        ask(Save(name, None))
+        ask(Do(f"removes {name}", lambda: self._state.remove(name)))
+
+
+class Shelf:
+    """The place where entries that failed lie, by name: a folder, a bucket."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self._texts = texts
+
+    def entries(self) -> Iterator[FailedEntry]:
+        yield from [FailedEntry(text.encode(), name, name) for name, text in self._texts.items()]
+
+    def remove(self, entry: FailedEntry) -> None:
+        ask(Do(f"removes entry {entry.handle}", lambda: self._texts.pop(entry.handle, None)))
+
+    def replace(self, entry: FailedEntry, text: str) -> None:
+        ask(Do(f"replaces entry {entry.handle}", lambda: self._texts.update({entry.handle: text})))
+
+    def close(self) -> None:
+        """Nothing is held open."""

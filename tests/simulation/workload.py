@@ -1,246 +1,472 @@
-"""Operations of applications: one function each, a single write (or read) of an item as DynamoDB sees it.
+"""The writes of applications to the items of a rules file: everything is derived from the file as its reader understands it.
 
-Invariant: an application owes the pipeline nothing. It writes stale copies, puts whole items it read long ago, deletes
-and re-creates, points elsewhere and back.
+Invariant: an application owes the pipeline nothing. It writes wrong types, odd names, stale copies, items of nobody; it
+meddles with what rules keep, deletes and makes anew, points elsewhere and back.
 """
+
+# ruff: noqa: C901, PLR0912, PLR0915 -- a choice is a branch
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from sync_rules.model.sizes import item_bytes
-from sync_rules.model.values import AttributeValue, Item, Path, get
-from tests.simulation.application import (
-    ITEM_MAX_BYTES,
-    Application,
-    is_source,
-    is_target,
-    linked,
-    new_item,
-    some_value,
+from tests.simulation.kept_versions import history_of
+from tests.simulation.oracle import (
+    children_of,
+    copy_of,
+    expiry_of,
+    members_of,
+    mirror_of,
+    owned_paths,
+    path_link,
+    weights_of,
 )
-from tests.simulation.facts import Configuration, Kind, Place
-from tests.simulation.truths import put
-from tests.simulation.watch import Watch, misplaced
+from tests.simulation.plots import Step, Tie, fill, race, ties_of
+from tests.simulation.spec import Entity, Item, Path, Pattern, Place, Spec, Value, get, path_of, put
 
-Write = tuple[Place, Item | None]  # None: delete
-Operation = Callable[[Application], Write | None]
-
-
-def rename(app: Application) -> Write | None:
-    found = app.one(is_source)
-    if found is None:
-        return None
-    kind, _, place = found
-    name = kind.truths[app.pick(len(kind.truths))]
-    return place, {**app.watch.items[place], name: app.value(kind, place, name)}
-
-
-def rename_back(app: Application) -> Write | None:
-    found = app.one(is_source)
-    if found is None:
-        return None
-    kind, _, place = found
-    name = kind.truths[app.pick(len(kind.truths))]
-    olds = [old[name] for _, old in app.watch.past[place][:-1] if old is not None and name in old]
-    return (place, {**app.watch.items[place], name: olds[-1 - app.pick(len(olds))]}) if olds else None
-
-
-def remove_value(app: Application) -> Write | None:
-    found = app.one(is_source)
-    if found is None:
-        return None
-    kind, _, place = found
-    return place, put(app.watch.items[place], (kind.truths[app.pick(len(kind.truths))],), None)
-
-
-def unrelated(app: Application) -> Write | None:
-    """A change that rules do not speak of, except where a condition reads it."""
-    found = app.one(lambda kind: kind.flag)
-    if found is None:
-        return None
-    kind, _, place = found
-    item, flag = app.watch.items[place], kind.flag or ""
-    return place, {**item, flag: {"S": "off" if item.get(flag) == {"S": "on"} else "on"}}
-
-
-def delete(wanted: Callable[[Kind], object]) -> Operation:
-    def operation(app: Application) -> Write | None:
-        found = app.one(wanted)
-        return None if found is None else (found[2], None)
-
-    return operation
-
-
-def create_source(app: Application) -> Write | None:
-    """A source is made, anew or as it was before it was deleted."""
-    found = app.one(is_source, there=False)
-    if found is None:
-        return None
-    before = [old for _, old in app.watch.past.get(found[2], ()) if old is not None]
-    return found[2], before[-1] if before and app.pick(2) else new_item(app, *found)
-
-
-def create_target(app: Application) -> Write | None:
-    found = app.one(is_target, there=False)
-    return None if found is None else (found[2], new_item(app, *found))
-
-
-def point_elsewhere(app: Application) -> Write | None:
-    found = app.one(lambda kind: kind.links)
-    if found is None:
-        return None
-    kind, _, place = found
-    return place, linked(app, kind, app.watch.items[place], kind.links[app.pick(len(kind.links))])
-
-
-def overwrite_copy(app: Application) -> Write | None:
-    found = app.one(is_target)
-    if found is None:
-        return None
-    kind, _, place = found
-    return place, put(app.watch.items[place], kind.copies[app.pick(len(kind.copies))], some_value(app))
-
-
-def remove_copy(app: Application) -> Write | None:
-    found = app.one(is_target)
-    if found is None:
-        return None
-    kind, _, place = found
-    item, path = app.watch.items[place], kind.copies[app.pick(len(kind.copies))]
-    return None if get(item, path) is None else (place, put(item, path, None))
-
-
-def overwrite_entry(app: Application) -> Write | None:
-    """Replace, remove or add an entry of a map that the pipeline keeps, or remove or add an element of a set."""
-    found = app.one(is_target)
-    if found is None:
-        return None
-    kind, _, place = found
-    item, path = app.watch.items[place], kind.copies[app.pick(len(kind.copies))]
-    ((type_of, entries),) = (get(item, path) or {"S": ""}).items()
-    if type_of in ("SS", "NS"):
-        return place, put(item, path, _set_changed(app, type_of, entries))
-    if type_of != "M":
-        return None
-    names = ("nobody's", *sorted(entries))
-    entry = (*path, names[app.pick(len(names))])
-    return place, put(item, entry, (None if get(item, entry) else {"M": {}}, {"S": "a text"})[app.pick(2)])
-
-
-def _set_changed(app: Application, type_of: str, elements: list[str]) -> AttributeValue | None:
-    names = ({"SS": "nobody's", "NS": "7.0"}[type_of], *sorted(elements))
-    name = names[app.pick(len(names))]
-    left = [element for element in elements if element != name]
-    changed = left if len(left) < len(elements) else [*elements, name]
-    return {type_of: changed} if changed else None
-
-
-def replace_map(app: Application) -> Write | None:
-    """The map around a copy is emptied, removed, or replaced by a text."""
-    found = app.one(lambda kind: any(len(path) > 1 for path in kind.copies))
-    if found is None:
-        return None
-    kind, _, place = found
-    values: tuple[AttributeValue | None, ...] = ({"M": {}}, None, {"S": "a text"})
-    return place, put(app.watch.items[place], kind.copies[0][:1], values[app.pick(3)])
-
-
-def read(app: Application) -> Write | None:
-    found = app.one(is_target if not app.configuration.truths else lambda _kind: True)
-    if found is not None:
-        app.read.append((found[2], app.watch.items[found[2]]))
-    return None
-
-
-def put_what_was_read(app: Application) -> Write | None:
-    return app.read[app.pick(len(app.read))] if app.read else None
-
-
-def move(app: Application) -> Write | None:
-    found = app.one(lambda kind: kind.rank)
-    if found is None:
-        return None
-    kind, _, place = found
-    return place, {**app.watch.items[place], kind.rank or "": {"S": "abc"[app.pick(3)]}}
-
-
-def fill(app: Application) -> Write | None:
-    """An item is made as large as items may be; a longer copy does not fit any more."""
-    found = app.one(is_target)
-    if found is None or "ballast" in app.watch.items[found[2]]:
-        return None
-    item = {**app.watch.items[found[2]], "ballast": {"S": ""}}
-    return found[2], {**item, "ballast": {"S": "x" * (ITEM_MAX_BYTES - item_bytes(item))}}
-
-
-def shrink(app: Application) -> Write | None:
-    full = sorted(place for place, item in app.watch.items.items() if "ballast" in item)
-    return None if not full else mended(app, full[app.pick(len(full))])
-
-
-OPERATIONS: Mapping[str, Operation] = {
-    "rename": rename,
-    "rename back": rename_back,
-    "remove value": remove_value,
-    "unrelated": unrelated,
-    "delete source": delete(is_source),
-    "create source": create_source,
-    "create target": create_target,
-    "point elsewhere": point_elsewhere,
-    "delete target": delete(is_target),
-    "overwrite copy": overwrite_copy,
-    "remove copy": remove_copy,
-    "replace map": replace_map,
-    "read": read,
-    "put what was read": put_what_was_read,
-    "move": move,
-    "fill": fill,
-    "shrink": shrink,
+Pick = Callable[[int], int]
+IDS: Final[Mapping[str, tuple[Value, ...]]] = {
+    "S": ({"S": "1"}, {"S": "12"}, {"S": "2"}, {"S": "é ü"}, {"S": "a#b"}, {"S": "x-y|z"}),
+    "N": ({"N": "1"}, {"N": "12"}, {"N": "2"}, {"N": "-4.5"}),
+    "B": ({"B": b"\x01"}, {"B": b"\x02"}, {"B": b"\xff\x00"}),
 }
-OF_TRUTHS: Mapping[
-    str, Operation
-] = {  # what is only done where there are truths, so that other worlds stay as they were
-    "overwrite entry": overwrite_entry,
+MORE_IDS: Final[tuple[Value, ...]] = ({"S": "3"}, {"S": "4"}, {"S": "5"}, {"S": "6"})
+LINKS: Final = re.compile(r"'([^']*)'|`(-?[\d.]+)`")
+NAME: Final = re.compile(r'"[^"]+"|[A-Za-zß-ÿ_][\wß-ÿ]*(?:\.[A-Za-z_][\w]*)*')
+WORDS: Final = frozenset({"contains", "true", "false", "null", "length", "starts_with"})
+ODD: Final[tuple[Value, ...]] = (
+    {"N": "7"}, {"S": "odd"}, {"S": ""}, {"NULL": True}, {"BOOL": False}, {"BOOL": True}, {"M": {}}, {"L": []},
+    {"M": {"city": {"S": "rome"}}}, {"L": [{"S": "1"}, {"N": "2"}, {"BOOL": True}]}, {"SS": ["1", "2"]},
+    {"NS": ["1", "2"]}, {"B": b"\x01"}, {"N": "-0.5"}, {"S": "12"}, {"S": "#"},
+)  # fmt: skip
+IMPOSSIBLE: Final[tuple[Value, ...]] = ({"S": "x" * 1_100},)  # too long for a key
+AMOUNTS: Final = ("1", "2", "3", "0", "-1.5", "100", "0.000001", "12345678901234567890")
+BOOLS: Final = ({"BOOL": True}, {"BOOL": False}, {"NULL": True})
+DATES: Final = ("2024-03-01", "2024-12-31T23:30:00-02:00", "garbage", "2023-07-09T01:02:03")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An entity as an application writes its items: the attributes in play, and what each may hold."""
+
+    entity: Entity
+    values: Mapping[Path, tuple[Value, ...]]  # few values to choose from; () for a text of its own
+    links: tuple[Path, ...]
+    owned: tuple[Path, ...]
+    mirrored: bool
+    scarce: frozenset[Path] = frozenset()  # keys of an index that not every item has
+    pointing: Mapping[Path, tuple[Value, ...]] = field(default_factory=dict)  # links that rules write, and their values
+
+
+@dataclass
+class Playground:
+    """All that applications may write to."""
+
+    spec: Spec
+    dense: bool = False  # few keys
+    often: bool = False  # most links name the first of all
+    kinds: list[Kind] = field(default_factory=list)
+    of_rules: list[list[Kind]] = field(default_factory=list)  # the entities of each rule
+    pools: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    ties: list[Tie] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.pools = _pools(self.spec)
+        if self.dense:
+            more, most = (MORE_IDS, 10) if self.often else ((), 4)
+            self.pools = {name: (*some, *more)[: 1 if name == "team" else most] for name, some in self.pools.items()}
+        self.ties = ties_of(self.spec)
+        found = _attributes(self.spec, self.pools)
+        mirrors = {rule["into"] for rule in self.spec.rules.values() if rule["kind"] == "mirror" and "mode" not in rule}
+        versions = {rule["into"] for rule in self.spec.rules.values() if rule["kind"] == "history"}
+        for name, entity in self.spec.entities.items():
+            if name in versions:
+                continue  # nobody writes into the past
+            owned = tuple(path for paths in owned_paths(self.spec, entity).values() for path in paths)
+            owned += self._mirrored(name) if self.dense else ()
+            values, links = found[name]
+            plain = {path: some for path, some in values.items() if path not in owned}
+            scarce = {(one,) for one in entity.table.limits if one not in entity.patterns}
+            scarce -= {*links, *((one,) for one in self.spec.said[name])}
+            pointing = {path: some for path, some in values.items() if path in owned and path in links}
+            self.kinds.append(Kind(entity, plain, links, owned, name in mirrors, frozenset(scarce), pointing))
+        for rule in self.spec.rules.values():
+            named = _named(rule)
+            self.of_rules.append([kind for kind in self.kinds if kind.entity.name in named])
+
+    def _mirrored(self, name: str) -> tuple[Path, ...]:
+        """The attributes that mirrors of an entity have of their sources."""
+        chosen = [
+            rule.get("attributes")
+            for rule in self.spec.rules.values()
+            if rule.get("into") == name and rule["kind"] == "mirror"
+        ]
+        texts = [
+            one
+            for some in chosen
+            if some not in (None, "all")
+            for one in (some.values() if isinstance(some, Mapping) else some)
+        ]
+        return tuple(map(path_of, texts)) or ((("name",),) if "all" in chosen else ())
+
+
+def _named(rule: Mapping[str, Any]) -> set[str]:
+    """The entities that a rule names."""
+    what = rule[rule["kind"]] if rule["kind"] != "call" else rule["on"]
+    texts = [what] if isinstance(what, str) else list(what)
+    texts += [rule["into"]] if rule["kind"] != "archive" and "into" in rule else []
+    return {text.partition(".")[0] for text in texts}
+
+
+def _pools(spec: Spec) -> dict[str, tuple[Value, ...]]:
+    """The values of the fields of keys."""
+    pools: dict[str, tuple[Value, ...]] = {}
+    for entity in spec.entities.values():
+        for name, kind in entity.table.key.items():
+            pattern = entity.patterns[name]
+            for one in pattern.fields:
+                pools.setdefault(one, IDS[kind if pattern.whole else "S"])
+    return pools
+
+
+def _attributes(
+    spec: Spec, pools: Mapping[str, tuple[Value, ...]]
+) -> dict[str, tuple[dict[Path, tuple[Value, ...]], tuple[Path, ...]]]:
+    """The attributes that rules read of each entity, with the values that matter, and which of them are links."""
+    values: dict[str, dict[Path, tuple[Value, ...]]] = {name: {} for name in spec.entities}
+    links: dict[str, list[Path]] = {name: [] for name in spec.entities}
+
+    def add(entity: Entity, path: Path, *some: Value) -> None:
+        if path[0] not in entity.inside and path[0] not in entity.table.key:
+            values[entity.name][path] = _once((*values[entity.name].get(path, ()), *some))
+
+    def link(entity: Entity, path: Path, pool: tuple[Value, ...]) -> None:
+        kind = entity.table.limits.get(path[0], ("", 0))[0]
+        fit = tuple(value for value in pool if not kind or kind in value)
+        add(entity, path, *(fit or IDS[kind]))
+        if path[0] not in entity.inside and path[0] not in entity.table.key:
+            links[entity.name].append(path)
+
+    def of_condition(text: str | None, entity: Entity, source: Entity | None = None) -> None:
+        if text is None:
+            return
+        given: list[Value] = [
+            {"S": word} if word else {"N": number} for word, number in LINKS.findall(text) if word or number
+        ]
+        given += [{"S": "SENT"}, {"S": "OPEN"}] if "contains" in text else []
+        for name in NAME.findall(LINKS.sub(" ", re.sub(r"`[^`]*`", " ", text))):
+            path = path_of(name)
+            of, path = (source, path[1:]) if source is not None and path[0] == source.name else (entity, path)
+            if path and path[0] not in WORDS and of is not None:
+                extra = [{"BOOL": True}] if path[-1] == "flag" else []
+                extra += [{"N": "1"}, {"N": "3"}, {"N": "-2"}, {"S": "many"}] if path[-1] == "amount" else []
+                extra += [{"SS": ["1", "2"]}, {"L": []}] if path[-1] == "tags" else []
+                add(of, path, *(value for value in given if path[-1] not in ("flag", "amount", "tags")), *extra)
+
+    for rule in spec.rules.values():
+        match rule["kind"]:
+            case "copy":
+                copy = copy_of(spec, rule)
+                for path, _ in copy.pairs:
+                    add(copy.source, path)
+                for name, spot in copy.link.items():
+                    link(copy.target, spot.path, pools[name])
+                of_condition(rule.get("where"), copy.target, copy.source)
+            case "embed" | "collect" | "count" | "sum" | "min" | "max" | "values":
+                members = members_of(spec, rule)
+                child = children_of(spec, rule)
+                for name, spot in members.link.items():
+                    link(child, spot.path, pools[name])
+                of_condition(rule.get("where"), child)
+                of_condition(rule.get("omit"), child)
+                for text in rule.get("fields") or ():
+                    add(child, path_of(text))
+                if rule.get("order"):
+                    add(child, path_of(rule["order"].removeprefix("-")), *({"N": one} for one in AMOUNTS))
+                if rule.get("per"):
+                    add(child, path_of(rule["per"]), {"S": "OPEN"}, {"S": "SENT"})
+                if "weights" in rule:
+                    name, weights, _ = weights_of(rule)
+                    add(child, path_of(name), *({"S": word} for word in weights), *(BOOLS if name == "flag" else ()))
+                if rule["kind"] == "values":
+                    extra = [*({"N": one} for one in AMOUNTS), {"S": "a-b"}, {"S": ""}, {"BOOL": True}]
+                    add(child, spec.ref(rule["values"])[1], {"S": "OPEN"}, {"S": "SENT"}, *extra)
+                if rule["kind"] in ("sum", "min", "max"):
+                    add(child, spec.ref(rule[rule["kind"]])[1], *({"N": one} for one in AMOUNTS))
+                if rule["kind"] == "collect":
+                    for name in Pattern.of(rule["as"]).fields:
+                        if name not in child.identity:
+                            add(child, (name,), {"S": "OPEN"}, {"S": "a-b"}, {"N": "1"})
+            case "derive":
+                entity, _ = spec.ref(rule["derive"])
+                for text in [
+                    *rule.get("join", ()),
+                    *(one.partition(":")[0] for one in Pattern.of(rule.get("as", "")).fields),
+                    *filter(None, [expiry_of(rule)]),
+                ]:
+                    extra = (
+                        [{"S": one} for one in DATES]
+                        if text == "at"
+                        else [{"N": one} for one in AMOUNTS[:5]]
+                        if text == "amount"
+                        else []
+                    )
+                    add(entity, path_of(text), *extra)
+            case "path":
+                entity, up = path_link(spec, rule)
+                own = entity.identity[-1]
+                link(entity, up[own].path, (*pools[own], {"S": ""}) if "S" in pools[own][0] else pools[own])
+                for text in (*rule.get("carry", ()), *([rule["by"]] if "by" in rule else [])):
+                    add(entity, path_of(text))
+            case "mirror":
+                mirror = mirror_of(spec, rule)
+                for name, spot in mirror.fields.items():
+                    add(mirror.source, spot.path, *pools.get(name, ())[:4])
+                if mirror.each:
+                    ones = pools[mirror.each[0]]
+                    texts = [one["S"] for one in ones if "S" in one]
+                    add(
+                        mirror.source,
+                        mirror.each[1],
+                        {"SS": texts[:2]},
+                        {"L": [*ones[:3], {"NULL": True}]},
+                        {"SS": texts[1:4]},
+                    )
+                of_condition(rule.get("where"), mirror.source)
+                chosen = rule.get("attributes")
+                for text in chosen if chosen not in (None, "all") else ():
+                    add(mirror.source, path_of(text))
+            case "history":
+                one = history_of(spec, rule)
+                version = one.fields["ver"].path
+                numbers = version[-1] in ("amount", "rank")
+                add(one.source, version, *({"N": str(number)} for number in range(1, 8 * numbers)))
+                of_condition(rule.get("where"), one.source)
+                for text in rule.get("attributes", ()):
+                    add(one.source, path_of(text))
+            case "archive" | "call":
+                entity = spec.entities[rule.get("on") or rule["archive"]]
+                of_condition(rule.get("where"), entity)
+                for text in rule.get("watch", ()):
+                    add(entity, path_of(text))
+            case _:  # a kind on trial: an attribute of the child, and one that says which child
+                child, path = spec.ref(rule[rule["kind"]])
+                add(child, path, *({"N": one} for one in AMOUNTS))
+                if rule.get("by"):
+                    add(child, path_of(rule["by"]), {"S": "OPEN"}, {"S": "SENT"})
+    for entity in spec.entities.values():
+        of = values[entity.name]
+        for name, (kind, _) in entity.table.limits.items():
+            if (name,) not in of and name not in entity.table.key and name not in entity.patterns:
+                add(entity, (name,), *IDS[kind][:3])
+        of.setdefault(("idle",), ({"S": "a"}, {"S": "b"}))
+        for path in list(of):
+            if len(path) > 1 and path[:1] in of:
+                del of[path]
+    return {name: (values[name], tuple(dict.fromkeys(links[name]))) for name in values}
+
+
+Write = tuple[Place, Item | None]
+
+
+@dataclass
+class Application:
+    """One application. `items` are those of the tables now, `past` all images of each item so far."""
+
+    playground: Playground
+    items: Callable[[], Mapping[Place, Item]]
+    past: Mapping[Place, list[Item]]
+    pick: Pick
+    counter: int = 0
+    focus: list[Kind] = field(default_factory=list)
+    fills: bool = True  # items may become as large as they can be
+    following: list[Step] = field(default_factory=list)  # the rest of the plots that have begun
+
+    def __post_init__(self) -> None:
+        self.focus = self.playground.kinds
+        self._kinds = {one.entity.name: one for one in self.playground.kinds}
+
+    def kind_of(self, place: Place) -> Kind | None:
+        entity = self.playground.spec.entity_of(place)
+        return None if entity is None else self._kinds.get(entity.name)
+
+    def put(self, item: Item, path: Path, value: Value | None) -> Item:
+        return _put(item, path, value)
+
+    # ---------------------------------------------------------------- values
+    def one(self, some: Any) -> Any:
+        return some[self.pick(len(some))]
+
+    def value(self, kind: Kind, path: Path, *, odd: bool = True) -> Value | None:
+        """A value of an attribute: most often one that rules expect."""
+        if odd and self.pick(12) == 11:
+            return self.one((*ODD, *IMPOSSIBLE * self.playground.dense, None))  # type: ignore[no-any-return]
+        known = kind.values.get(path, ())
+        if path in kind.links and self.pick(4):
+            return self.one(known[: 1 if self.playground.often else 2])  # so that items meet
+        if known and (path in kind.links or self.pick(5) < 4):
+            return self.one(known)  # type: ignore[no-any-return]
+        self.counter += 1
+        return {"S": f"{kind.entity.name}.{path[-1]} #{self.counter}"}
+
+    def new(self, kind: Kind) -> tuple[Place, Item] | None:
+        """A new item of an entity, and its place."""
+        fields = {
+            name: self.one(self.playground.pools[name][: 2 if self.pick(4) and not self.playground.often else 10])
+            for name in kind.entity.identity
+        }
+        place = kind.entity.place(fields)
+        if place is None:
+            return None
+        item: Item = kind.entity.table.attributes(place)
+        for name, pattern in kind.entity.patterns.items():
+            if name not in kind.entity.table.key and (name,) not in kind.values and (name,) not in kind.owned:
+                item = {**item, **self.indexed(kind, name, pattern, fields)}
+        for path in kind.values:
+            if self.pick(2) if path in kind.scarce else self.pick(8) < 7:
+                item = _put(item, path, self.value(kind, path))
+        for path in kind.owned:
+            if self.pick(2 if path in kind.pointing else 6) == (1 if path in kind.pointing else 5):
+                item = _put(item, path, self.stale(kind, path))
+        return place, {**item, **self.links(kind, item)}
+
+    def links(self, kind: Kind, item: Item) -> Item:
+        """The attributes of index keys that templates make, and that rules link by."""
+        made: dict[str, Value] = {}
+        for path in kind.links:
+            pattern = kind.entity.patterns.get(path[0])
+            if pattern is not None and path[0] not in kind.entity.table.key and not pattern.whole:
+                fields = {
+                    name: self.one(self.playground.pools.get(name, IDS["S"])[: 2 + self.pick(2)])
+                    for name in pattern.fields
+                }
+                value = pattern.build(fields, "S")
+                if value is not None and self.pick(8) < 7:
+                    made[path[0]] = value
+        return made
+
+    def indexed(self, kind: Kind, name: str, pattern: Pattern, fields: Mapping[str, Value]) -> Item:
+        value = pattern.build({**{one: self.one(IDS["S"][:3]) for one in pattern.fields}, **fields}, "S")
+        return {name: value} if value is not None else {}
+
+    def stale(self, kind: Kind, path: Path) -> Value | None:
+        """Something in a place that a rule writes: a value of anybody's past, or any other; of a link, who is there."""
+        if path in kind.pointing and self.pick(4):
+            return self.one(kind.pointing[path][:3])  # type: ignore[no-any-return]
+        found = [
+            value for images in self.past.values() for item in images[-2:] if (value := get(item, path)) is not None
+        ]
+        return self.one((*found[-4:], *ODD, None))  # type: ignore[no-any-return]
+
+    # ---------------------------------------------------------------- operations
+    def there(self, *, mirrors: bool = False) -> tuple[Kind, Place, Item] | None:
+        kinds = {one.entity.name: one for one in self.focus}
+        found = []
+        for place, item in self.items().items():
+            entity = self.playground.spec.entity_of(place)
+            if entity is not None and entity.name in kinds and (mirrors or not kinds[entity.name].mirrored):
+                found.append((kinds[entity.name], place, item))
+        return self.one(found) if found else None
+
+    def insert(self) -> Write | None:
+        kinds = [one for one in self.focus if not one.mirrored or self.pick(10) == 9]
+        return self.new(self.one(kinds)) if kinds else None
+
+    def change(self) -> Write | None:
+        found = self.there(mirrors=self.pick(6) == 5)
+        if found is None:
+            return None
+        kind, place, item = found
+        path = self.one(list(kind.values))
+        return place, _put(item, path, self.value(kind, path))
+
+    def relink(self) -> Write | None:
+        found = self.there()
+        if found is None or not found[0].links:
+            return self.change()
+        kind, place, item = found
+        path = self.one(kind.links)
+        if path not in kind.values:
+            return place, {**item, **self.links(kind, item)}
+        value = self.value(kind, path) if self.pick(8) < 7 else None
+        return place, _put(item, path, value)
+
+    def follow(self) -> Write | None:
+        """The next write of a plot that has begun."""
+        return self.following.pop(0)(self)
+
+    def delete(self) -> Write | None:
+        found = self.there(mirrors=self.pick(6) == 5)
+        return None if found is None else (found[1], None)
+
+    def back(self) -> Write | None:
+        """An item as it once was, whole: after it was changed, or deleted."""
+        places = [
+            place for place, images in self.past.items() if images and place[0] not in self.playground.spec.ledgers
+        ]
+        if not places:
+            return None
+        place = self.one(places)
+        return place, self.one(self.past[place][-4:])
+
+    def meddle(self) -> Write | None:
+        """Change what a rule keeps, or the map around it."""
+        found = self.there(mirrors=self.pick(3) == 2)
+        if found is None or not found[0].owned:
+            return None
+        kind, place, item = found
+        path = self.one(kind.owned)
+        held = get(item, path)
+        inner = held.get("M") if held is not None else None
+        if inner and self.pick(2):  # an entry of a map
+            name = self.one([*inner, "nobody's"])
+            return place, put(
+                item, (*path, name), None if name in inner and self.pick(2) else {"M": {"f0": {"S": "odd"}}}
+            )
+        if held is not None and ("SS" in held or "NS" in held) and self.pick(2):
+            ((type_of, ones),) = held.items()
+            some = [*ones[1:]] if self.pick(2) else [*ones, "999" if type_of == "NS" else "nobody's-x"]
+            return place, put(item, path, {type_of: some} if some else None)
+        if len(path) > 1 and self.pick(4) == 3:
+            return place, put(item, path[:1], self.one(({"M": {}}, None, {"S": "a text"})))
+        return place, _put(item, path, self.stale(kind, path))
+
+    def foreign(self) -> Write | None:
+        """An item that is of no entity."""
+        name = self.one(list(self.playground.spec.tables))
+        table = self.playground.spec.tables[name]
+        if name in self.playground.spec.ledgers:
+            return None
+        key = {one: self.one(IDS[kind]) for one, kind in table.key.items()}
+        if self.playground.spec.entity_of(table.place(key)) is not None:
+            return None
+        return table.place(key), {**key, "state": {"S": "OPEN"}, "amount": {"N": "5"}}
+
+
+def _put(item: Item, path: Path, value: Value | None) -> Item:
+    """The item with a value at a path, if the way to it is a way of maps."""
+    for size in range(1, len(path)):
+        held = get(item, path[:size])
+        if held is not None and "M" not in held:
+            return item
+    return put(item, path, value)
+
+
+OPERATIONS: Final[Mapping[str, tuple[int, Callable[[Application], Write | None]]]] = {
+    "insert": (5, Application.insert),
+    "change": (5, Application.change),
+    "relink": (3, Application.relink),
+    "delete": (2, Application.delete),
+    "back": (1, Application.back),
+    "meddle": (2, Application.meddle),
+    "foreign": (1, Application.foreign),
+    "race": (5, race),
+    "fill": (1, fill),
 }
 
 
-def operations_of(configuration: Configuration) -> Mapping[str, Operation]:
-    return {**OPERATIONS, **OF_TRUTHS} if configuration.truths else OPERATIONS
-
-
-# ---------------------------------------------------------------- items that cannot take their copies
-def unfit(watch: Watch) -> list[Place]:
-    """The items that cannot take their copies as they are, and those for which nothing is right."""
-    full = {place for place, item in watch.items.items() if "ballast" in item or misplaced(_paths(watch, place), item)}
-    return sorted(full.union(*(truth.unfit(watch.items) for truth in watch.truths)))
-
-
-def reported(watch: Watch) -> frozenset[Place]:
-    """The items that are right, and reported all the same; none that cannot take its copies."""
-    full = {place for place, item in watch.items.items() if "ballast" in item or misplaced(_paths(watch, place), item)}
-    return frozenset[Place]().union(*(truth.reported(watch.items) for truth in watch.truths)) - full
-
-
-def told(watch: Watch) -> frozenset[Place]:
-    """The items of which something is lost, which must be reported."""
-    return frozenset[Place]().union(*(truth.told(watch.items) for truth in watch.truths))
-
-
-def mended(app: Application, place: Place) -> Write:
-    """The item, changed by its application so that it can take its copies; or another one that is in the way of that."""
-    watch = app.watch
-    there = watch.items.get(place, {})  # what several ask for need not be there
-    item = put(there, ("ballast",), None)
-    for path in _paths(watch, place):
-        if misplaced([path], item):
-            item = put(item, path[:1], ({"M": {}}, None)[app.pick(2)])
-    if item == there:
-        return next(truth.mended(watch.items, place) for truth in watch.truths if place in truth.unfit(watch.items))
-    return place, item
-
-
-def _paths(watch: Watch, place: Place) -> list[Path]:
-    """The paths that the rules write on an item."""
-    facts = [to for fact in watch.of(place) for _, to in fact.pairs]
-    return facts + [path for truth in watch.truths if truth.at(place) for path in truth.paths]
+def _once(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    return tuple(value for at, value in enumerate(values) if value not in values[:at])

@@ -1,280 +1,376 @@
-"""The world outside the pipeline: a store whose indexes lag, streams, a queue, workers that can die, writes in flight.
+"""The world around the handlers: tables with lagging indexes, streams behind their filters, a queue, S3, functions.
 
-Invariant: whatever AWS allows may happen here and nothing else: records of one item first arrive in order and never in
-two invocations at once, everything may arrive again, a read is consistent, an index is not.
+Invariant: whatever AWS allows may happen here and nothing else. Records reach `Consumer.handle_event` as Lambda hands
+them over: as JSON, through the filter patterns of the mapping, in order for each item until they are acknowledged.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from sync_rules.adapters.memory import MemoryStore, OnChange, RejectedError, SortedRows, Values
-from sync_rules.model.entities import Index, Table
+from sync_rules.deploy.filters import filter_criteria
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, Failure, ItemKey
-from sync_rules.model.sizes import item_bytes
-from sync_rules.model.values import Item
-from sync_rules.model.writes import Result, Write
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import Message, PartMessage, PullMessage, decode, encode
-from sync_rules.pipeline.requests import Apply, List, Page, Scan
-from sync_rules.rules.ruleset import Rules
-from tests.simulation.application import ITEM_MAX_BYTES
-from tests.simulation.facts import Configuration, Place
-from tests.simulation.watch import Watch
+from sync_rules.model.items import Call, Failure, ItemKey, Keep
+from sync_rules.model.semantics import holds
+from sync_rules.model.writes import Action, Check, Increment, Result, Status, Test, Transaction, Write
+from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage, encode
+from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
+from tests.simulation.grammar import Made
+from tests.simulation.indexes import LaggingStore
+from tests.simulation.safety import Safety, UnsafeError
+from tests.simulation.spec import Item, Place, Value
 
-REPLICAS = 2
+START: Final = 1_700_000_000
+Record = dict[str, Any]
 
 
 def place_of(key: ItemKey) -> Place:
-    return key.table, tuple(str(value) for _, _, value in key.values)
+    return key.table, tuple((kind, value) for _, kind, value in key.values)
 
 
-class Replica:
-    """One copy of all indexes, and what it has not applied yet, item by item."""
-
-    def __init__(self, tables: Iterable[Table]) -> None:
-        self.rows = {
-            t.name: {index.name: SortedRows(index.partition, index.sort) for index in t.indexes} for t in tables
-        }
-        self.waiting: dict[tuple[str, str, Values], deque[tuple[int, Index, Item | None]]] = {}
+def key_of(made: Made, place: Place) -> ItemKey:
+    names = made.spec.tables[place[0]].key
+    return ItemKey(place[0], tuple((name, kind, value) for name, (kind, value) in zip(names, place[1], strict=True)))
 
 
-class LaggingStore(MemoryStore):
-    """A memory store with smaller items, whose indexes have replicas that catch up on command, item by item."""
+def wire(value: Value) -> Value:
+    """A value as JSON has it: binary as base64."""
+    ((kind, content),) = value.items()
+    if kind == "B" and isinstance(content, bytes):
+        return {"B": base64.b64encode(content).decode()}
+    if kind == "BS" and all(isinstance(one, bytes) for one in content):
+        return {"BS": [base64.b64encode(one).decode() for one in content]}
+    if kind == "M":
+        return {"M": {name: wire(inner) for name, inner in content.items()}}
+    return {"L": [wire(inner) for inner in content]} if kind == "L" else value
 
-    def __init__(self, tables: dict[str, Table], on_change: OnChange | None) -> None:
-        super().__init__(tables, on_change)
-        self.clock = 0
-        self.lag = False
-        self.left_out = 0  # how many items the next page holds less than it could
-        self.replicas = [Replica(tables.values()) for _ in range(REPLICAS)]
 
-    def propagate(self, table: str, index: Index, key: Values, item: Item | None) -> None:
-        self.clock += 1
-        for replica in self.replicas:
-            replica.waiting.setdefault((table, index.name, key), deque()).append((self.clock, index, item))
-        if not self.lag:
-            self.catch_up()
-
-    def apply_one(self, number: int, which: tuple[str, str, Values]) -> None:
-        """One replica takes over the next version of one row."""
-        replica = self.replicas[number]
-        table, _, key = which
-        _, index, item = replica.waiting[which].popleft()
-        if not replica.waiting[which]:
-            del replica.waiting[which]
-        self._show(number, table)
-        super().propagate(table, index, key, item)
-
-    def catch_up(self) -> None:
-        for number, replica in enumerate(self.replicas):
-            for which in tuple(replica.waiting):
-                while which in replica.waiting:
-                    self.apply_one(number, which)
-
-    def behind(self) -> list[tuple[int, tuple[str, str, Values]]]:
-        """The rows that a replica could apply next: (replica, row)."""
-        return [(number, which) for number, replica in enumerate(self.replicas) for which in replica.waiting]
-
-    def caught_up(self, clock: int) -> bool:
-        """True if every replica has applied all writes up to `clock`."""
-        return all(rows[0][0] > clock for replica in self.replicas for rows in replica.waiting.values())
-
-    def page_items(self, limit: int) -> int:
-        return max(limit - self.left_out, 0)
-
-    def list_from(self, number: int, request: List) -> Page:
-        """A page, where an index is asked for from one of its replicas."""
-        self._show(number, request.table)
-        return self.list(request)
-
-    def scan_of(self, request: Scan, items: Mapping[Place, Item]) -> Page:
-        """A page of a scan, as if these were all items."""
-        table = replace(self._stored(request.table).table, indexes=())
-        then = MemoryStore({table.name: table})
-        for place, item in items.items():
-            if place[0] == table.name:
-                then.put(table.name, item)
-        return then.scan(request)
-
-    def _show(self, number: int, table: str) -> None:
-        self._stored(table).indexes = self.replicas[number].rows[table]
-
-    def _check(self, key: ItemKey, item: Item) -> None:
-        super()._check(key, item)
-        if "ballast" in item and item_bytes(item) > ITEM_MAX_BYTES:
-            raise RejectedError("ItemTooLarge")
+def _image(item: Item) -> dict[str, Value]:
+    return {name: wire(value) for name, value in item.items()}
 
 
 # ---------------------------------------------------------------- streams
 @dataclass
 class Batch:
-    """Records handed to one invocation. `first`: never finished before, so their items are held meanwhile."""
+    """The records of one invocation. `first`: not finished before, so that their items are held meanwhile."""
 
-    changes: list[Change]
+    records: list[Record]
+    places: list[Place]
     first: bool = True
+
+    def described(self) -> str:
+        return f"records {', '.join(one['dynamodb']['SequenceNumber'] for one in self.records)}"
 
 
 @dataclass
 class Streams:
-    """Records on their way: waiting in order for each item, held by an invocation, finished, or given up."""
+    """Records on their way, and those that are over: finished, which may come again, or given up, which will."""
 
     in_order: bool = True
-    waiting: dict[Place, deque[Change]] = field(default_factory=dict)
+    waiting: dict[Place, deque[Record]] = field(default_factory=dict)
     held: set[Place] = field(default_factory=set)
     finished: list[Batch] = field(default_factory=list)
     dead: list[Batch] = field(default_factory=list)
 
-    def add(self, change: Change) -> None:
-        self.waiting.setdefault(place_of(change.key), deque()).append(change)
+    def add(self, place: Place, record: Record) -> None:
+        self.waiting.setdefault(place, deque()).append(record)
 
     def ready(self) -> list[Place]:
-        """Items with records that may be delivered, those with the oldest records first."""
-        places = [place for place, records in self.waiting.items() if records and place not in self.held]
-        return sorted(places, key=lambda place: int(self.waiting[place][0].position))
+        found = [place for place, records in self.waiting.items() if records and place not in self.held]
+        return sorted(found, key=lambda place: int(position_of(self.waiting[place][0])))
 
-    def take(self, place: Place, count: int) -> list[Change]:
-        """The next records of one item. Where order is not kept the item is not held."""
+    def take(self, place: Place, count: int) -> list[Record]:
         records = self.waiting[place]
         if self.in_order:
             self.held.add(place)
         return [records.popleft() for _ in range(min(count, len(records)))]
 
-    def release(self, batch: Batch, rest: list[Change]) -> None:
-        """The invocation is over; what it did not finish comes again."""
-        if not batch.first:
-            if rest:
-                self.dead.append(Batch(rest, first=False))
-            return
-        for change in reversed(rest):
-            self.waiting[place_of(change.key)].appendleft(change)
-        self.held -= {place_of(change.key) for change in batch.changes}
+    def over(self, batch: Batch, failed: str | None, *, gives_up: bool) -> None:
+        """The invocation is over; from the lowest failed record on, they come again."""
+        at = 0 if failed == "" else int(failed) if failed is not None else None
+        pairs = list(zip(batch.places, batch.records, strict=True))
+        rest = [pair for pair in pairs if at is not None and int(position_of(pair[1])) >= at]
+        done = [pair for pair in pairs if pair not in rest] if rest else pairs
+        if batch.first:
+            self.held -= set(batch.places)
+        if rest and (gives_up or not batch.first):
+            self.dead.append(Batch([one for _, one in rest], [place for place, _ in rest], first=False))
+        elif rest:
+            for place, record in reversed(rest):
+                self.waiting[place].appendleft(record)
+        if done and batch.first:
+            self.finished.append(Batch([one for _, one in done], [place for place, _ in done], first=False))
 
-    def give_up(self, batch: Batch, rest: list[Change]) -> None:
-        """Send a batch whose retries are used up to the failure destination, and release the records behind it."""
-        self.release(batch, [])
-        self.dead.append(Batch(rest, first=False))
+
+def position_of(record: Record) -> str:
+    return str(record["dynamodb"]["SequenceNumber"])
 
 
-# ---------------------------------------------------------------- the queue
 @dataclass
 class Note:
-    """A message as text, not delivered before the indexes have caught up with `after`, nor before it is `due`.
-
-    `attempt` is the number of times that its item was parked; `again`: it was delivered before, and not finished.
+    """A message as text. It is delivered when it is `due`, and the indexes have caught up with `after`; `since` is the
+    clock at which the work began that parked something.
     """
 
     text: str
+    due: float
     after: int
-    attempt: int = 0
-    again: bool = False
-    due: int = 0
+    since: int
+    parked: bool
+    call: bool
+    again: bool = False  # delivered before, and not finished
 
-    @property
-    def parked(self) -> bool:
-        return self.attempt > 0
-
-
-def note_of(message: Message, after: int) -> Note:
-    attempt = message.attempt if isinstance(message, PullMessage | PartMessage) else 0
-    return Note(encode(message), after, attempt)
-
-
-def place_of_note(note: Note) -> Place | None:
-    """The target a parked message is about."""
-    message = decode(note.text)
-    return place_of(message.target) if isinstance(message, PullMessage | PartMessage) else None
-
-
-def parked_part(note: Note) -> bool:
-    """True for a message about a parked part."""
-    return note.parked and isinstance(decode(note.text), PartMessage)
+    def described(self) -> str:
+        return f"message {self.text[:160]}"
 
 
 # ---------------------------------------------------------------- all of it
 class World:
-    """Everything outside the pipeline. Every change of an item is watched and leaves a record."""
+    """Everything outside the handlers. Every change of an item is watched, and leaves a record unless it is silent."""
 
-    def __init__(self, configuration: Configuration, rules: Rules, watch: Watch) -> None:
-        self.configuration, self.rules, self.watch = configuration, rules, watch
-        self.streams = Streams(configuration.in_order)
-        self.store = LaggingStore(dict(rules.tables), None)
-        self.notes: list[Note] = []
-        self.flying: list[Any] = []  # writes, and transactions, whose worker is gone, or gave up on them
-        self.shelf: dict[str, str] | None = None  # what failed, for whoever puts it through again; None: nobody does
+    def __init__(self, made: Made, seen: Counter[tuple[str, str]], tell: Callable[[str], None]) -> None:
+        self.made, self.seen, self.tell = made, seen, tell
+        self.items: dict[Place, Item] = {}
+        self.past: dict[Place, list[Item]] = {}
+        self.log: list[tuple[Place, Item | None, Item | None, Record]] = []
+        self.unheard: list[tuple[Place, Item]] = []  # what was there before there were records
+        self.safety = Safety(made.spec, self.items, self.past)
+        self.streams = Streams(made.in_order)
+        self.loses: Callable[[], bool] = lambda: False  # whether a change leaves no record
+        self.lost = 0
+        self.shelf: dict[str, str] | None = None  # what failed, where people redrive it
         self.put_aside_so_far = 0
-        self.left: dict[Place, str] = {}  # what others than the handler failed to do, and why: nobody looks at it again
-        self.hears: Callable[[Change], bool] = lambda _change: True  # whether a change leaves a record
+        self.notes: list[Note] = []
+        self.flying: list[Any] = []  # writes, and transactions of applications
         self.tokens: dict[str, str] = {}  # of transactions of applications: the request that had it first
-        self.made: set[str] = set()  # tokens of those that were made
-        self.writes = 0
-        self.by_pipeline = False
-        self.calm = False
+        self.transactions = 0  # of applications
+        self.done: set[str] = set()  # tokens of those that were made
+        self.failures: list[Failure] = []
+        self.objects: dict[str, Keep] = {}
+        self.calls: Counter[tuple[str, str]] = Counter()
+        self.given_up: dict[str, str] = {}  # calls, each as a message
+        self.clock = 0  # counts changes
+        self.now = float(START)  # seconds
+        self.by_pipeline = self.silent = self.expiring = False
+        self._filters = _filters(made)
+        self.store = LaggingStore(dict(made.rules.tables), self._changed)
 
-    def load(self, items: Mapping[Place, Item], *, lag: bool) -> None:
-        """Load the first items of a history, without records."""
-        for place, item in items.items():
-            self.store.put(place[0], item)
-        self.store.on_change = self._changed
-        self.store.lag = lag
-
+    # ---------------------------------------------------------------- changes
     def _changed(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
-        self.watch.changed(place_of(key), old, new, by_pipeline=self.by_pipeline)
-        self.record(Change(key, old, new, str(self.watch.clock), in_order=self.configuration.in_order))
-
-    def record(self, change: Change) -> None:
-        if self.hears(change):
-            self.streams.add(change)
-            self.watch.heard.setdefault(place_of(change.key), []).append((change.old, change.new))
-            self.watch.unheard.discard(place_of(change.key))
+        place = place_of(key)
+        if self.by_pipeline:
+            self.safety.check(place, old, new)
+        if new is None:
+            del self.items[place]
         else:
-            self.watch.unheard.add(place_of(change.key))
+            self.items[place] = new
+            self.past.setdefault(place, []).append(new)
+        if not self.silent:
+            self._heard(key, old, new)
+
+    def insert_again(self, place: Place) -> None:
+        """The record of an insert that the stream still holds is delivered, perhaps not for the first time."""
+        self._heard(key_of(self.made, place), None, self.items[place])
+
+    def _heard(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
+        """A record of a change."""
+        place = place_of(key)
+        self.clock += 1
+        record = self._record(key, old, new)
+        self.log.append((place, old, new, record))
+        if self.loses():
+            self.lost += 1
+            self.seen["record", "lost"] += 1
+            self.tell(f"  the record of {key} is lost")
+        elif self._passes(record):
+            self.streams.add(place, record)
+        else:
+            self.seen["record", "filtered"] += 1
+
+    def _record(self, key: ItemKey, old: Item | None, new: Item | None) -> Record:
+        table = self.made.spec.tables[key.table].physical
+        body: dict[str, Any] = {
+            "Keys": _image(key.attributes()),
+            "SequenceNumber": str(self.clock),
+            "ApproximateCreationDateTime": int(self.now),
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+        }
+        if old is not None:
+            body["OldImage"] = _image(old)
+        if new is not None:
+            body["NewImage"] = _image(new)
+        record = {
+            "eventName": "REMOVE" if new is None else "INSERT" if old is None else "MODIFY",
+            "eventSourceARN": f"arn:aws:dynamodb:eu-west-1:123456789012:table/{table}/stream/now",
+            "dynamodb": body,
+        }
+        if self.expiring:
+            record["userIdentity"] = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+        return record
+
+    def _passes(self, record: Record) -> bool:
+        """The answer of the mapping's filter patterns."""
+        patterns = self._filters[record["eventSourceARN"]]
+        if patterns is None:
+            return True
+        keys = record["dynamodb"]["Keys"]
+        return any(all(_matches(rules["S"], keys[name].get("S")) for name, rules in one.items()) for one in patterns)
+
+    def items_before(self, changes: int) -> dict[Place, Item]:
+        """All items, as they were so many changes ago."""
+        items = dict(self.items)
+        for place, old, _, _ in reversed(self.log[len(self.log) - changes :]):
+            items.pop(place, None)
+            if old is not None:
+                items[place] = old
+        return items
+
+    def put_aside(self, text: str) -> None:
+        """Put something that failed where people find it."""
+        assert self.shelf is not None, "somebody will look"
+        self.put_aside_so_far += 1
+        self.shelf[str(self.put_aside_so_far)] = text
+
+    def operate(self, place: Place, new: Item | None, *, expiring: bool = False) -> bool:
+        """A write of an application; False for one that DynamoDB refuses, or that changes nothing."""
+        before, self.expiring = self.clock, expiring and new is None
+        try:
+            if new is not None:
+                self.store.put(place[0], new)
+            else:
+                self.store.delete(key_of(self.made, place))
+        except StoreError as error:
+            self.tell(f"  refused: {error}")
+            return False
+        finally:
+            self.expiring = False
+        return self.clock > before
+
+    def quietly(self, place: Place, new: Item | None) -> None:
+        """A change without a record. Raises StoreError."""
+        self.silent = True
+        try:
+            if new is None:
+                self.store.delete(key_of(self.made, place))
+            else:
+                self.store.put(place[0], new)
+        finally:
+            self.silent = False
 
     def apply(self, write: Write) -> Result:
         """A write of the pipeline reaches the store."""
-        self.writes += 1
+        actions: Sequence[Action] = write.actions if isinstance(write, Transaction) else (write,)
         self.by_pipeline = True
         try:
+            before = [self.store.item(action.key) for action in actions]
             (result,) = self.store.apply(Apply((write,)))
-            self.watch.written()
         finally:
             self.by_pipeline = False
+        if fault := self.safety.moves.ended():
+            raise UnsafeError(f"{write}: {fault}")
+        self.seen["write", result.status.value] += 1
+        if result.status is Status.REFUSED:
+            self._count_refusals(actions, before)
         return result
 
-    def holds(self, key: ItemKey, item: Item) -> bool:
-        """True if a table can hold this item."""
-        try:
-            self.store._check(key, item)
-        except RejectedError:
-            return False
-        return True
+    def _count_refusals(self, actions: Sequence[Action], before: Sequence[Item | None]) -> None:
+        """Count which conditions did not hold."""
+        for action, item in zip(actions, before, strict=True):
+            if isinstance(action, Increment) or holds(action.guard, item):
+                continue
+            for condition in action.guard:
+                if not holds((condition,), item):
+                    self.seen["refused", self._word(action, condition, item)] += 1
 
-    def keep(self, failure: Failure, *, alone: bool) -> None:
-        """Keep a failure record. `alone`: whoever parked the item does not look again."""
-        if self.shelf is not None and failure.key is not None:
-            self.put_aside(json.dumps(failure_record(failure, datetime.fromtimestamp(0, UTC))))
-            self.left |= {place_of(failure.key): failure.reason} if alone else {}
+    def _word(self, action: Action, condition: Any, item: Item | None) -> str:
+        table = action.key.table
+        if isinstance(action, Check):
+            return "check: source is gone" if item is None else "check: source changed or came back"
+        if table in self.made.spec.ledgers:
+            return "books"
+        if condition.path == (next(iter(self.made.spec.tables[table].key)),):
+            return "absence" if condition.test is Test.ABSENT else "existence"
+        return "copy" if self.safety.owned(place_of(action.key), condition.path) else "link or where"
 
-    def put_aside(self, text: str) -> None:
-        """Something that failed goes onto the shelf."""
-        assert self.shelf is not None, "there is one where somebody will look"
-        self.put_aside_so_far += 1
-        self.shelf[f"{self.put_aside_so_far}"] = text
-
-    def operate(self, place: Place, new: Item | None) -> None:
-        """A write of an application; one that does not fit is refused, and nothing happens."""
-        if new is not None:
-            with suppress(StoreError):
-                self.store.put(place[0], new)
+    # ---------------------------------------------------------------- effects and messages
+    def later(self, message: Message, delay_seconds: int, since: int) -> None:
+        parked = isinstance(message, PullMessage | PartMessage) and message.attempt > 0
+        call = isinstance(message, CallMessage)
+        self.seen["message", "parked" if parked else type(message).__name__] += 1
+        after = self.store.clock if delay_seconds > 0 and not parked and not call else 0
+        text = encode(message)
+        if parked and any(note.text == text and note.since == since for note in self.notes):
             return
-        keys = zip(self.rules.tables[place[0]].key, place[1], strict=True)
-        self.store.delete(
-            ItemKey(place[0], tuple((attribute.name, attribute.type, value) for attribute, value in keys))
-        )
+        self.notes.append(Note(text, self.now + delay_seconds, after, since, parked, call))
+
+    def event_of(self, records: Sequence[Record]) -> dict[str, Any]:
+        """The event of an invocation: of a DynamoDB stream, or of a Kinesis stream, which does not keep order."""
+        if self.streams.in_order:
+            return {"Records": list(records)}
+        return {"Records": [self._by_kinesis(record) for record in records]}
+
+    def _by_kinesis(self, record: Record) -> Record:
+        name = record["eventSourceARN"].split("/")[1]
+        data = json.dumps({"tableName": name, "dynamodb": record["dynamodb"]})
+        return {"kinesis": {"sequenceNumber": position_of(record), "data": base64.b64encode(data.encode()).decode()}}
+
+    def give_up(self, batch: Batch) -> None:
+        """Put a batch aside as Lambda does, in S3: the whole event as text."""
+        event = self.event_of(batch.records)
+        arn = batch.records[0]["eventSourceARN"]
+        first, last = position_of(batch.records[0]), position_of(batch.records[-1])
+        info = {"streamArn": arn, "shardId": "one", "startSequenceNumber": first, "endSequenceNumber": last,
+                "batchSize": len(batch.records)}  # fmt: skip
+        self.put_aside(json.dumps({"DDBStreamBatchInfo": info, "payload": json.dumps(event)}))
+
+    def keep(self, keep: Keep) -> None:
+        self.objects.setdefault(f"{keep.bucket}/{keep.name}", keep)
+
+    def call(self, call: Call) -> None:
+        self.calls[call.rule, call.change.position] = 1  # remembered: a second time it is not made
+
+    def archived(self) -> list[tuple[str, Any]]:
+        """The rule and the item of each object."""
+        return [(one.rule, json.loads(gzip.decompress(one.body))["item"]) for one in self.objects.values()]
+
+
+def _filters(made: Made) -> Mapping[str, list[Any] | None]:
+    found: dict[str, list[Any] | None] = {}
+    for name, table in made.rules.tables.items():
+        criteria = filter_criteria(made.rules, table)
+        arn = f"arn:aws:dynamodb:eu-west-1:123456789012:table/{made.spec.tables[name].physical}/stream/now"
+        patterns = None if criteria is None else [json.loads(one["Pattern"]) for one in criteria["Filters"]]
+        found[arn] = None if patterns is None else [one["dynamodb"]["Keys"] for one in patterns]
+    return found
+
+
+def _matches(rules: Sequence[Any], text: str | None) -> bool:
+    """https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html: equality and prefix."""
+    return text is not None and any(
+        text.startswith(rule["prefix"]) if isinstance(rule, dict) else text == rule for rule in rules
+    )
+
+
+class Direct:
+    """The store for commands that run alone: nothing fails, and no index lags."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        return self._world.store.read(request)
+
+    def list(self, request: List) -> Page:
+        return self._world.store.list_from(0, request)
+
+    def scan(self, request: Scan) -> Page:
+        return self._world.store.scan(request)
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        return tuple(map(self._world.apply, request.writes))

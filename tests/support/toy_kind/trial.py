@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
 from tests.kinds import Trial
-from tests.random_rules.spec import text_of
-from tests.simulation.breaking import Mutation, among
-from tests.simulation.facts import Configuration, text
-from tests.simulation.truths import Items, Wanted
-from tests.simulation.worlds_gathered import HELD, HELD_CHILD, PARENT, Gathered
+from tests.simulation.breaking import Mutation
+from tests.simulation.spec import text_of
 from tests.support.toy_kind.rule import LatestRule
 
-
-@dataclass(frozen=True)
-class Latest(Gathered):
-    """The size of the child with the greatest name; of equal ones, of the first by key."""
-
-    def wanted(self, items: Items) -> Wanted:
-        found = {}
-        for place in filter(self.at, items):
-            newest = max(self.of(place, items), key=lambda child: text(child, "name") or "", default={})
-            found[place] = {self.paths[0]: newest.get("size")}
-        return found
-
-
-WORLD = Configuration(
-    "latest",
-    f"{HELD}  last: {{latest: child.size, into: parent.kids, by: name}}\n",
-    (HELD_CHILD, PARENT),
-    truths=(Latest("parents", (("kids",),)),),
-)
+WORLD = """
+tables:
+  parents: {key: {parent: S}}
+  children: {key: {parent: S, child: S}}
+entities:
+  parent: {table: parents}
+  child: {table: children}
+rules:
+  last: {latest: child.amount, into: parent.kids, by: state}
+"""
 
 
 def write(file: Any) -> dict[str, Any] | None:
@@ -66,10 +53,10 @@ def check(view: Any, rule: Mapping[str, Any]) -> None:
 
 TRIAL = Trial(
     "latest",
-    (WORLD,),
+    {"latest": WORLD},
     {
         "latest: the oldest in place of the newest": Mutation(
-            lambda: patch.object(LatestRule, "in_key_order", lambda _rule, _members: ()), among("O1", "latest")
+            lambda: patch.object(LatestRule, "in_key_order", lambda _rule, _members: ()), ("/latest",)
         )
     },
     write,

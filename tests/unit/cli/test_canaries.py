@@ -163,7 +163,7 @@ COMMANDS = (
     "failures --file .sync-rules-failures.jsonl --format json",
     "redrive --file .sync-rules-failures.jsonl",
     "prune rules.yaml fewer.yaml",
-    "propose --table shop --out proposed.yaml --report proposed.html",
+    "propose --table shop --out proposed.yaml",
     "propose --table shop --format json",
     "propose --table shop --why note",
 )
@@ -189,7 +189,7 @@ def test_no_command_shows_a_value(account, capsys, monkeypatch, caplog):
         caplog.clear()
     own = ("day.jsonl", "rules.yaml", "fewer.yaml", ".sync-rules-propose")  # the last one is what was read
     files = [one for one in account.iterdir() if one.name not in own]
-    made = {"writes.jsonl", "page.html", "state.json", ".sync-rules-failures.jsonl", "proposed.yaml", "proposed.html"}
+    made = {"writes.jsonl", "page.html", "state.json", ".sync-rules-failures.jsonl", "proposed.yaml"}
     assert {one.name for one in files} >= made
     for file in files:
         assert found_in(file.read_bytes()) == [], file.name

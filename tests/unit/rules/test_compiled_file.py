@@ -25,7 +25,7 @@ from sync_rules.rules import compiled_file
 from sync_rules.rules.fingerprints import of_each
 from sync_rules.rules.ruleset import Rules
 from tests.kinds import TRIALS
-from tests.random_rules.grammar import made
+from tests.simulation.grammar import made
 from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 

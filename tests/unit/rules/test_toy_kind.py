@@ -29,17 +29,15 @@ from sync_rules.model.items import Change
 from sync_rules.rules import compiled_file
 from sync_rules.rules.description import Operation
 from sync_rules.rules.ruleset import Rules
-from tests.random_rules import grammar, oracle
-from tests.random_rules import runs as random_rules
-from tests.simulation import configurations
-from tests.simulation import runs as simulation
+from tests.simulation import grammar, oracle, worlds
 from tests.simulation.choices import drawn
+from tests.simulation.runs import failures_in, play
 from tests.support.builders import n, s
 from tests.support.every_kind import order, user
 from tests.support.tapes import Tape, recorded
 from tests.support.toy_kind import stamp
 from tests.support.toy_kind.language import KIND
-from tests.support.toy_kind.trial import TRIAL, WORLD
+from tests.support.toy_kind.trial import TRIAL
 from tests.support.worlds import Parked, Scene
 from tests.test_house import ROOT
 
@@ -222,26 +220,24 @@ def test_toy_kind_is_replayed(registered, rules, shown):
 
 @pytest.fixture
 def on_trial(monkeypatch):
-    """The tables of both simulators, as they are where the trial is a module of `tests/kinds`."""
+    """The tables of the simulator, as they are where the trial is a module of `tests/kinds`."""
     monkeypatch.setattr(compiled_file, "PACKAGES", (*compiled_file.PACKAGES, "tests.support.toy_kind."))
-    monkeypatch.setitem(configurations.CONFIGURATIONS, WORLD.name, WORLD)
+    monkeypatch.setattr(worlds, "TEXTS", {**worlds.TEXTS, **TRIAL.worlds})
     monkeypatch.setitem(oracle.CHECKS, TRIAL.kind, TRIAL.check)
     monkeypatch.setattr(grammar, "KINDS", (TRIAL.write,) * 2 + grammar.KINDS)
 
 
 def test_toy_kind_plays_in_the_simulator(on_trial):
-    """Histories with crashes, throttles and late writes end right in the world of its trial, under two oracles."""
-    for seed in range(60):
-        assert simulation.play("O1", WORLD.name, drawn(seed), seed) is None
-        assert simulation.play("O2", WORLD.name, drawn(seed), seed) is None
+    """Histories with crashes, throttles and late writes end right in the world of its trial, and beside people."""
+    assert list(failures_in(("/latest", "people/latest"), 0, 80)) == []
 
 
 def test_toy_kind_that_is_broken_fails_in_the_simulator(on_trial):
     """The mutant of its trial is caught."""
     ((_, mutation),) = TRIAL.mutants.items()
-    ((name, world),) = mutation.pairs
+    worlds.made_in.cache_clear()
     with mutation.mutant():
-        assert any(simulation.play(name, world, drawn(seed), seed) is not None for seed in range(60))
+        assert list(failures_in(mutation.worlds, 0, 60))
 
 
 def test_toy_kind_plays_with_random_rules(on_trial):
@@ -251,7 +247,7 @@ def test_toy_kind_plays_with_random_rules(on_trial):
     made = [found for found, _ in map(grammar.made_of, with_it) if found is not None]
     assert len(made) >= 5
     for number, file in enumerate(made[:5]):
-        assert random_rules.play(file, drawn(number)) == ""
+        assert play(file, drawn(number)) == ""
 
 
 def test_toy_kind_that_says_least_is_handled_verified_and_allowed(monkeypatch):

@@ -15,7 +15,6 @@ import os
 import shutil
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -25,21 +24,15 @@ from sync_rules.adapters.files import require_own, require_place, write_whole
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.display import open_display
-from sync_rules.cli.show.text import format_command
 from sync_rules.cli.verb import Verb
-from sync_rules.extras.discover.commands.proposal_page import Searched, write_page
-from sync_rules.extras.discover.commands.reading_terminal import Terminal
 from sync_rules.extras.discover.commands.show_proposal import ShownProposal, candidates_for, why_json, why_lines
 from sync_rules.extras.discover.propose import search
 from sync_rules.extras.discover.propose.database import require_duckdb
 from sync_rules.extras.discover.propose.item_collection import GOES_ON, ItemCollection, time_left
 from sync_rules.extras.discover.propose.item_sources import Workspace, workspace_at
 from sync_rules.extras.discover.propose.proposal import Proposal
-from sync_rules.extras.discover.propose.proposal_writer import written
-from sync_rules.extras.discover.propose.repair_figures import repair_of
+from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.table_files import Gathered
-from sync_rules.jobs.dryrun.prices import own_prices
-from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.units import PARTITION_MAX_READ_UNITS
 
@@ -53,15 +46,11 @@ VERB: Final = Verb(
     well="it was written; or nothing was found, with the reason",
     mistake="a table that may not be read, an export that is not whole or full, or DuckDB is not installed",
     interrupted="and the same command goes on",
-    needs={
-        "--key": ("--from-export",),
-        "--show-values": ("--report", "--format"),
-    },
+    needs={"--key": ("--from-export",)},
 )
 
 
 def propose(
-    context: typer.Context,
     *,
     table: Annotated[
         list[str] | None, typer.Option(metavar="TABLE", help="A live table, by name or ARN. Repeatable.")
@@ -79,16 +68,10 @@ def propose(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Rules file to write, instead of standard output.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="HTML page to write: a map of entities, evidence, examples.")
-    ] = None,
     why: Annotated[
         str | None,
         typer.Option(metavar="ATTRIBUTE", help="Show what was looked at for an attribute, e.g. order.user_name."),
     ] = None,
-    show_values: Annotated[
-        bool, typer.Option("--show-values", help="Show values of items, as examples in JSON and in the report.")
-    ] = False,
     rate: Annotated[float, typer.Option(min=0, help="Maximum read units per second. 0: no limit.")] = READ_RATE,
     workspace: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Folder for the items that were read. It is yours to delete.")
@@ -102,35 +85,24 @@ def propose(
     region: opt.Region = None,
 ) -> int:
     """Propose rules from the data that is there, with evidence. Nothing is applied."""
-    began, started = time.monotonic(), datetime.now(UTC)
     as_json = form is opt.DocumentForm.JSON
     if not (table or from_export):
         raise UserError(NOTHING_NAMED)
     require_duckdb()
-    _require_places(out, report)
+    _require_new(out)
     source = ItemCollection(
         tables=table or (), exports=from_export or (), keys=key or (), endpoint_url=endpoint_url,
         region=region, rate=rate, yes=yes,
     )  # fmt: skip
     with workspace_at(workspace) as at:
-        gathered = source.gather(at, Terminal())
+        gathered = source.gather(at)
         if gathered is None:
             print("nothing was read", file=sys.stderr)
             return 0
         found = _searched(gathered, at, memory)
     candidates = candidates_for(found, why) if why is not None else []
-    text = written(found, source.said)
-    rules = parse_rules(text, "the proposed rules", {})
-    with make_console(stderr=True).status("planning the repair", spinner="dots"):
-        repair = repair_of(rules, gathered) if report is not None or (as_json and why is None) else None
-    shown = ShownProposal(found, text, repair, show_values)
-    if report is not None:
-        place, prices = source.place, own_prices()
-        searched = Searched(
-            shown=shown, rules=rules, started=started, seconds=time.monotonic() - began, origin=source.said,
-            how=format_command(context.obj or []), region=place, prices=prices if place in prices.regions else None,
-        )  # fmt: skip
-        write_whole(report, write_page(searched))
+    text = write_proposal(found, source.said)
+    shown = ShownProposal(found, text)
     if out is not None:
         write_whole(out, text)
     if why is not None:
@@ -141,20 +113,21 @@ def propose(
         print(text, end="")
     else:
         shown.print(make_console())
-    for path in filter(None, (out, report)):
-        print(f"wrote {path}", file=sys.stderr)
-    if out is not None and why is None and not as_json:
-        print(f"Look at each rule; then: sync-rules check {out} && sync-rules plan {out}", file=sys.stderr)
+    if out is not None:
+        print(f"wrote {out}", file=sys.stderr)
+        if why is None and not as_json:
+            print(f"Look at each rule; then: sync-rules check {out} && sync-rules plan {out}", file=sys.stderr)
     return 0
 
 
-def _require_places(out: Path | None, report: Path | None) -> None:
-    """Check the files to write, before anything is read: a rules file that is there may have been edited by hand."""
-    require_own(report, out)
-    if out is not None and out.exists():
+def _require_new(out: Path | None) -> None:
+    """Check the file to write, before anything is read: a rules file that is there may have been edited by hand."""
+    require_own(out)
+    if out is None:
+        return
+    if out.exists():
         raise UserError(f"{out} exists, and is not overwritten. Choose another name with --out, or move it away.")
-    for path in filter(None, (out, report)):
-        require_place(path)
+    require_place(out)
 
 
 def _searched(gathered: Gathered, at: Workspace, memory: float) -> Proposal:

@@ -1,7 +1,7 @@
 """A proposal for people and machines: entities, rules with their evidence, and what was looked at for an attribute.
 
-Invariant: nothing here says a value of an item, unless `values` is asked for. Keys name items, as everywhere. A rule
-with a condition names what it compares with.
+Invariant: nothing here says a value of an item. Keys name items, as everywhere. A rule with a condition names what it
+compares with.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ from sync_rules.cli.show.console import grid
 from sync_rules.cli.show.text import format_count
 from sync_rules.extras.discover.propose.proposal import (
     Candidate,
-    Example,
     Proposal,
     Proposed,
     ProposedEntity,
     ProposedTable,
 )
-from sync_rules.extras.discover.propose.repair_figures import Repair
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 
-EXAMPLES_MAX_ITEMS: Final = 20
 ENTITIES_SHOWN_MAX: Final = 12
 NEARLY_ALL: Final = 99.0  # percent: above, a second digit tells how few differ
 SHORT_OF_ALL: Final = 99.99
@@ -35,14 +32,10 @@ SHORT_OF_ALL: Final = 99.99
 
 @dataclass(frozen=True)
 class ShownProposal:
-    """A proposal with its rules file. `repair`: the figures of its repair, where they were planned. `values`: whether
-    values of items are shown.
-    """
+    """A proposal with its rules file."""
 
     proposal: Proposal
     text: str
-    repair: Repair | None = None
-    values: bool = False
 
     @property
     def written(self) -> list[Proposed]:
@@ -56,7 +49,6 @@ class ShownProposal:
 
     @property
     def headline(self) -> str:
-        """The result in one line."""
         if not self.proposal.rules:
             return f"nothing found, because {self.proposal.nothing_because.rstrip('.') or 'no rule holds'}"
         more = f", {len(self.held_back)} held back" if self.held_back else ""
@@ -96,7 +88,7 @@ class ShownProposal:
         return {
             "tables": [_table(table) for table in proposal.tables],
             "without_items": list(self.proposal.without_items),
-            "rules": [self._rule(rule) for rule in proposal.rules],
+            "rules": [_rule(rule) for rule in proposal.rules],
             "links": [
                 {
                     "source": link.source, "target": link.target, "fields": [list(pair) for pair in link.fields],
@@ -108,23 +100,18 @@ class ShownProposal:
             "file": self.text,
         }  # fmt: skip
 
-    def _rule(self, rule: Proposed) -> dict[str, Any]:
-        figures = self.repair.rules.get(rule.name) if self.repair is not None else None
-        return {
-            **{name: getattr(rule, name) for name in ("name", "kind", "rule", "source", "target")},
-            **{name: getattr(rule, name) for name in ("checked", "agree", "differ", "orphans", "sources")},
-            "agreement": round(rule.agreement, 6),
-            "confidence": rule.confidence,
-            "held_back": rule.held_back,
-            "index": rule.index and {"table": rule.index.table, "name": rule.index.name, "yaml": rule.index.text},
-            "remarks": list(rule.remarks),
-            "examples": [self.example(one) for one in rule.examples[:EXAMPLES_MAX_ITEMS]],
-            "repair": figures and {"to_write": figures.to_write, "write_units": figures.write_units},
-        }
 
-    def example(self, one: Example) -> dict[str, str]:
-        """An item that differs: by its key, and by its values where they are asked for."""
-        return {"key": one.key, **({"expected": one.expected, "found": one.found} if self.values else {})}
+def _rule(rule: Proposed) -> dict[str, Any]:
+    return {
+        **{name: getattr(rule, name) for name in ("name", "kind", "rule", "source", "target")},
+        **{name: getattr(rule, name) for name in ("checked", "agree", "differ", "orphans", "sources")},
+        "agreement": round(rule.agreement, 6),
+        "confidence": rule.confidence,
+        "held_back": rule.held_back,
+        "index": rule.index and {"table": rule.index.table, "name": rule.index.name, "yaml": rule.index.text},
+        "remarks": list(rule.remarks),
+        "examples": [{"key": key} for key in rule.examples],
+    }
 
 
 def percent(rule: Proposed) -> str:
@@ -217,7 +204,6 @@ def why_lines(attribute: str, found: Sequence[Candidate]) -> Iterator[str]:
 
 
 def why_json(found: Sequence[Candidate]) -> list[dict[str, Any]]:
-    """The candidates for machines."""
     return [
         {
             **{name: getattr(one, name) for name in ("target", "source", "kind", "taken")},

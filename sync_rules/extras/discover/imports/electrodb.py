@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import DocumentNode, models, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
 from sync_rules.extras.discover.imports.identifiers import kept
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
 from sync_rules.extras.discover.imports.key_schemas import (
@@ -51,7 +51,15 @@ def read(root: DocumentNode) -> ImportedModel:
 
 def _models(root: DocumentNode) -> list[DocumentNode]:
     """The models of a document: itself, its entries, or those of `entities`. Each may be the value of `schema`."""
-    found = models(root, "indexes", "schema")
+    held = root["entities"] or root
+    if isinstance(held.value, list):
+        found = list(held.list())
+    elif not isinstance(held.value, dict):
+        return []
+    elif "indexes" in held.value or "schema" in held.value:
+        found = [held]
+    else:
+        found = [one for key, one in held.items() if isinstance(one.value, dict) or held is not root or key != "table"]
     return [one["schema"] if isinstance(one["schema"].value, dict) else one for one in found]
 
 

@@ -141,18 +141,6 @@ def _line(document: Document, path: KeyPath) -> str:
     return f"{location.line}:{location.column}"
 
 
-def models(root: DocumentNode, *marks: str) -> list[DocumentNode]:
-    """The models of a document: itself if it has one of these keys, else its entries, or those of `entities`."""
-    held = root["entities"] or root
-    if isinstance(held.value, list):
-        return list(held.list())
-    if not isinstance(held.value, dict):
-        return []
-    if any(mark in held.value for mark in marks):
-        return [held]
-    return [one for key, one in held.items() if isinstance(one.value, dict) or held is not root or key != "table"]
-
-
 def _scalar(tag: str, text: str) -> Any:
     return _as_function(tag, text.split(".", 1) if tag == "!GetAtt" else text, lambda: plain_scalar(tag, text))
 

@@ -15,7 +15,6 @@ from sync_rules.extras.discover.imports import (
     onetable,
     table_requests,
     terraform,
-    toolbox,
     workbench,
 )
 from sync_rules.extras.discover.imports.foreign_document import (
@@ -43,7 +42,7 @@ class DocumentFormat:
 
 FORMATS: Final = tuple(
     DocumentFormat(module.NAME, module.fits, module.read)
-    for module in (workbench, cloudformation, terraform, modelling_server, table_requests, onetable, electrodb, toolbox)
+    for module in (workbench, cloudformation, terraform, modelling_server, table_requests, onetable, electrodb)
 )
 
 

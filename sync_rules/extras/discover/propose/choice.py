@@ -14,7 +14,6 @@ from typing import Any, Final
 from sync_rules.extras.discover.propose.evidence import GRADES, Grade
 from sync_rules.extras.discover.propose.frames import Column, Frame
 from sync_rules.extras.discover.propose.link_search import Join
-from sync_rules.extras.discover.propose.proposal import Example
 
 EXAMPLES: Final = 5  # of a lead
 MANY: Final = 1.2  # targets of a source: with one each, the source may be the copy
@@ -42,17 +41,15 @@ class Lead:
     spoke_against: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
-    examples: tuple[Example, ...] = ()
+    examples: tuple[str, ...] = ()  # keys of items that differ
     named: float = 0.0
 
     @property
     def differ(self) -> int:
-        """The targets that differ."""
         return self.checked - self.agree
 
     @property
     def rate(self) -> float:
-        """The share that agrees."""
         return self.agree / self.checked if self.checked else 0.0
 
     @property
@@ -69,9 +66,9 @@ class Lead:
         return f"{self.kind} {dict(self.rule)} {self.agree}/{self.checked} {self.grade}"
 
 
-def first_examples(examples: Iterable[Example]) -> tuple[Example, ...]:
-    """The examples to keep: the first by their keys."""
-    return tuple(sorted(examples, key=lambda one: one.key)[:EXAMPLES])
+def first_keys(keys: Iterable[str]) -> tuple[str, ...]:
+    """The keys to keep as examples: the first in their order."""
+    return tuple(sorted(keys)[:EXAMPLES])
 
 
 def choose(leads: Sequence[Lead]) -> list[Lead]:

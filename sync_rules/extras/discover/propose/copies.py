@@ -17,8 +17,6 @@ from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import HALF_NAMED, Agreement, chance_of, grade_copy, names_fit
 from sync_rules.extras.discover.propose.frames import MOST, Column
 from sync_rules.extras.discover.propose.link_search import Join, equal, present
-from sync_rules.extras.discover.propose.proposal import Example
-from sync_rules.extras.discover.propose.value_texts import shown
 
 SAMPLE: Final = 6_000  # pairs of a target and its source
 RATE_MIN: Final = 0.3  # in the sample, of what is counted; snapshots agree in part
@@ -29,7 +27,7 @@ MOMENTS_MAX: Final = 4
 DIFFERING: Final = 0.97  # agree at most: fewer differences do not show a reason
 
 
-def copies(database: Database, join: Join) -> list[Lead]:
+def find_copies(database: Database, join: Join) -> list[Lead]:
     """Find what may be copied along a link."""
     varied = [one for one in join.target.columns if one.profile.count and not one.profile.is_constant]
     targets = [one for one in varied if one.writable and one not in join.columns]
@@ -60,12 +58,12 @@ def _sample(
         f"SELECT s.rid, {', '.join(names)} FROM (SELECT * FROM {join.target.sql} t {where}) t "
         f"JOIN {join.source.sql} s ON {join.on()} LIMIT {4 * SAMPLE}"
     )
-    found = agreements(rows, len(targets))
+    found = find_agreements(rows, len(targets))
     pairs = {(targets[left], sources[right]): one for (left, right), one in found.items()}
     return {(left, right): one for (left, right), one in pairs.items() if left is not right}
 
 
-def agreements(rows: Sequence[tuple[Any, ...]], width: int) -> dict[tuple[int, int], Agreement]:
+def find_agreements(rows: Sequence[tuple[Any, ...]], width: int) -> dict[tuple[int, int], Agreement]:
     """The pairs of columns that agree beyond chance. A row has its source's number, `width` columns, and the others."""
     hits: Counter[tuple[int, int]] = Counter()
     values: dict[tuple[int, int], set[str]] = defaultdict(set)
@@ -118,7 +116,7 @@ def _count(database: Database, join: Join, alike: dict[tuple[Column, Column], Ag
         lead.checked, lead.agree = joined, agree
         lead.orphans, lead.sources = total - joined, sources
         if lead.grade != "none":
-            lead.examples = examples(database, join, target, source)
+            lead.examples = _list_differing(database, join, target, source)
         found.append(lead)
         _consider_snapshot(database, join, agreement, lead)
     return found
@@ -138,7 +136,7 @@ def _consider_snapshot(database: Database, join: Join, agreement: Agreement, lea
     lead.grade = "likely" if lead.grade == "none" else lead.grade
     lead.spoke_for.append(why)
     lead.remarks.append(f"a snapshot: {why}")
-    lead.examples = examples(database, join, target, source)
+    lead.examples = _list_differing(database, join, target, source)
 
 
 def _lead(join: Join, target: Column, source: Column, agreement: Agreement) -> Lead:
@@ -155,14 +153,13 @@ def _lead(join: Join, target: Column, source: Column, agreement: Agreement) -> L
     )  # fmt: skip
 
 
-def examples(database: Database, join: Join, target: Column, source: Column) -> tuple[Example, ...]:
-    """Some targets that differ, by their keys."""
+def _list_differing(database: Database, join: Join, target: Column, source: Column) -> tuple[str, ...]:
+    """Keys of some targets that differ."""
     rows = database.rows(
-        f"SELECT {join.target.key_shown()} k, s.{source.sql}, t.{target.sql} FROM {join.target.sql} t "
-        f"JOIN {join.source.sql} s ON {join.on()} WHERE t.{target.sql} IS DISTINCT FROM s.{source.sql} "
-        f"ORDER BY k LIMIT {EXAMPLES}"
+        f"SELECT {join.target.key_shown()} k FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()} "
+        f"WHERE t.{target.sql} IS DISTINCT FROM s.{source.sql} ORDER BY k LIMIT {EXAMPLES}"
     )
-    return tuple(Example(key, shown(expected), shown(there)) for key, expected, there in rows)
+    return tuple(key for (key,) in rows)
 
 
 # ---------------------------------------------------------------- snapshots

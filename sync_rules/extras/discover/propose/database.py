@@ -87,10 +87,10 @@ class Database:
 
     def load(self, table: str, file: Path, columns: Mapping[str, str]) -> None:
         """Append a spool: lines of texts between tabs, nothing for what is missing."""
-        types = ", ".join(f"{text(name)}: {text(kind)}" for name, kind in columns.items())
+        types = ", ".join(f"{quote_sql(name)}: {quote_sql(kind)}" for name, kind in columns.items())
         names = ", ".join(columns)
         self.run(
-            f"INSERT INTO {table} BY NAME SELECT {names} FROM read_csv({text(str(file))}, delim='\t', quote='', "
+            f"INSERT INTO {table} BY NAME SELECT {names} FROM read_csv({quote_sql(str(file))}, delim='\t', quote='', "
             f"escape='', comment='', header=false, nullstr='', null_padding=true, auto_detect=false, "
             f"max_line_size={LINE_MAX_BYTES}, buffer_size={2 * LINE_MAX_BYTES}, columns={{{types}}})"
         )
@@ -118,6 +118,6 @@ def require_duckdb() -> None:
         raise UserError(MISSING, CURE)
 
 
-def text(value: str) -> str:
+def quote_sql(value: str) -> str:
     """A text in SQL."""
     return "'" + value.replace("'", "''") + "'"

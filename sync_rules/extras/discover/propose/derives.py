@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.identifiers import says_nothing
-from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead, first_examples
+from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead, first_keys
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
@@ -24,8 +24,7 @@ from sync_rules.extras.discover.propose.evidence import (
 )
 from sync_rules.extras.discover.propose.formula_search import Guess, guesses
 from sync_rules.extras.discover.propose.frames import Column, Frame
-from sync_rules.extras.discover.propose.proposal import Example
-from sync_rules.extras.discover.propose.value_texts import STRING, TEXTS, kept, shown, value_of
+from sync_rules.extras.discover.propose.value_texts import STRING, TEXTS, keep_text, value_of
 from sync_rules.model.durations import seconds_of
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.formula import Formula, moment_of
@@ -38,7 +37,7 @@ DURATIONS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 Values = Mapping[Column, AttributeValue]
 
 
-def derives(database: Database, frame: Frame) -> list[Lead]:
+def find_derives(database: Database, frame: Frame) -> list[Lead]:
     """Find the attributes that are made of others of their item."""
     usable = [one for one in frame.columns if one.profile.count]
     every = max(1, frame.rows // (4 * SAMPLE))
@@ -154,7 +153,8 @@ def _grade(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> t
         return "none", pro, ["too few agree"]
     if sample.values <= 1:
         return "none", pro, [ONE_VALUE]
-    if _is_own_id(guess) and not in_index:
+    first = guess.slots[0]
+    if len(guess.slots) == 1 and first.column.in_identity and not first.formats and not in_index:
         return "none", pro, ["it is the item's own id with a word before it"]
     if any("@" in piece or "://" in piece for piece in guess.pieces if isinstance(piece, str)):
         return "weak", pro, ["an address is often made once, of what its owner was called then"]
@@ -163,34 +163,30 @@ def _grade(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> t
     return ("likely" if sample.values >= CASES_MIN or sample.bits > BITS_ALONE / 4 else "weak"), pro, ["few items"]
 
 
-def _is_own_id(guess: Guess) -> bool:
-    return len(guess.slots) == 1 and guess.slots[0].column.in_identity and not guess.slots[0].formats
-
-
 def _text_of(formula: Formula) -> Any:
     def made(read: Any) -> str | None:
         text = formula.text(read)
-        return None if text is None else STRING + kept(text)
+        return None if text is None else STRING + keep_text(text)
 
     return made
 
 
 def _over_all(
     database: Database, frame: Frame, target: Column, columns: Sequence[Column], make: Any
-) -> tuple[int, tuple[Example, ...]]:
-    """The items whose value is what is made of their columns, and some that differ."""
+) -> tuple[int, tuple[str, ...]]:
+    """The number of items whose value is what is made of their columns, and keys of some that differ."""
     by_path = {column.path: number for number, column in enumerate(columns, 2)}
     names = "".join(f", t.{column.sql}" for column in columns)
-    agree, differing = 0, list[Example]()
+    agree, differing = 0, list[str]()
     for row in database.each(f"SELECT {frame.key_shown()}, t.{target.sql}{names} FROM {frame.sql} t"):
         made = make(lambda path, row=row: value_of(row[by_path[path]]))
         if made == row[1]:
             agree += 1
         else:
-            differing.append(Example(row[0], shown(made), shown(row[1])))
+            differing.append(row[0])
             if len(differing) > 100 * EXAMPLES:
-                differing = list(first_examples(differing))
-    return agree, first_examples(differing)
+                differing = list(first_keys(differing))
+    return agree, first_keys(differing)
 
 
 # ---------------------------------------------------------------- Time to Live

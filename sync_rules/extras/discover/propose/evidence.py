@@ -53,7 +53,6 @@ class Agreement:
 
     @property
     def rate(self) -> float:
-        """The share that agrees."""
         return self.agree / self.pairs if self.pairs else 0.0
 
     @property

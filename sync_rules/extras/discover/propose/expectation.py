@@ -124,7 +124,7 @@ def held_maps(parent: Parent) -> Any:
     return [entry.fields for entry in parent.entries] if parent.held else None
 
 
-def near(expected: Any, held: Any) -> float:
+def score_entries(expected: Any, held: Any) -> float:
     """The share of the entries that agree, of sets and of maps; of lists all or nothing."""
     if expected == held:
         return 1.0

@@ -40,7 +40,7 @@ class GivenKeys:
     indexes: Mapping[str, Mapping[str, Names]]
 
 
-def given_keys(keys: Iterable[str], tables: Collection[str]) -> GivenKeys:
+def parse_keys(keys: Iterable[str], tables: Collection[str]) -> GivenKeys:
     """The keys in texts such as shop=PK,SK, and those of indexes in texts such as shop/GSI1=GSI1PK,GSI1SK.
 
     Raises:
@@ -111,7 +111,7 @@ class KeyNotToldError(UserError):
         self.table, self.could, self.option = table, found, option
 
 
-def none_told(errors: Sequence[KeyNotToldError]) -> UserError:
+def explain_untold(errors: Sequence[KeyNotToldError]) -> UserError:
     """The error about all tables whose keys cannot be told, so that one more command is enough."""
     if len(errors) == 1:
         return errors[0]

@@ -109,7 +109,8 @@ class Reading:
         if isinstance(export.shelf, Folder):
             path = export.shelf.path(name)
         else:
-            path = self.folder / f"{_digest(f'{export.place}/{name}')}.json.gz"
+            digest = hashlib.sha256(f"{export.place}/{name}".encode()).hexdigest()[:32]
+            path = self.folder / f"{digest}.json.gz"
             if not path.exists():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 with export.shelf.open(name) as source, open_whole(path) as target:
@@ -171,10 +172,6 @@ def _require_key(export: TableExport, found: FoundTable, shape: Shape) -> None:
                 f"{export.place}: expected items of table {found.called}, each with {one.name} ({one.type}), found "
                 "some without it. Name the table of the export with --table, and its place with --from-export."
             )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _md5(path: Path) -> str:

@@ -37,7 +37,6 @@ class FormulaSlot:
 
     @property
     def text(self) -> str:
-        """The slot in braces."""
         return f"{{{self.column.path}{self.formats}}}"
 
 
@@ -50,7 +49,6 @@ class Guess:
 
     @property
     def slots(self) -> tuple[FormulaSlot, ...]:
-        """Its slots."""
         return tuple(piece for piece in self.pieces if isinstance(piece, FormulaSlot))
 
     @property
@@ -65,7 +63,6 @@ class Guess:
 
     @property
     def text(self) -> str:
-        """The formula as the rules file has it."""
         return "".join(piece if isinstance(piece, str) else piece.text for piece in self.pieces)
 
     @property

@@ -14,7 +14,6 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -31,8 +30,8 @@ from sync_rules.extras.discover.propose.row_staging import (
     ENTRY_COLUMNS,
     Layout,
     StagedBatch,
+    find_opened_maps,
     layout_of,
-    opened_maps,
     stage,
 )
 from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable, read_items
@@ -133,11 +132,7 @@ def _with_whole_parts(
         if len({word + one for one in found} & texts) > len(found & texts):
             for entity in entities:
                 for name, text in entity.key.items():
-                    entity.key[name] = PART.sub(partial(_without_word, word), text)
-
-
-def _without_word(word: str, part: re.Match[str]) -> str:
-    return part[0].removeprefix(word)
+                    entity.key[name] = re.sub(rf"(?<=[^A-Za-z]){word}(?=\{{\w)", "", text)
 
 
 def _attempt(
@@ -185,7 +180,7 @@ def _layouts(entities: Sequence[SettledEntity], samples: Sequence[dict[str, Any]
             if layout.bound(item) is not None:
                 own[layout.name].append(item)
                 break
-    return [layout_of(one, opened_maps(own[one.name])) for one in entities]
+    return [layout_of(one, find_opened_maps(own[one.name])) for one in entities]
 
 
 def _stage_all(

@@ -59,7 +59,6 @@ class Profile:
 
     @property
     def is_whole(self) -> bool:
-        """True for whole numbers."""
         return self.count > 0 and self.whole == self.count
 
     @property
@@ -69,7 +68,6 @@ class Profile:
 
     @property
     def is_text(self) -> bool:
-        """True for texts."""
         return STRING in self.types and self.types <= {STRING, NULL}
 
     @property
@@ -102,12 +100,10 @@ class Column:
 
     @property
     def path(self) -> str:
-        """The path as the rules file spells it."""
         return show_path(self.road)
 
     @property
     def shown(self) -> str:
-        """The entity and the path."""
         return f"{self.frame.name}.{self.path}"
 
     @property
@@ -127,7 +123,6 @@ class Column:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of its name."""
         return frozenset(word for part in self.road for word in words(part))
 
     def bare(self, alias: str) -> str:
@@ -152,12 +147,10 @@ class Frame:
 
     @property
     def name(self) -> str:
-        """The entity's name in the rules file."""
         return self.entity.name
 
     @cached_property
     def key_names(self) -> frozenset[str]:
-        """The attributes of the table's key."""
         return frozenset(one.name for one in self.entity.table.found.key)
 
     @cached_property
@@ -167,12 +160,10 @@ class Frame:
 
     @cached_property
     def identity(self) -> tuple[Column, ...]:
-        """The fields that name one item."""
         return tuple(one for one in self.columns if one.in_identity)
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of the entity's name."""
         return frozenset(words(self.name))
 
     def key_shown(self, alias: str = "t") -> str:
@@ -209,7 +200,7 @@ def _profile(database: Database, column: Column) -> Profile:
     return Profile(count, distinct, alike, frozenset(types), dates, whole, least or 0, most or 0, empty, longest)
 
 
-def linkable(column: Column) -> bool:
+def is_linkable(column: Column) -> bool:
     """True for what may name an item: texts and numbers, not all the same."""
     profile = column.profile
     return profile.count > profile.empty and bool(profile.types & set(TEXTS)) and profile.types <= {*TEXTS, NULL}

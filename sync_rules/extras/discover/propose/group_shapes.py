@@ -16,7 +16,7 @@ from sync_rules.extras.discover.propose.evidence import AGREE_MIN, CASES_MIN
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
 from sync_rules.extras.discover.propose.parents import Parent, Row
-from sync_rules.extras.discover.propose.value_texts import LIST, MAP, NUMBER, STRING, TEXTS, unescaped
+from sync_rules.extras.discover.propose.value_texts import LIST, MAP, NUMBER, STRING, TEXTS, unescape
 
 PROBE: Final = 40  # parents on which something is tried first
 PROBE_MIN: Final = 0.4  # of them agree, that it is worth a comparison with all
@@ -102,7 +102,7 @@ class GroupShapes:
             (separator, count), *_ = found.most_common(1) or [(None, 0)]
             if separator is None or count < PROBE_MIN * len(several):
                 continue
-            rule = {"collect": one.shown, "into": column.shown, "join": unescaped(separator)}
+            rule = {"collect": one.shown, "into": column.shown, "join": unescape(separator)}
             for (order, key, reverse), distinct in product(self._orders(one), (False, True)):
                 listed = expectation.list_of(place, key, reverse=reverse, distinct=distinct, limit=0)
                 made = expectation.text_of(listed, separator)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.identifiers import singular
-from sync_rules.extras.discover.propose.choice import Lead, first_examples
+from sync_rules.extras.discover.propose.choice import Lead, first_keys
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
@@ -21,12 +21,18 @@ from sync_rules.extras.discover.propose.evidence import (
     Grade,
     chance_of,
 )
-from sync_rules.extras.discover.propose.expectation import near
+from sync_rules.extras.discover.propose.expectation import score_entries
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, GroupShape, GroupShapes
 from sync_rules.extras.discover.propose.link_search import Join
-from sync_rules.extras.discover.propose.parents import ChildCondition, Families, Parent, conditions, left, may_decide
-from sync_rules.extras.discover.propose.proposal import Example
+from sync_rules.extras.discover.propose.parents import (
+    ChildCondition,
+    Families,
+    Parent,
+    filter_children,
+    list_conditions,
+    may_decide,
+)
 
 PARENTS: Final = 1_500  # in the sample, each with all of its children
 PART: Final = 20_000  # parents that are counted together
@@ -75,7 +81,7 @@ class _GroupSearch:
             return
         best: tuple[GroupShape, Agreement, ChildCondition | None] | None = None
         for condition in [None, *self._conditions(column, sample)]:
-            shown = left(sample, condition, self.places)
+            shown = filter_children(sample, condition, self.places)
             for shape in self.shapes.of(column, shown):
                 agreement = _agreement(shape, shown)
                 if agreement is not None and (
@@ -97,7 +103,7 @@ class _GroupSearch:
                 continue
             place = self.places[id(decider)]
             values = {row[place] for parent in sample for row in parent.children}
-            for condition in conditions(decider, values):
+            for condition in list_conditions(decider, values):
                 counts = [sum(row[place] in condition.values for row in one.children) for one in probe]
                 hits = sum(count >= len(one.entries) for count, one in zip(counts, probe, strict=True))
                 exact = sum(count == len(one.entries) for count, one in zip(counts, probe, strict=True))
@@ -108,18 +114,18 @@ class _GroupSearch:
     # ------------------------------------------------------------ counting
     def _count(self, column: Column, shape: GroupShape, sample: Agreement, condition: ChildCondition | None) -> Lead:
         agree = checked = sources = 0
-        differing: list[Example] = []
+        differing: list[str] = []
         parts = 1 + self.join.source.rows // PART
         for part in range(parts):
             parents = self.families.parents(column, parts, self.families.children(parts, part), part).values()
-            for parent in left(list(parents), condition, self.places):
+            for parent in filter_children(list(parents), condition, self.places):
                 checked += 1
                 sources += bool(parent.children)
                 if shape.expected(parent.children) == shape.found(parent):
                     agree += 1
                 else:
-                    differing.append(Example(parent.key, "what its children make", parent.held or "nothing"))
-            differing = list(first_examples(differing))
+                    differing.append(parent.key)
+            differing = list(first_keys(differing))
         named = _score_name(column, self.join, shape)
         rate = agree / checked if checked else 0.0
         grade, contra = _grade(self.join, sample, rate, named)
@@ -141,7 +147,7 @@ def _agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
     """The agreement of the parents that hold something, or should; after a probe of a few."""
     there = [one for one in sample if one.held or one.children]
     probe = [one for one in there if one.held][:PROBE]
-    if sum(near(shape.expected(one.children), shape.found(one)) for one in probe) < PROBE_MIN * len(probe):
+    if sum(score_entries(shape.expected(one.children), shape.found(one)) for one in probe) < PROBE_MIN * len(probe):
         return None
     mine: Counter[str] = Counter()
     theirs: Counter[str] = Counter()
@@ -153,7 +159,7 @@ def _agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
         shown = _show(held)
         mine[shown] += 1
         theirs[_show(expected)] += 1
-        alike += near(expected, held)
+        alike += score_entries(expected, held)
         if expected == held:
             agree += 1
             values.add(shown)

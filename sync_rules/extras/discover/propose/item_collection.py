@@ -1,28 +1,33 @@
 """The collection of items for `propose`: their cost, the question before it, and the progress.
 
 Invariant: a table on AWS is read only after the user agreed to the cost. A collection reads nothing that an earlier run
-has read, and says so. It prints nothing itself: it tells an `Audience`.
+has read, and says so.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
 from sync_rules.adapters.export_files import find_shelf
 from sync_rules.cli import options as opt
+from sync_rules.cli.confirmation import confirm
+from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.display import open_display
 from sync_rules.cli.show.text import format_count, format_duration
+from sync_rules.cli.signals import stop_signals
 from sync_rules.extras.discover.propose.export_tables import Reading
 from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
 from sync_rules.extras.discover.propose.table_files import Gathered
-from sync_rules.extras.discover.propose.table_scans import LiveTable, Progress, Scanning, live_tables
+from sync_rules.extras.discover.propose.table_scans import LiveTable, ReadingProgress, Scanning, live_tables
 from sync_rules.jobs.dryrun.money import on_demand
 from sync_rules.jobs.dryrun.prices import own_prices
 
@@ -38,28 +43,22 @@ GOES_ON: Final = (
 )
 
 
-@dataclass
-class ReadingMeter:
-    """The figures of a reading: its items, those of an earlier run among them, DynamoDB's count, and read units."""
+@contextmanager
+def _display() -> Iterator[tuple[Callable[[], bool], Callable[[ReadingProgress], None]]]:
+    """Show the progress of a reading. Gives a test for the signal to stop, and the update of the display."""
+    began = time.monotonic()
 
-    of_items: int
-    items: int = 0
-    before: int = 0
-    units: float = 0.0
-    began: float = field(default_factory=time.monotonic)
+    def line(now: ReadingProgress) -> str:
+        of = now.of_items if now.items <= now.of_items else None  # else there are more than DynamoDB has counted
+        figures = [f"{now.items:,}{f' of about {of:,}' if of else ''} items"]
+        if now.units:
+            figures.append(f"{now.units:,.0f} read units")
+        if of:
+            figures += time_left(now.items - now.before, of - now.before, began)
+        return " · ".join(["reading", *figures])
 
-
-class Audience(Protocol):
-    """The user of a collection, who reads its cost, agrees to it, watches it and may stop it."""
-
-    def tell(self, line: str) -> None:
-        """Show a line."""
-
-    def agree(self, question: str, *, yes: bool) -> bool:
-        """Ask a question, unless `yes` answers it."""
-
-    def watch(self, meter: ReadingMeter) -> AbstractContextManager[tuple[Callable[[], bool], Callable[[], None]]]:
-        """Show a meter for a block. Gives a test for the wish to stop, and the update of what is shown."""
+    with stop_signals() as stopping, open_display(make_console(stderr=True), line) as display:
+        yield stopping, lambda now: display.update(lambda: now)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +80,7 @@ class ItemCollection:
             return f"{'an export' if len(self.exports) == 1 else 'exports'} in {', '.join(self.exports)}"
         return f"{'table' if len(self.tables) == 1 else 'tables'} {', '.join(self.tables)}"
 
-    @property
-    def place(self) -> str | None:
-        """The Region of its tables, if it has one."""
-        return aws.dynamodb(self.endpoint_url, self.region).meta.region_name if self.tables else self.region
-
-    def gather(self, at: Workspace, audience: Audience) -> Gathered | None:
+    def gather(self, at: Workspace) -> Gathered | None:
         """Read the items. None when the user does not agree to the cost.
 
         Raises:
@@ -97,19 +91,20 @@ class ItemCollection:
         client = aws.dynamodb(self.endpoint_url, self.region) if self.tables else None
         described = live_tables(client, self.tables) if client is not None else ()
         if self.exports or client is None:
-            return self._gather_exports(at, audience, Given(described, self.keys))
-        return self._gather_tables(at, audience, client, described)
+            return self._gather_exports(at, Given(described, self.keys))
+        return self._gather_tables(at, client, described)
 
     # ------------------------------------------------------------ exports
-    def _gather_exports(self, at: Workspace, audience: Audience, given: Given) -> Gathered:
+    def _gather_exports(self, at: Workspace, given: Given) -> Gathered:
         places = {place: find_shelf(place, self.endpoint_url, self.region) for place in self.exports}
         exports = collect_exports(places, given)
-        meter = ReadingMeter(sum(one.files.items or 0 for one in exports))
-        with audience.watch(meter) as (stopping, update):
+        read, of_items = 0, sum(one.files.items or 0 for one in exports)
+        with _display() as (stopping, show):
 
             def on_items(items: int) -> None:
-                meter.items += items
-                update()
+                nonlocal read
+                read += items
+                show(ReadingProgress(read, of_items))
 
             try:
                 return gather_exports(exports, given, Reading(at.exports, opt.WORKERS, on_items, stopping))
@@ -117,19 +112,17 @@ class ItemCollection:
                 raise KeyboardInterrupt("interrupted: the same command begins again, with what was fetched") from None
 
     # ------------------------------------------------------------ live tables
-    def _gather_tables(
-        self, at: Workspace, audience: Audience, client: DynamoDBClient, tables: Sequence[LiveTable]
-    ) -> Gathered | None:
-        scanning = self._scanning(at, client)
+    def _gather_tables(self, at: Workspace, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered | None:
+        scanning = self._scanning(at, client, lambda: False, lambda _progress: None)
         for line in _read_before(scanning, tables):
-            audience.tell(line)
+            _tell(line)
         left = {table: scanning.left(table) for table in tables}
         if any(left.values()):
             for line in self._costs(client, left):
-                audience.tell(line)
-            if aws.is_aws(client) and not audience.agree("Read them?", yes=self.yes):
+                _tell(line)
+            if aws.is_aws(client) and not confirm("Read them?", yes=self.yes):
                 return None
-        return self._scan(at, audience, client, tables)
+        return self._scan(at, client, tables)
 
     def _costs(self, client: DynamoDBClient, left: dict[LiveTable, float]) -> Iterator[str]:
         """The price of the rest of the tables, by DynamoDB's own count."""
@@ -153,26 +146,31 @@ class ItemCollection:
         self,
         at: Workspace,
         client: DynamoDBClient,
-        stopping: Callable[[], bool] = lambda: False,
-        on_page: Callable[[Progress], None] = lambda _progress: None,
+        stopping: Callable[[], bool],
+        on_page: Callable[[ReadingProgress], None],
     ) -> Scanning:
         return Scanning(
             client, at.scans, at.state, segments=opt.SEGMENTS, workers=opt.WORKERS, rate=Rate(self.rate),
             stopping=stopping, on_page=on_page,
         )  # fmt: skip
 
-    def _scan(self, at: Workspace, audience: Audience, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered:
-        meter = ReadingMeter(sum(table.items for table in tables))
-        with audience.watch(meter) as (stopping, update):
+    def _scan(self, at: Workspace, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered:
+        read = 0
+        with _display() as (stopping, show):
 
-            def on_page(progress: Progress) -> None:
-                meter.items, meter.before, meter.units = progress.items, progress.before, progress.units
-                update()
+            def on_page(now: ReadingProgress) -> None:
+                nonlocal read
+                read = now.items
+                show(now)
 
             found = self._scanning(at, client, stopping, on_page).run(tables)
         if found is None:
-            raise KeyboardInterrupt(f"interrupted after {format_count(meter.items, 'item')}: {GOES_ON}")
+            raise KeyboardInterrupt(f"interrupted after {format_count(read, 'item')}: {GOES_ON}")
         return Gathered(found)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def time_left(done: float, of: float, began: float) -> list[str]:

@@ -17,7 +17,7 @@ from sync_rules.adapters.export_files import Shelf
 from sync_rules.adapters.files import as_mistake, lock_file
 from sync_rules.adapters.state import FileState
 from sync_rules.extras.discover.imports.table_variables import pad_name
-from sync_rules.extras.discover.propose.export_keys import KeyNotToldError, given_keys, none_told
+from sync_rules.extras.discover.propose.export_keys import KeyNotToldError, explain_untold, parse_keys
 from sync_rules.extras.discover.propose.export_tables import NamedExport, Reading, name_exports
 from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
 from sync_rules.extras.discover.propose.table_scans import LiveTable
@@ -38,17 +38,14 @@ class Workspace:
 
     @property
     def scans(self) -> Path:
-        """The folder of the tables that were scanned."""
         return self.path / "tables"
 
     @property
     def exports(self) -> Path:
-        """The folder of the files that were fetched from buckets."""
         return self.path / "exports"
 
     @property
     def stage(self) -> Path:
-        """The folder of what is computed of the items."""
         return self.path / "stage"
 
 
@@ -105,7 +102,7 @@ def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExp
 def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Reading) -> Gathered:
     """The tables of some exports. Raises like `Reading.gathered`, and UserError when no item is there."""
     described = {_bare(table): table.found for table in given.described}
-    keys = given_keys(given.keys, [one.table for one in exports])
+    keys = parse_keys(given.keys, [one.table for one in exports])
     for table in (*keys.keys, *keys.indexes):
         if table in described:
             raise UserError(f"table {table}: the account says its key and indexes: leave out --key or --table")
@@ -117,7 +114,7 @@ def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Readin
         except KeyNotToldError as error:
             not_told.append(error)
     if not_told:
-        raise none_told(not_told)
+        raise explain_untold(not_told)
     if not any(tables):
         names = ", ".join(one.table for one in exports)
         raise UserError(f"nothing found, because the export of {names} has no items: name another with --from-export")

@@ -16,7 +16,7 @@ from typing import Final
 from sync_rules.extras.discover.imports.identifiers import singular, words
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import HALF_NAMED
-from sync_rules.extras.discover.propose.frames import MOST, Column, Frame, linkable
+from sync_rules.extras.discover.propose.frames import MOST, Column, Frame, is_linkable
 
 HELD_MIN: Final = 0.7  # of the targets name an item that exists
 VALUES_MAX: Final = 3_000_000  # of all columns together; beyond that a share of the values is compared, by hash
@@ -73,11 +73,9 @@ class Join:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of the target."""
         return tuple(column for _, column in self.pairs)
 
     def on(self, target: str = "t", source: str = "s") -> str:
-        """The condition of the join."""
         return " AND ".join(equal(column, target, field, source) for field, column in self.pairs)
 
     def __repr__(self) -> str:
@@ -105,9 +103,9 @@ class Overlap:
     values: float
 
 
-def overlaps(database: Database, frames: Sequence[Frame]) -> dict[tuple[Column, Column], Overlap]:
+def measure_overlaps(database: Database, frames: Sequence[Frame]) -> dict[tuple[Column, Column], Overlap]:
     """How far each column lies in the fields that name items."""
-    columns = [one for frame in frames for one in frame.columns if linkable(one) and not one.is_shadowed]
+    columns = [one for frame in frames for one in frame.columns if is_linkable(one) and not one.is_shadowed]
     wanted = {id(one) for frame in frames for one in frame.identity}
     every = 1 + sum(one.profile.distinct for one in columns) // VALUES_MAX
     database.run("CREATE OR REPLACE TABLE held (col INTEGER, v VARCHAR, k BIGINT)")
@@ -136,7 +134,7 @@ def overlaps(database: Database, frames: Sequence[Frame]) -> dict[tuple[Column, 
 
 
 # ---------------------------------------------------------------- joins
-def joins_of(database: Database, frames: Sequence[Frame], shares: dict[tuple[Column, Column], Overlap]) -> list[Join]:
+def find_joins(database: Database, frames: Sequence[Frame], shares: dict[tuple[Column, Column], Overlap]) -> list[Join]:
     """All links between entities, those by chance too."""
     by_field: dict[Column, list[Column]] = defaultdict(list)
     for (column, named), share in shares.items():
@@ -181,7 +179,7 @@ def _is_idle(pair: tuple[Column, Column], spoken: Collection[int]) -> bool:
 def _may_name(column: Column, field: Column) -> bool:
     """False for what only looks like a name: the same value everywhere, truth values."""
     if column.profile.is_constant or column.profile.types <= {"b", "z"}:
-        return named_after(column, field) >= 1.0 or column.in_identity
+        return score_name(column, field) >= 1.0 or column.in_identity
     return True
 
 
@@ -196,7 +194,7 @@ def _pairings(
         there = [one for one in by_field.get(field, []) if one.frame is target]
         if source is target:
             there.append(field)
-        there.sort(key=lambda one: -named_after(one, field))
+        there.sort(key=lambda one: -score_name(one, field))
         if not there:
             return
         choices.append(there)
@@ -205,7 +203,7 @@ def _pairings(
         if len(set(columns)) < len(columns) or columns == identity:
             continue
         found.append(tuple(zip(identity, columns, strict=True)))
-    found.sort(key=lambda pairs: -sum(named_after(column, field) for field, column in pairs))
+    found.sort(key=lambda pairs: -sum(score_name(column, field) for field, column in pairs))
     yield from found[:COMBINED_MAX]
 
 
@@ -231,7 +229,7 @@ def _measure(database: Database, source: Frame, target: Frame, pairs: tuple[tupl
     if source is target and _names_itself(database, source, pairs):
         return None
     varying = [(field, column) for field, column in pairs if not (field.profile.is_constant and len(pairs) > 1)]
-    names_fit = min((named_after(column, field) for field, column in varying), default=0.0)
+    names_fit = min((score_name(column, field) for field, column in varying), default=0.0)
     dense = any(
         column.profile.is_dense and field.profile.is_dense for field, column in varying if column is not field
     ) and all(column is field or column.profile.is_whole or column.profile.is_small for field, column in varying)
@@ -249,7 +247,7 @@ def _names_itself(database: Database, frame: Frame, pairs: Sequence[tuple[Column
     return bool(2 * same >= total)
 
 
-def named_after(column: Column, field: Column) -> float:
+def score_name(column: Column, field: Column) -> float:
     """How far the name of a column says that it names items of the field's entity: 0 to 1."""
     mine = frozenset(words(column.road[-1]))
     theirs = frozenset(words(field.road[-1]))

@@ -15,7 +15,6 @@ from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame, Profile
 from sync_rules.extras.discover.propose.link_search import Overlap, equal, present
-from sync_rules.extras.discover.propose.proposal import Example
 from sync_rules.extras.discover.propose.value_texts import TEXTS
 
 HELD_MIN: Final = 0.75  # of the mirrors have a source, and of the sources a mirror
@@ -24,7 +23,7 @@ ITEMS_MIN: Final = 3
 Overlaps = dict[tuple[Column, Column], Overlap]
 
 
-def mirrors(database: Database, frames: Sequence[Frame], overlaps: Overlaps) -> Iterator[Lead]:
+def find_mirrors(database: Database, frames: Sequence[Frame], overlaps: Overlaps) -> Iterator[Lead]:
     """Find the entities that mirror another one."""
     for mirror in frames:
         for source in frames:
@@ -181,6 +180,6 @@ def _lead(
     return Lead(
         "mirror", source.frame, mirror, tuple(one for one, _ in attributes), reads, rule,
         "sure" if agree >= AGREE_MIN * wanted else "none", wanted, agree, strangers, plainness=6, sources=wanted,
-        named=0.5, examples=tuple(Example(key, "a mirror like it", "another, or none") for (key,) in rows),
+        named=0.5, examples=tuple(key for (key,) in rows),
         spoke_for=[f"{agree} of {wanted} have an item of the same content under the other key"],
     )  # fmt: skip

@@ -26,8 +26,7 @@ from sync_rules.extras.discover.propose.evidence import (
 )
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
-from sync_rules.extras.discover.propose.parents import ChildCondition, conditions, may_decide
-from sync_rules.extras.discover.propose.proposal import Example
+from sync_rules.extras.discover.propose.parents import ChildCondition, list_conditions, may_decide
 from sync_rules.extras.discover.propose.value_texts import NUMBER
 
 PARENTS: Final = 3_000  # in the sample, each with all of its children
@@ -84,7 +83,7 @@ Sums = Mapping[int, ChildSum]  # of the children of each parent that count
 BestForms = dict[int, tuple[NumberForm, Agreement]]  # of each number of the parents
 
 
-def numbers(database: Database, join: Join) -> list[Lead]:
+def find_numbers(database: Database, join: Join) -> list[Lead]:
     """Find the numbers of the items that a link points to which the items that point add up to."""
     totals = [
         one for one in join.source.columns if one.writable and one.profile.is_number and not one.profile.is_constant
@@ -122,7 +121,7 @@ class _NumberSearch:
             self._try(form, self.all, best)
         for column in self.deciders:
             sums = self._sums(column)
-            for condition in conditions(column, {value for each in sums.values() for value in each}):
+            for condition in list_conditions(column, {value for each in sums.values() for value in each}):
                 left = {rid: _add(each, condition.values) for rid, each in sums.items()}
                 for form in self._forms(condition):
                     self._try(form, left, best)
@@ -220,7 +219,7 @@ class _NumberSearch:
             plainness=16 + (0 if form.kind == "count" else 1) + (2 if form.condition else 0), figures=figures,
         )  # fmt: skip
 
-    def _over_all(self, total: Column, form: NumberForm) -> tuple[int, int, int, tuple[Example, ...]]:
+    def _over_all(self, total: Column, form: NumberForm) -> tuple[int, int, int, tuple[str, ...]]:
         parent, child = self.join.source, self.join.target
         amount = "t.rid" if form.amount is None else _decimal(form.amount, "t")
         where = f"FILTER ({form.condition.sql})" if form.condition is not None else ""
@@ -240,22 +239,14 @@ class _NumberSearch:
         agree, checked, sources = self.database.row(
             f"SELECT count(*) FILTER (p IS NOT DISTINCT FROM w), count(*), count(*) FILTER (c) FROM ({compared})"
         )
-        rows = self.database.rows(
-            f"SELECT k, w, p FROM ({compared}) WHERE p IS DISTINCT FROM w ORDER BY k LIMIT {EXAMPLES}"
-        )
+        rows = self.database.rows(f"SELECT k FROM ({compared}) WHERE p IS DISTINCT FROM w ORDER BY k LIMIT {EXAMPLES}")
         self.database.run("DROP TABLE wanted")
-        return agree, checked, sources, tuple(Example(k, _show(w), _show(p)) for k, w, p in rows)
+        return agree, checked, sources, tuple(key for (key,) in rows)
 
 
 def _decimal(column: Column, alias: str) -> str:
     name = f"{alias}.{column.sql}"
     return f"CASE WHEN {name}[1] = '{NUMBER}' THEN try_cast(substr({name}, 2) AS {DECIMAL}) END"
-
-
-def _show(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    return format(value.normalize(), "f") if isinstance(value, Decimal) and value else str(value or 0)
 
 
 # ---------------------------------------------------------------- comparing

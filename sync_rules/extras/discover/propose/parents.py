@@ -95,7 +95,9 @@ class Families:
         return found
 
 
-def left(sample: Sequence[Parent], condition: ChildCondition | None, places: Mapping[int, int]) -> list[Parent]:
+def filter_children(
+    sample: Sequence[Parent], condition: ChildCondition | None, places: Mapping[int, int]
+) -> list[Parent]:
     """The parents with the children that a condition leaves."""
     if condition is None:
         return list(sample)
@@ -132,7 +134,7 @@ def may_decide(column: Column) -> bool:
     return 1 <= profile.distinct <= KINDS_MAX and (profile.distinct > 1 or profile.count < column.frame.rows)
 
 
-def conditions(column: Column, values: set[str | None]) -> Iterator[ChildCondition]:
+def list_conditions(column: Column, values: set[str | None]) -> Iterator[ChildCondition]:
     """The conditions on one column that tell its values apart."""
     name = ".".join(part if JMESPATH_NAME.fullmatch(part) else f'"{part}"' for part in column.road)
     told = sorted(value for value in values if value is not None and value != "z" and "'" not in value)

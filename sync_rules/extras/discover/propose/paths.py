@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.extras.discover.propose.choice import Lead, first_examples
+from sync_rules.extras.discover.propose.choice import Lead, first_keys
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN, CASES_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame
 from sync_rules.extras.discover.propose.link_search import Join, equal
-from sync_rules.extras.discover.propose.proposal import Example
-from sync_rules.extras.discover.propose.value_texts import STRING, TEXTS, kept, shown, unescaped
+from sync_rules.extras.discover.propose.value_texts import STRING, TEXTS, keep_text, unescape
 
 SAMPLE: Final = 2_000
 PROBE: Final = 100
@@ -31,7 +30,7 @@ SEPARATOR: Final = "|"
 
 
 @dataclass(frozen=True)
-class PathForm:
+class PathGuess:
     """A column that may be a path: what it is made of, and the text between."""
 
     column: Column
@@ -50,7 +49,7 @@ class TreeItem:
     values: tuple[str | None, ...]
 
 
-def paths(database: Database, join: Join) -> list[Lead]:
+def find_paths(database: Database, join: Join) -> list[Lead]:
     """Find the paths of items that name a parent of their own kind."""
     if join.source is not join.target or len(join.pairs[-1][1].road) > 1:
         return []
@@ -61,7 +60,7 @@ def paths(database: Database, join: Join) -> list[Lead]:
     return list(_search(database, join, forms)) if forms else []
 
 
-def _forms(database: Database, join: Join, own: Column) -> list[PathForm]:
+def _forms(database: Database, join: Join, own: Column) -> list[PathGuess]:
     """The columns that end with an own value after what the parent has in the same column."""
     frame = join.target
     texts = [one for one in frame.columns if one.writable and one.profile.is_text and not one.profile.is_boolean]
@@ -88,7 +87,7 @@ def _forms(database: Database, join: Join, own: Column) -> list[PathForm]:
             between.pop(None, None)
             (separator, count), *_ = between.most_common(1) or [(None, 0)]
             if separator is not None and count >= RATE_MIN * len(rows) and count >= CASES_MIN:
-                found.append(PathForm(column, None if by is own else by, separator))
+                found.append(PathGuess(column, None if by is own else by, separator))
     return found
 
 
@@ -105,11 +104,11 @@ def _between(path: str | None, own: str | None, above: str | None) -> str | None
     middle = path.removeprefix(above)
     if len(middle) == len(path) or not middle.endswith(own[1:]):
         return None
-    between = unescaped(middle[: len(middle) - len(own) + 1])
+    between = unescape(middle[: len(middle) - len(own) + 1])
     return between if 0 < len(between) <= SEPARATOR_MAX else None
 
 
-def _search(database: Database, join: Join, forms: Sequence[PathForm]) -> Iterator[Lead]:
+def _search(database: Database, join: Join, forms: Sequence[PathGuess]) -> Iterator[Lead]:
     """One lead for each path: with names it takes the path of ids along, and the depth goes with one of them."""
     frame = join.target
     by_ids = next((form for form in forms if form.by is None), None)
@@ -119,7 +118,7 @@ def _search(database: Database, join: Join, forms: Sequence[PathForm]) -> Iterat
     columns = [*(form.column for form in forms), *texts, *numbers]
     tree = _tree(database, join, columns)
     place = {id(column): number for number, column in enumerate(columns)}
-    depths = _depths(tree)
+    depths = {id(item): len(line) - 1 for item, line in _lines(tree) if line is not None}
     deep = [one for one in numbers if _is_depth(tree, depths, place[id(one)])]
     taken = False
     for form in names or ([by_ids] if by_ids else []):
@@ -159,10 +158,6 @@ def _lines(tree: dict[tuple[tuple[str, ...], str], TreeItem]) -> Iterator[tuple[
         yield item, line[::-1] if whole else None
 
 
-def _depths(tree: dict[tuple[tuple[str, ...], str], TreeItem]) -> dict[int, int]:
-    return {id(item): len(line) - 1 for item, line in _lines(tree) if line is not None}
-
-
 def _is_depth(tree: dict[tuple[tuple[str, ...], str], TreeItem], depths: dict[int, int], place: int) -> bool:
     known = [(item.values[place], depths[id(item)]) for item in tree.values() if id(item) in depths]
     agree = sum(value == f"n{depth}" for value, depth in known)
@@ -181,8 +176,8 @@ def _text(line: Sequence[TreeItem], place: int | None, separator: str) -> str | 
 class PathRule:
     """The columns that one rule writes: a path, that of ids beside one of names, and the depth."""
 
-    form: PathForm
-    ids: PathForm | None
+    form: PathGuess
+    ids: PathGuess | None
     depth: Column | None
 
     def rule(self, parent: Column) -> dict[str, Any]:
@@ -203,9 +198,9 @@ class PathRule:
         """The value of each column on the last item of a line, and what it should be, as typed texts."""
         held, by = line[-1].values, self.form.by
         text = _text(line, None if by is None else place[id(by)], self.form.separator)
-        found = [(held[place[id(self.form.column)]], None if text is None else STRING + kept(unescaped(text)))]
+        found = [(held[place[id(self.form.column)]], None if text is None else STRING + keep_text(unescape(text)))]
         if self.ids is not None:
-            expected = STRING + kept(unescaped(_text(line, None, self.ids.separator) or ""))
+            expected = STRING + keep_text(unescape(_text(line, None, self.ids.separator) or ""))
             found.append((held[place[id(self.ids.column)]], expected))
         if self.depth is not None:
             found.append((held[place[id(self.depth)]], f"n{len(line) - 1}"))
@@ -218,13 +213,13 @@ def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict
     checked = agree = orphans = deep = 0
     values = set()
     right: Counter[int] = Counter()  # by column: they may be wrong independently
-    differing: list[Example] = []
+    differing: list[str] = []
     for item, line in _lines(tree):
         if line is None:
             orphans += 1
             continue
         cells = written.expected(line, place)
-        (held, expected), *_ = cells
+        (_, expected), *_ = cells
         each = [one == other for one, other in cells]
         right.update(number for number, one in enumerate(each) if one)
         deep += each[0] and len(line) >= DEEP
@@ -233,7 +228,7 @@ def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict
         if all(each):
             values.add(expected)
         else:
-            differing.append(Example(item.key, shown(expected), shown(held)))
+            differing.append(item.key)
     rule, remarks = written.rule(parent), []
     if ids is None and form.by is not None:
         remarks.append(f"it keeps the path of ids too, in {form.column.path}_ids, which is not there yet")
@@ -243,7 +238,7 @@ def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict
     good = many and deep >= DEEP_MIN and len(values) >= CASES_MIN
     return Lead(
         "path", frame, frame, writes, reads, rule, "sure" if good else "none", checked, agree, orphans, sources=checked,
-        join=join, plainness=5, remarks=remarks, named=1.0, examples=first_examples(differing),
+        join=join, plainness=5, remarks=remarks, named=1.0, examples=first_keys(differing),
         spoke_for=[f"{agree} of {checked} follow from their ancestors"],
         spoke_against=[] if good else ["too few follow from their ancestors"],
     )  # fmt: skip

@@ -1,7 +1,6 @@
 """The outcome of a search for rules: entities, proposed rules with their evidence, and all candidates.
 
-Invariant: nothing here is applied. Values of items stand in `Example` and `Candidate` alone, and are shown only where
-somebody asks for them.
+Invariant: nothing here is applied, and nothing has a value of an item but the conditions of rules.
 """
 
 from __future__ import annotations
@@ -41,15 +40,6 @@ class ProposedTable:
 
 
 @dataclass(frozen=True)
-class Example:
-    """An item that differs from the rule. `key` is its key as it is shown, such as `order 10256`."""
-
-    key: str
-    expected: str = field(repr=False)
-    found: str = field(repr=False)
-
-
-@dataclass(frozen=True)
 class MissingIndex:
     """An index without which the rule's targets cannot be listed: its table, its name, and its YAML on one line."""
 
@@ -77,7 +67,7 @@ class Proposed:
     agree: int
     differ: int
     confidence: Confidence
-    examples: tuple[Example, ...] = ()
+    examples: tuple[str, ...] = ()  # keys of items that differ, such as `order 10256`
     held_back: str | None = None
     index: MissingIndex | None = None
     required: tuple[str, ...] = ()  # attributes that each target has, and must have to be listed
@@ -137,5 +127,4 @@ class Proposal:
 
     @property
     def entities(self) -> tuple[ProposedEntity, ...]:
-        """The entities of all tables."""
         return tuple(entity for table in self.tables for entity in table.entities)

@@ -6,6 +6,7 @@ missing is written with a `# CHECK:`, so that the file is right once you add it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +40,7 @@ LEDGER_CHECK: Final = "counters and values are booked here: make it with sync-ru
 NOTHING: Final = "rules: {}"
 
 
-def written(proposal: Proposal, head: str = "data") -> str:
+def write_proposal(proposal: Proposal, head: str = "data") -> str:
     """The rules file of a proposal that was `settled`. `head` says what it was made from."""
     settled = _settle(proposal)
     top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
@@ -64,7 +65,7 @@ def written(proposal: Proposal, head: str = "data") -> str:
 def settled(proposal: Proposal) -> Proposal:
     """The proposal with what `check` says of its rules: missing indexes, and rules that must stand as comments."""
     while True:
-        wrong = errors(check_rules(written(proposal), {})[1])
+        wrong = errors(check_rules(write_proposal(proposal), {})[1])
         if not wrong:
             return proposal
         rules = _correct(proposal, wrong)
@@ -90,7 +91,8 @@ def _correct(proposal: Proposal, wrong: Sequence[Problem]) -> tuple[Proposed, ..
 
 def _judge(proposal: Proposal, rule: Proposed, problem: Problem) -> Proposed:
     needed = [] if rule.required else NEEDED.findall(problem.cure or "")
-    if needed and all(name in _always(proposal, entity) for entity, name in needed):
+    always = {one.name: one.always for one in proposal.entities}
+    if needed and all(name in always.get(entity, ()) for entity, name in needed):
         return replace(rule, required=tuple(name for _, name in needed))
     index = _find_missing(problem) if rule.index is None else None
     if index is not None and _has_room(proposal, index):
@@ -104,10 +106,6 @@ def _find_missing(problem: Problem) -> MissingIndex | None:
     match = ADVICE.search(cure)
     only = match is not None and not any(more in cure for more in MORE)
     return MissingIndex(match[1], match[2], match[3]) if match is not None and only else None
-
-
-def _always(proposal: Proposal, entity: str) -> tuple[str, ...]:
-    return next((one.always for one in proposal.entities if one.name == entity), ())
 
 
 def _has_room(proposal: Proposal, index: MissingIndex) -> bool:
@@ -154,13 +152,10 @@ def _table(table: ProposedTable, needs: Sequence[Proposed]) -> SettledTable:
 
 # ---------------------------------------------------------------- rules
 def _evidence(rule: Proposed) -> list[str]:
-    """The comments of a rule."""
     said = f"{rule.agree:,} of {rule.checked:,} agree ({rule.agreement:.1%})"
     if rule.differ:
-        shown = ", ".join(one.key for one in rule.examples[:3])
-        said += f"; {rule.differ:,} {'differs' if rule.differ == 1 else 'differ'}" + (
-            f", e.g. {shown}" if shown else ""
-        )
+        said += f"; {rule.differ:,} {'differs' if rule.differ == 1 else 'differ'}"
+        said += f", e.g. {', '.join(rule.examples[:3])}" if rule.examples else ""
     if rule.orphans:
         said += f"; {rule.orphans:,} name no item"
     parts = [f"{said}; confidence {rule.confidence}"]
@@ -170,11 +165,6 @@ def _evidence(rule: Proposed) -> list[str]:
         if rule.index is not None:
             parts.append(f"it needs an index of {rule.index.table}: {rule.index.name}: {rule.index.text}")
     return [line for part in parts for line in wrap_comment(part)]
-
-
-def rule_text(rule: Proposed) -> str:
-    """A rule as it stands in the file, at the margin."""
-    return "\n".join(line[2:] for line in _rule(rule))
 
 
 def _rule(rule: Proposed) -> list[str]:
@@ -195,8 +185,6 @@ def _yaml(value: Any) -> str:
         return flow({str(name): _yaml(inner) for name, inner in value.items()})
     if isinstance(value, str):
         return scalar(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, Sequence):
         return "[" + ", ".join(_yaml(inner) for inner in value) + "]"
-    return "null" if value is None else str(value)
+    return json.dumps(value)

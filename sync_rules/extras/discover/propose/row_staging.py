@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 
 from sync_rules.extras.discover.imports.normalization import SettledEntity
 from sync_rules.extras.discover.propose.table_files import read_items
-from sync_rules.extras.discover.propose.value_texts import kept, typed
+from sync_rules.extras.discover.propose.value_texts import keep_text, write_value
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.model.values import Path as Road
 
@@ -57,17 +57,16 @@ class Layout:
             if parsed is None:
                 return None
             for each, content in parsed.items():
-                told = typed(content)
+                told = write_value(content)
                 if found.setdefault(each, told) != told:
                     return None
         for name, template in self.indexed:
             for each, content in (template.parse(item.get(name)) or {}).items():
-                found.setdefault(each, typed(content))
+                found.setdefault(each, write_value(content))
         return [found.get(name) for name in self.fields]
 
 
 def layout_of(entity: SettledEntity, opened: frozenset[Road] = frozenset()) -> Layout:
-    """The layout of an entity."""
     types = {one.name: one.type for one in entity.table.found.key}
     templates = tuple((name, types[name], template) for name, template in entity.templates.items())
     indexed = tuple(
@@ -79,7 +78,7 @@ def layout_of(entity: SettledEntity, opened: frozenset[Road] = frozenset()) -> L
 
 
 # ---------------------------------------------------------------- reading
-def opened_maps(items: Sequence[Mapping[str, Any]]) -> frozenset[Road]:
+def find_opened_maps(items: Sequence[Mapping[str, Any]]) -> frozenset[Road]:
     """The maps of some items whose names are ids: each name is in few of the maps."""
     maps: Counter[Road] = Counter()
     names: dict[Road, Counter[str]] = defaultdict(Counter)
@@ -129,7 +128,6 @@ class Spool:
         self._rows, self._entries_file = _open(self.staged.rows), _open(self.staged.entries)
 
     def close(self) -> None:
-        """Close both files."""
         self._rows.close()
         self._entries_file.close()
 
@@ -153,7 +151,7 @@ class Spool:
                 self.staged.left_out += 1
                 return
             place = columns[road] = len(columns)
-        row[place] = typed(value)
+        row[place] = write_value(value)
         ((kind, content),) = value.items()
         if kind == "M":
             if road in self.layout.opened:
@@ -174,11 +172,11 @@ class Spool:
         for place, (name, value) in enumerate(entries):
             if place >= ENTRIES_MAX:
                 break
-            start = f"{rid}\t{code}\t{place}\ts{kept(name)}\t"
-            write(f"{start}\t{typed(value)}\n")
+            start = f"{rid}\t{code}\t{place}\ts{keep_text(name)}\t"
+            write(f"{start}\t{write_value(value)}\n")
             if "M" in value:
                 for each, inner in value["M"].items():
-                    write(f"{start}{kept(each)}\t{typed(inner)}\n")
+                    write(f"{start}{keep_text(each)}\t{write_value(inner)}\n")
 
 
 def _kind(value: Mapping[str, Any]) -> str:

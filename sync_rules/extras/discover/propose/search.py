@@ -15,7 +15,7 @@ from sync_rules.extras.discover.propose.choice import Lead, choose
 from sync_rules.extras.discover.propose.database import Database, full_disk_as_mistake
 from sync_rules.extras.discover.propose.frame_loader import LoadedFrames, load
 from sync_rules.extras.discover.propose.frames import Frame, profile_all
-from sync_rules.extras.discover.propose.link_search import Join, joins_of, overlaps
+from sync_rules.extras.discover.propose.link_search import Join, find_joins, measure_overlaps
 from sync_rules.extras.discover.propose.proposal import (
     Candidate,
     Confidence,
@@ -35,12 +35,12 @@ RATE_HIGH: Final = 0.85
 NO_FORM: Final = "their keys have no form that others share"
 
 
-def silent(stage: str, share: float) -> None:
+def ignore_progress(stage: str, share: float) -> None:
     """Report no progress."""
 
 
 def propose(
-    gathered: Gathered, workspace: Path, *, progress: Progress = silent, threads: int = 2, memory: str = "1GB"
+    gathered: Gathered, workspace: Path, *, progress: Progress = ignore_progress, threads: int = 2, memory: str = "1GB"
 ) -> Proposal:
     """The rules that the items of some tables seem to follow. `workspace` takes what is staged, and what spills.
 
@@ -54,10 +54,10 @@ def propose(
         progress("looking at values", 0.5)
         profile_all(database, loaded.frames)
         progress("lead links", 0.6)
-        shares = overlaps(database, loaded.frames)
-        joins = joins_of(database, loaded.frames, shares)
+        shares = measure_overlaps(database, loaded.frames)
+        joins = find_joins(database, loaded.frames, shares)
         leads = list(_leads(database, loaded.frames, joins, progress))
-        leads += mirrors.mirrors(database, loaded.frames, shares)
+        leads += mirrors.find_mirrors(database, loaded.frames, shares)
     finally:
         database.close()
     taken = choose(leads)
@@ -66,13 +66,13 @@ def propose(
 
 
 def _leads(database: Database, frames: Sequence[Frame], joins: Sequence[Join], progress: Progress) -> Iterator[Lead]:
-    along = (copies.copies, number_search.numbers, groups.groups, paths.paths)
+    along = (copies.find_copies, number_search.find_numbers, groups.groups, paths.find_paths)
     steps = len(joins) * len(along) + len(frames)
     for number, (join, find) in enumerate(product(joins, along), 1):
         yield from (_lower_grade(one, join) for one in find(database, join))
         progress("comparing", 0.65 + 0.35 * number / steps)
     for number, frame in enumerate(frames, 1 + len(joins) * len(along)):
-        yield from derives.derives(database, frame)
+        yield from derives.find_derives(database, frame)
         progress("comparing", 0.65 + 0.35 * number / steps)
 
 

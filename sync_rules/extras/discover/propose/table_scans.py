@@ -84,7 +84,7 @@ def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable
 
 # ---------------------------------------------------------------- what was read
 @dataclass(frozen=True)
-class SegmentRead:
+class SegmentProgress:
     """How far a segment is: where it goes on, its number of files, what they hold, and the units that it took."""
 
     cursor: Mapping[str, Any] | None = None
@@ -95,13 +95,13 @@ class SegmentRead:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far the scans of some tables are. `before`: the items that an earlier run had read."""
+class ReadingProgress:
+    """How far a reading is, by DynamoDB's count of items. `before`: the items that an earlier run had read."""
 
     items: int
     of_items: int
-    units: float
-    before: int
+    units: float = 0.0
+    before: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Scanning:
     workers: int = 1
     rate: Rate = field(default_factory=lambda: Rate(0))
     stopping: Callable[[], bool] = lambda: False
-    on_page: Callable[[Progress], None] = lambda _progress: None
+    on_page: Callable[[ReadingProgress], None] = lambda _progress: None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def __post_init__(self) -> None:
@@ -168,13 +168,13 @@ class Scanning:
         return tuple(self._gathered(scan) for scan in scans) if done else None
 
     # ------------------------------------------------------------ one segment
-    def _run_one(self, scan: TableScan, segment: Segment, read: SegmentRead) -> bool:
+    def _run_one(self, scan: TableScan, segment: Segment, read: SegmentProgress) -> bool:
         """Read a segment to its end. Says whether it came there."""
         while not read.done and not self._crew.halted():
             read = self._next_file(scan, segment, read)
         return read.done
 
-    def _next_file(self, scan: TableScan, segment: Segment, read: SegmentRead) -> SegmentRead:
+    def _next_file(self, scan: TableScan, segment: Segment, read: SegmentProgress) -> SegmentProgress:
         """Read pages until a file is full, the segment ends or it is time to stop, and write them. A read that fails
         leaves what was read before it in a file.
         """
@@ -196,7 +196,7 @@ class Scanning:
             self._count(len(made), spent)
             self.rate.take(spent)
         if lines or done:
-            read = self._noted(scan, segment, SegmentRead(cursor, done, read.files, read.items, units), lines)
+            read = self._noted(scan, segment, SegmentProgress(cursor, done, read.files, read.items, units), lines)
         if failed is not None:
             raise failed
         return read
@@ -222,14 +222,16 @@ class Scanning:
         allowed = self.rate.ceiling * READ_UNIT_BYTES * 2 / item_bytes
         return max(1, min(PAGE_MAX_ITEMS, int(allowed)))
 
-    def _noted(self, scan: TableScan, segment: Segment, read: SegmentRead, lines: Sequence[bytes]) -> SegmentRead:
+    def _noted(
+        self, scan: TableScan, segment: Segment, read: SegmentProgress, lines: Sequence[bytes]
+    ) -> SegmentProgress:
         """Write lines as the next file, and note it."""
         if lines:
             path = self._path(scan, segment, read.files)
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
                 out.writelines(lines)
-            read = SegmentRead(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
+            read = SegmentProgress(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
         self.state.save(_document(scan, segment), vars(read))
         return read
 
@@ -240,9 +242,9 @@ class Scanning:
         self.state.save(table.folder, {"began": scan.began.isoformat(), "segments": self.segments})
         return scan
 
-    def _load(self, scan: TableScan, segment: Segment) -> SegmentRead:
+    def _load(self, scan: TableScan, segment: Segment) -> SegmentProgress:
         found = self.state.load(_document(scan, segment))
-        return SegmentRead() if found is None else SegmentRead(**found)
+        return SegmentProgress() if found is None else SegmentProgress(**found)
 
     def _path(self, scan: TableScan, segment: Segment, number: int) -> Path:
         return self.folder / scan.table.folder / f"{segment.number:05}-{number:05}.json.gz"
@@ -262,7 +264,7 @@ class Scanning:
         with self._lock:
             self._sum[0] += items
             self._sum[1] += units
-            self.on_page(Progress(int(self._sum[0]), self._of, self._sum[1], self._before))
+            self.on_page(ReadingProgress(int(self._sum[0]), self._of, self._sum[1], self._before))
 
 
 def _scan(table: LiveTable, began: datetime, total: int) -> TableScan:

@@ -22,17 +22,13 @@ UNESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "0": "\0"}
 STRING, NUMBER, BOOLEAN, NULL, BINARY, MAP, LIST = "s", "n", "b", "z", "x", "m", "l"
 SETS: Final = {"SS": "S", "NS": "N", "BS": "X"}
 TEXTS: Final = (STRING, NUMBER)  # the types that keys and texts are made of
-NAMES: Final = {
-    "s": "text", "n": "number", "b": "boolean", "z": "null", "x": "binary", "m": "map", "l": "list",
-    "S": "string set", "N": "number set", "X": "binary set",
-}  # fmt: skip
 
 
-def typed(value: Mapping[str, Any]) -> str:
+def write_value(value: Mapping[str, Any]) -> str:
     """The text of a value: `sParis`, `n12`, `b1`."""
     for kind, content in value.items():
         if kind == "S":
-            return STRING + kept(content)
+            return STRING + keep_text(content)
         if kind == "N":
             return NUMBER + number(content)
         if kind == "BOOL":
@@ -40,12 +36,13 @@ def typed(value: Mapping[str, Any]) -> str:
         if kind == "NULL":
             return NULL
         if kind == "B":
-            return BINARY + kept(str(content))
+            return BINARY + keep_text(str(content))
         if kind in SETS:
             members = sorted(number(one) if kind == "NS" else str(one) for one in content)
-            return SETS[kind] + kept(json.dumps(members, ensure_ascii=False))
+            return SETS[kind] + keep_text(json.dumps(members, ensure_ascii=False))
         if kind in ("M", "L"):
-            return (MAP if kind == "M" else LIST) + kept(json.dumps(plain(value), ensure_ascii=False, sort_keys=True))
+            inner = json.dumps(plain(value), ensure_ascii=False, sort_keys=True)
+            return (MAP if kind == "M" else LIST) + keep_text(inner)
     return NULL
 
 
@@ -55,7 +52,7 @@ def plain(value: Mapping[str, Any]) -> Any:
         return {name: plain(inner) for name, inner in value["M"].items()}
     if "L" in value:
         return [plain(inner) for inner in value["L"]]
-    return typed(value)
+    return write_value(value)
 
 
 def number(text: str) -> str:
@@ -63,7 +60,7 @@ def number(text: str) -> str:
     return text if PLAIN_NUMBER.fullmatch(text) else respell(text) or text
 
 
-def kept(text: str) -> str:
+def keep_text(text: str) -> str:
     """A text that fits between tabs: whole, or its beginning and its hash."""
     if len(text) > LONG:
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -71,7 +68,7 @@ def kept(text: str) -> str:
     return text if text.isprintable() and "\\" not in text else text.translate(ESCAPES)
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """The text that was kept."""
     return ESCAPED.sub(lambda match: UNESCAPED.get(match[1], match[1]), text) if "\\" in text else text
 
@@ -80,13 +77,4 @@ def value_of(text: str | None) -> Mapping[str, str] | None:
     """The text or the number that a typed text stands for, in DynamoDB's JSON; None for any other value."""
     if text is None or text[0] not in TEXTS:
         return None
-    return {"S": unescaped(text[1:])} if text[0] == STRING else {"N": text[1:]}
-
-
-def shown(text: str | None) -> str:
-    """A value for people, who asked to see values."""
-    if text is None:
-        return "nothing"
-    if text[0] == BOOLEAN:
-        return "true" if text[1:] == "1" else "false"
-    return {NULL: "null"}.get(text[0], unescaped(text[1:]))
+    return {"S": unescape(text[1:])} if text[0] == STRING else {"N": text[1:]}

@@ -175,10 +175,10 @@ def test_schema_s_transactions_are_comments():
 def test_facets_are_asked_by_the_keys_of_table_and_indexes():
     """A facet whose key is one field finds one item; one whose items are all in an index is asked by that too."""
     assert patterns(rules_from(FIXTURES / "workbench.json")) == {
-        "accounts": {"get": "accounts", "by": ["AccountId"], "one": True, "attributes": ["AccountId", "Email"]},
+        "accounts": {"get": "accounts", "by": ["AccountId"], "one": True, "returns": ["AccountId", "Email"]},
         "transactions": {"get": "transactions", "by": ["AccountId"]},
         "transactions-by-merchant-id": {"get": "transactions", "by": ["merchant_id"], "via": "GSI1"},
-        "cards": {"get": "cards", "by": ["account_id"], "attributes": ["Email"]},
+        "cards": {"get": "cards", "by": ["account_id"], "returns": ["Email"]},
     }
 
 

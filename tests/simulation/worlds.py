@@ -1,0 +1,381 @@
+"""Small worlds written by hand: rules files in which histories play that random files reach too seldom.
+
+Invariant: a world is nothing but a rules file, and how dense its items are. What is right in it says the same oracle as
+for random files. A world stands here if a mutant needs it: random rules show that one not at all, or only in many more
+histories. Names are `mode/world`: the mode is what there is beside the handlers (`history.MODES`), "" for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from tests.kinds import TRIALS
+from tests.simulation.grammar import Made, made_of
+
+BASE: Final = """
+tables:
+  sources: {key: {team: S, source: S}}
+  targets: {key: {team: S, target: S}}
+entities:
+  source: {table: sources}
+  target: {table: targets}
+rules:
+"""
+LISTED: Final = """
+tables:
+  sources: {key: {source: S}}
+  targets: {key: {target: S}, indexes: {by_source: {source: S, rank: S}, by_other: {other: S}}}
+entities:
+  source: {table: sources}
+  target: {table: targets, required: [rank]}
+rules:
+"""
+UNLISTED: Final = """
+tables:
+  sources: {key: {source: S}}
+  targets: {key: {target: S}}
+entities:
+  source: {table: sources}
+  target: {table: targets}
+rules:
+"""
+SHOP: Final = """
+tables:
+  shop: {key: {PK: S, SK: S}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+rules:
+"""
+OWNED: Final = """
+tables:
+  owners: {key: {team: S, owner: S}}
+  sources: {key: {team: S, source: S}}
+  targets: {key: {team: S, target: S}}
+entities:
+  owner: {table: owners}
+  source: {table: sources}
+  target: {table: targets}
+rules:
+"""
+CHAIN: Final = """
+tables:
+  tops: {key: {team: S, top: S}}
+  mids: {key: {team: S, mid: S}}
+  ends: {key: {team: S, end: S}}
+entities:
+  top: {table: tops}
+  mid: {table: mids}
+  end: {table: ends}
+rules:
+"""
+PEOPLE: Final = """
+tables:
+  people: {key: {team: S, person: S}}
+entities:
+  person: {table: people}
+rules:
+"""
+HELD: Final = """
+tables:
+  parents: {key: {parent: S}}
+  children: {key: {parent: S, child: S}}
+entities:
+  parent: {table: parents}
+  child: {table: children}
+rules:
+"""
+INDEXED: Final = """
+tables:
+  parents: {key: {parent: S}}
+  children: {key: {child: S}, indexes: {by_parent: {parent: S, rank: S}}}
+entities:
+  parent: {table: parents}
+  child: {table: children, required: [rank]}
+rules:
+"""
+COUNTED: Final = """
+tables:
+  users: {key: {team: S, user: S}}
+  orders: {key: {team: S, order: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  user: {table: users}
+  order: {table: orders}
+rules:
+"""
+GOALS: Final = """
+tables:
+  goals: {key: {goal: S}}
+  members: {key: {goal: S, user: S}}
+entities:
+  goal: {table: goals}
+  member: {table: members}
+rules:
+"""
+EDGES: Final = """
+tables:
+  goals: {key: {goal: S}}
+  members: {key: {member: S}, indexes: {by_goal: {goal: S, rank: S}}}
+entities:
+  goal: {table: goals}
+  member: {table: members, required: [rank]}
+rules:
+"""
+GRAPH: Final = """
+tables:
+  graph: {key: {source: S, target: S}}
+entities:
+  node: {table: graph, key: {source: "{id}", target: "{id}"}}
+  edge: {table: graph}
+rules:
+"""
+NODES: Final = """
+tables:
+  nodes: {key: {team: S, node: S}, indexes: {by_up: {up: S, rank: S}}}
+entities:
+  node: {table: nodes, required: [rank]}
+rules:
+"""
+ORDERS: Final = """
+tables:
+  orders: {key: {order: S}}
+  by_dept: {key: {dept: S, order: S}}
+entities:
+  order: {table: orders}
+  dept_order: {table: by_dept}
+rules:
+"""
+POSTS: Final = """
+tables:
+  posts: {key: {post: S}}
+  by_tag: {key: {tag: S, post: S}}
+entities:
+  post: {table: posts}
+  tag_post: {table: by_tag}
+rules:
+"""
+EMAILS: Final = """
+tables:
+  users: {key: {user: S}}
+  emails: {key: {email: S}}
+entities:
+  user: {table: users}
+  user_by_email: {table: emails}
+rules:
+"""
+VERSIONS: Final = """
+tables:
+  sources: {key: {source: S}}
+  versions: {key: {source: S, ver: S}}
+entities:
+  source: {table: sources}
+  version: {table: versions}
+rules:
+"""
+NUMBERED: Final = VERSIONS.replace("ver: S", "at: S").replace(
+    "{table: versions}", '{table: versions, key: {at: "V#{ver:pad(2)}"}}'
+)
+
+
+def copy(options: str, *more: str) -> str:
+    """A rule that copies one attribute, and more rules."""
+    return "\n".join([f"  name: {{copy: source.name, into: target.source_name, {options}}}", *more, ""])
+
+
+def other(policy: str) -> str:
+    return f"  other: {{copy: source.name, into: target.other_name, link: {{source: other}}, on_delete: {policy}}}"
+
+
+def tree(options: str) -> str:
+    return f"{NODES}  paths: {{path: node.Path, parent: up, {options}}}\n"
+
+
+def members(head: str, element: str, options: str = "") -> str:
+    return f'{head}  members: {{collect: member, into: goal.members, as: "{element}"{options}}}\n'
+
+
+def history(head: str, options: str) -> str:
+    return f"{head}  versions: {{history: source, into: version, link: {{ver: rank}}, attributes: [bio]{options}}}\n"
+
+
+EXTRAS: Final = "graph: Graph, shards: 2, depth: Depth, carry: [tenant]"
+ON: Final = "where: \"state == 'OPEN'\""
+TEXTS: Final[Mapping[str, str]] = {
+    # one copy
+    "base": BASE + copy("on_delete: clear"),
+    "keep": BASE + copy("on_delete: keep"),
+    "delete": BASE + copy("on_delete: delete"),
+    "strict": BASE + copy("on_delete: clear, strict: true"),
+    "snapshot": BASE + copy("mode: snapshot"),
+    "where": BASE + copy("where: \"state == 'OPEN' && source.state == 'OPEN'\", on_delete: clear"),
+    "delete-where": BASE + copy("where: \"rank != 'c' && rank != '`9`'\", on_delete: delete"),
+    "nested": f"{BASE}  name: {{copy: [source.name, source.bio], into: target.author, on_delete: clear}}\n",
+    "unlisted": UNLISTED + copy("mode: snapshot"),
+    "unordered": BASE + copy("on_delete: clear"),
+    "index": LISTED + copy("on_delete: clear"),
+    "index-delete": LISTED + copy("on_delete: delete"),
+    "index-strict": LISTED + copy("on_delete: clear, strict: true"),
+    "shop": SHOP + "  name: {copy: user.name, into: order.user_name, on_delete: clear}\n",
+    "own": f"{PEOPLE}  name: {{copy: person.name, into: person.boss_name, link: {{person: boss}}, on_delete: clear}}\n",
+    # several copies
+    "two": BASE + copy("on_delete: clear", other("clear")),
+    "two-delete": BASE + copy("on_delete: delete", other("clear")),
+    "two-index": LISTED + copy("on_delete: clear", other("keep")),
+    "shared-map": f"""{BASE}  name: {{copy: source.name, into: target.about.name, on_delete: clear}}
+  other: {{copy: source.name, into: target.about.other, link: {{source: other}}, on_delete: clear, strict: true}}
+""",
+    "cascade": f"""{CHAIN}  first: {{copy: top.name, into: mid.top_name, on_delete: clear}}
+  second: {{copy: mid.top_name, into: end.top_name, on_delete: clear}}
+""",
+    "hops": """
+tables:
+  sources: {key: {source: S}}
+  mids: {key: {mid: S}}
+  targets: {key: {target: S}, indexes: {by_mid: {mid: S}, by_source: {mid_source: S}}}
+entities:
+  source: {table: sources}
+  mid: {table: mids}
+  target: {table: targets}
+rules:
+  name: {copy: source.name, into: target.source_name, link: target.mid.source, on_delete: clear}
+""",
+    "writes-link": f"""{OWNED}  link: {{copy: owner.source, into: target.source, on_delete: clear}}
+  name: {{copy: source.name, into: target.source_name, on_delete: clear}}
+""",
+    "writes-where": f"""{OWNED}  state: {{copy: owner.state, into: target.state, on_delete: clear, strict: true}}
+  name: {{copy: owner.name, into: target.owner_name, {ON}, on_delete: clear, strict: true}}
+""",
+    # defaults
+    "default": BASE + copy("default: nobody"),
+    "default-keep": BASE + copy("default: nobody, on_delete: keep"),
+    "default-nested": f"{BASE}  name: {{copy: [source.name, source.bio], into: target.author, default: {{name: nobody}}}}\n",
+    "derive-default": f"""{PEOPLE}
+  rank: {{derive: person.rank, as: "{{state:sizes}}", map: {{sizes: {{OPEN: "1", SENT: "2"}}}}, default: none}}
+""",
+    "embed-default": f"{HELD}  kids: {{embed: child, into: parent.kids, fields: [name, amount], default: {{amount: 7}}, limit: {{items: 9}}}}\n",
+    # of the item itself, or its parent
+    "derive": f"""{PEOPLE}
+  rank: {{derive: person.rank, as: "{{state:sizes}}-{{state}}", map: {{sizes: {{OPEN: "1", SENT: "2"}}}}}}
+  label: {{derive: person.label, join: [rank, person, name], separator: "#"}}
+""",
+    "path": tree(f"on_delete: clear, {EXTRAS}"),
+    "path-keep": tree("on_delete: keep"),
+    "path-delete": tree("on_delete: delete"),
+    "path-default": tree(f"on_delete: clear, {EXTRAS}, default: {{tenant: none}}"),
+    "path-names": f"{NODES}  paths: {{path: node.Trail, ids: Path, by: name, separator: ' / ', parent: up, on_delete: clear}}\n",
+    # of many
+    "embed": f"{HELD}  kids: {{embed: child, into: parent.kids, fields: [name, amount], limit: {{items: 2}}}}\n",
+    "embed-list": f"""{HELD}
+  kids: {{embed: child, into: parent.kids, fields: [name, amount], as: list, order: -amount, limit: {{items: 2}}, on_overflow: oldest}}
+""",
+    "embed-index": f"{INDEXED}  kids: {{embed: child, into: parent.kids, fields: [name, amount], limit: {{items: 9}}}}\n",
+    "embed-claimed": f"""{HELD}
+  kids: {{embed: child, into: parent.kids, by: "{{label}}", fields: [child, amount], limit: {{items: 2}}, on_overflow: omit}}
+""",
+    "embed-claimed-index": f"""{INDEXED}
+  kids: {{embed: child, into: parent.kids, by: "{{label}}", fields: [child, amount], limit: {{items: 9}}}}
+""",
+    "recount": f"""{HELD}
+  kids: {{count: child, into: parent.n, {ON}, mode: recount}}
+  each: {{sum: child.amount, into: parent.each, per: state, mode: recount}}
+  most: {{max: child.amount, into: parent.most, mode: recount}}
+""",
+    "mixed": """
+tables:
+  orgs: {key: {org: S}}
+  parents: {key: {parent: S}, indexes: {by_org: {org: S}}}
+  children: {key: {parent: S, child: S}}
+entities:
+  org: {table: orgs}
+  parent: {table: parents}
+  child: {table: children}
+rules:
+  name: {copy: org.name, into: parent.org_name, on_delete: clear}
+  label: {derive: parent.label, join: [parent, org_name], separator: "#"}
+  kids: {embed: child, into: parent.about.kids, fields: [name], limit: {items: 9}}
+  n: {count: child, into: parent.about.n, mode: recount}
+""",
+    "collect": members(GOALS, "{user}-{state}", ', omit: "flag"'),
+    "collect-strict": members(GOALS, "{user}-{state}", ", strict: true"),
+    "collect-numbers": """
+tables:
+  halls: {key: {hall: S}}
+  seats: {key: {hall: S, seat: N}}
+entities:
+  hall: {table: halls}
+  seat: {table: seats}
+rules:
+  seats: {collect: seat, into: hall.seats, as: "{seat}", numbers: true, where: "state == 'OPEN'"}
+""",
+    "collect-graph": f"""{GRAPH}
+  edges: {{collect: edge, into: node.edges, as: "{{target}}-{{state}}", link: {{id: source}}}}
+""",
+    "collect-index": members(EDGES, "{member}-{state}", ", via: by_goal"),
+    # of an item, under another key
+    "mirror": f"{ORDERS}  by_dept: {{mirror: order, into: dept_order, attributes: [name], {ON}}}\n",
+    "mirror-each": f"{POSTS}  by_tag: {{mirror: post, into: tag_post, each: {{tag: tags}}, attributes: all}}\n",
+    "mirror-taken": f"{EMAILS}  by_email: {{mirror: user, into: user_by_email, attributes: {{name: user_name}}}}\n",
+    "move": f"{ORDERS}  by_dept: {{mirror: order, into: dept_order, mode: move, {ON}}}\n",
+    "history": history(VERSIONS, ""),
+    "history-where": history(VERSIONS, f", {ON}"),
+    "history-newest": history(NUMBERED, f", newest: true, {ON}"),
+    "history-keep": history(NUMBERED, ", keep: {count: 2}"),
+    "history-keep-newest": history(NUMBERED, ", keep: {count: 2}, newest: true"),
+    # with a ledger
+    "booked": f"""{COUNTED}
+  orders: {{count: order, into: user.orders, {ON}}}
+  spent: {{sum: order.amount, into: user.spent}}
+""",
+    "booked-few": f"{COUNTED}  orders: {{count: order, into: user.orders, {ON}}}\n",
+    "booked-groups": f"""{COUNTED}
+  points: {{count: order, into: user.points, weights: {{state: {{OPEN: 3, SENT: 0.5}}}}, shards: 3}}
+  states: {{sum: order.amount, into: user.stats.states, per: state, shards: 2}}
+""",
+    "booked-weights": f"""{COUNTED}
+  points: {{count: order, into: user.points, weights: {{values: {{flag: {{"true": 2, "null": -1}}}}, default: 0.5}}}}
+""",
+    "ranked": f"""{COUNTED}
+  least: {{min: order.amount, into: user.least, {ON}}}
+  most: {{max: order.amount, into: user.most}}
+""",
+    "valued": f"""{COUNTED}
+  tags: collect order.state into user.tags
+  words: {{collect: order.state, into: user.words, join: ", ", order: amount}}
+  last: {{collect: order.state, into: user.last, as: list, order: -amount, limit: 2}}
+""",
+    **{name: text for trial in TRIALS for name, text in trial.worlds.items()},
+}
+UNORDERED: Final = frozenset({"unordered", "booked-few"})  # by Kinesis, which does not keep the order of records
+
+
+@cache
+def made_in(name: str) -> Made:
+    """A world, by its name with its mode."""
+    mode, _, world = name.rpartition("/")
+    often = world.startswith("often-")
+    found, problems = made_of(TEXTS[world.removeprefix("often-")])
+    assert found is not None, problems
+    in_order = world not in UNORDERED
+    return replace(found, mode=mode, dense=True, often=often, in_order=in_order)
+
+
+def among(mode: str, *worlds: str) -> tuple[str, ...]:
+    """The names of some worlds, all in one mode."""
+    return tuple(f"{mode}/{world}" for world in worlds)
+
+
+# Where whole runs play beside random rules: each world as it is, and some of them where somebody is beside the handlers.
+ALL: Final = (
+    *among("", *TEXTS),
+    *among("people", *TEXTS),
+    *among("readers", *TEXTS),
+    *among("transact", *TEXTS),
+    *among("waits", "often-base", "often-index", "often-keep", "often-delete", "often-index-delete",
+           "often-two"),
+    *among("backfill", "cascade", "path", "path-keep", "path-delete", "mixed", "recount", "booked", "ranked", "collect"),
+    *among("versions", "booked", "ranked", "valued"),
+)  # fmt: skip
