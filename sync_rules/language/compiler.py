@@ -51,8 +51,8 @@ def key_types(entity: Entity) -> Mapping[str, str]:
 @dataclass(frozen=True)
 class Known:
     """The file that rules are compiled against. `broken` and `broken_tables`: unusable declarations, already reported.
-    `filled` puts environment variables into a text and reports unset ones. `written`: by entity, the attributes that
-    rules give to all its items. `hops`: the rule that keeps a hop of a link. `own_names` wait for all rules.
+    `fill_variables` puts environment variables into a text and reports unset ones. `written`: by entity, the attributes
+    that rules give to all its items. `hops`: the rule that keeps a hop of a link. `own_names` wait for all rules.
     """
 
     document: Document
@@ -61,24 +61,24 @@ class Known:
     entities: Mapping[str, Entity]
     broken: frozenset[str]
     broken_tables: frozenset[str]
-    filled: Callable[[str, Location], str | None]
+    fill_variables: Callable[[str, Location], str | None]
     written: dict[str, set[str]] = field(default_factory=dict)
     like: dict[str, tuple[str, ...]] = field(default_factory=dict)
     hops: dict[object, str] = field(default_factory=dict)
     own_names: list[OwnName] = field(default_factory=list)
 
-    def nearly(self, name: str) -> tuple[str, ...]:
+    def find_similar(self, name: str) -> tuple[str, ...]:
         """The two entities whose names are most like a name."""
         if name not in self.like:
             self.like[name] = tuple(get_close_matches(name, self.entities, n=2, cutoff=NEARLY))
         return self.like[name]
 
     @cached_property
-    def held(self) -> Mapping[str, str]:
+    def first_entities(self) -> Mapping[str, str]:
         """The first entity of each table that has one."""
         return {entity.table.name: entity.name for entity in reversed([*self.entities.values()])}
 
-    def said(self, entity: Entity) -> frozenset[str]:
+    def list_sure_attributes(self, entity: Entity) -> frozenset[str]:
         """The attributes that every item of an entity has, besides those of its key templates."""
         return frozenset(entity.required) | self.written.get(entity.name, set())
 
@@ -219,7 +219,7 @@ class RuleCompiler:
         for (name,) in where.target_paths:
             if not re.search(rf"(?<![\w.\"]){re.escape(name)}\s*\.|\"{re.escape(name)}\"\s*\.", text):
                 continue
-            if meant := [other for other in self.known.nearly(name) if other != source.name]:
+            if meant := [other for other in self.known.find_similar(name) if other != source.name]:
                 hint = "" if meant[0] == name else f". If {meant[0]!r} is meant: it is another item"
                 message = f"{name!r} is read as an attribute of {source.name!r}, and `{option}` reads no other item"
                 self.add("SR414", option, message + hint)
@@ -274,7 +274,7 @@ class RuleCompiler:
         if via is not None and via not in indexes:
             self.add("SR102", "via", unknown("index", via, indexes, f"table {many.table.name!r}"))
             return None
-        ways = links.list_ways(one, many, link, self.known.said(many))
+        ways = links.list_ways(one, many, link, self.known.list_sure_attributes(many))
         nearest = choose(ways, via)
         if nearest is None and via is not None:
             self.add("SR203", "via", f"the partition key of index {via!r} is not filled by {known}")

@@ -44,7 +44,7 @@ def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
     document, problems = known.document, known.problems
     for each in (*LINTS, *(section.lint for section in sections)):
         problems.extend(each(rules, document))
-    problems.extend(doubt_own_names(known.own_names, rules, known.said))
+    problems.extend(doubt_own_names(known.own_names, rules, known.list_sure_attributes))
     if not errors(problems.found):
         named = {name for one in sections for name in one.entities_of(rules.sections[one.name])}
         problems.extend(unused(rules, document, named))

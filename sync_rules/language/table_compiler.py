@@ -37,7 +37,7 @@ def compile_tables(
     tables: dict[str, Table] = {}
     for name, form in forms.items():
         location = document.value("tables", name, "name")
-        filled = variables.filled(form.name or name, location)
+        filled = variables.fill(form.name or name, location)
         if filled is not None and (wrong := check_table_name(filled)):
             problems.add("SR006", location, wrong)
         physical = name if filled is None else filled

@@ -23,7 +23,7 @@ class Variables:
     problems: Problems
     running: bool
 
-    def filled(self, text: str, location: Location) -> str | None:
+    def fill(self, text: str, location: Location) -> str | None:
         """The text with the values of its variables; None, with each reported, when some are not set."""
         missing = False
 

@@ -36,7 +36,7 @@ class ArchiveForm(Model):
 
 def _compile(compiler: RuleCompiler, form: ArchiveForm) -> tuple[ArchiveRule, ...]:
     source = compiler.entity(form.archive, "archive")
-    filled = compiler.known.filled(form.into, compiler.at("into"))
+    filled = compiler.known.fill_variables(form.into, compiler.at("into"))
     address = compiler.parse("SR118", "into", parse_into, blank_variables(form.into) if filled is None else filled)
     if address is not None and (wrong := check_bucket_name(address[0])):
         compiler.add("SR118", "into", wrong)

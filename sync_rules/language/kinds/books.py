@@ -65,7 +65,9 @@ def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: 
         return None
     if name not in tables:
         message = unknown("table", name, compiler.known.document.names("tables"))
-        others = [other for other in tables if other not in compiler.known.held and is_suitable(tables[other])]
+        others = [
+            other for other in tables if other not in compiler.known.first_entities and is_suitable(tables[other])
+        ]
         cure = "; ".join(filter(None, (f"add under tables: {name}: {{key: {{PK: S, SK: S}}}}", instead)))
         cure = f"say which: ledger: {others[0]}" if others and not given else cure
         compiler.add("SR210", location, message, cure)
@@ -76,7 +78,7 @@ def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: 
         needed = f"the ledger needs a string partition key and a string sort key, not named {', '.join(RESERVED)}"
         compiler.add("SR211", location, f"the key of table {name!r} is {{{key}}}: {needed}", "{key: {PK: S, SK: S}}")
         return None
-    held = compiler.known.held.get(name)
+    held = compiler.known.first_entities.get(name)
     if held is not None:
         compiler.add("SR212", location, f"table {name!r} holds the items of {held!r}")
         return None

@@ -129,7 +129,10 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, way: Route, source:
     """True for a snapshot whose targets nothing lists: their own records fill them. Says so, and what then does not."""
     if form.mode != "snapshot" or way.via is not None or form.sparse:
         return False
-    if links.choose(links.list_ways(source, target, way.link, compiler.known.said(target)), None) is not None:
+    if (
+        links.choose(links.list_ways(source, target, way.link, compiler.known.list_sure_attributes(target)), None)
+        is not None
+    ):
         return False
     nothing = f"nothing lists the items of {target.name!r} by their {source.name!r}"
     if "settle_seconds" in form.model_fields_set:

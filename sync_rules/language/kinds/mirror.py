@@ -149,7 +149,7 @@ def _check_required(compiler: RuleCompiler, rule: MirrorRule) -> None:
     held = {*rule.index_keys, *(ref.path[0] for _, ref in rule.names), *(to[0] for _, to in rule.attributes or ())}
     held |= compiler.known.written.get(target.name, set()) | {attribute.name for attribute in target.table.key}
     if rule.attributes is None:
-        held |= compiler.known.said(source) - MARKS.keys()
+        held |= compiler.known.list_sure_attributes(source) - MARKS.keys()
         held |= {field for field, ref in rule.fields if ref.path == (field,)}
     wanted = [*target.required, *filter(target.is_attribute, target.identity)]
     lacking = [name for name in dict.fromkeys(wanted) if name not in held]
