@@ -107,6 +107,9 @@ def test_export_goes_on_at_a_line(tmp_path, scene, monkeypatch):
     assert result.cursor == again.cursor == {"line": {"N": "5"}}
     assert len(opened_files) == 1
     assert copies(scene) == 5
+    ahead = first.read_page(5)
+    assert [key.values[1][2] for key in first.read_page(0)] == [f"ORDER#{i:02}" for i in range(5)]
+    assert first.read_page(5) == ahead
     (other,) = list_files(*opened(tmp_path, scene.rules), frozenset(scene.rules.rules), scene.rules)
     scene.tap.requests.clear()
     assert bring_all(scene, other, result.cursor) == [5, 2]

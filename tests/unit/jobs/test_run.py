@@ -74,6 +74,7 @@ class FakeConsumer:
 
     def handle_message(self, message, remaining_ms, *, again):
         assert remaining_ms() > 0
+        self.bench.again.append(again)
         self.bench.before("message")
         self.bench.done.append(message)
 
@@ -86,6 +87,7 @@ class Bench:
         self.stream = FakeStream({"shard-0": FakeShard(records=[record(n, f"item-{n % 3}") for n in numbers])})
         self.files = Files(directory / "c.json", directory / "f.jsonl")
         self.done: list = []
+        self.again: list[bool] = []
         self.before = lambda _what: None
 
     def start(self, arns=(ARN,), fingerprint="f1", options=None, **given) -> LocalRun:
@@ -185,6 +187,23 @@ def test_run_saves_after_a_message_too(tmp_path):
     bench.clock.ms += 60_000
     local.step()
     assert checkpoint.load(bench.files.checkpoint, [ARN]).messages == []
+
+
+def test_run_tells_the_consumer_that_a_message_comes_again(tmp_path):
+    """A message that was taken before may have been worked on."""
+    bench, failing = Bench(tmp_path), [StoreError("ThrottlingException")]
+
+    def before(_what: str) -> None:
+        if failing:
+            raise failing.pop()
+
+    bench.before = before
+    local = bench.start()
+    local.pump.queue.send(pull(1), 0)
+    local.step()
+    bench.clock.ms += 60_000
+    local.step()
+    assert (bench.again, bench.done) == ([False, True], [pull(1)])
 
 
 def test_run_saves_less_often_when_saving_takes_long(tmp_path, monkeypatch):

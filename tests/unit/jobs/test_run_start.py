@@ -95,6 +95,16 @@ def test_run_accepts_no_rule_by_itself_that_could_delete_or_move_an_item(rule):
     assert len(scene.tap.seen(Scan)) == 2  # one for each start
 
 
+def test_run_accepts_a_rule_whose_attribute_only_another_entity_has():
+    """An item of the same table that the rule does not write is not a value of others."""
+    rules = parse_rules(DESTROYING + "  nicks: {copy: user.nick, into: order.nick, link: {user: user_id}}\n")
+    scene = Scene(rules)
+    scene.there("orders", {"user": s("D#u"), "order": s("1"), "nick": s("mine")})
+    acceptance = RunAcceptance(rules, MemoryState, (), scene.tap)
+    assert acceptance.begin({}).keys() == {"nicks"}
+    assert acceptance.unaccepted() == {}
+
+
 def test_run_without_the_right_to_read_its_state_accepts_what_it_knows():
     class Closed(MemoryState):
         def load(self, _name):
