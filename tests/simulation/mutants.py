@@ -36,7 +36,7 @@ from tests.simulation import (
 )
 from tests.simulation.breaking import Mutation, replacing, results, wrapping
 from tests.simulation.grammar import made
-from tests.simulation.runs import Failed, failures, failures_in
+from tests.simulation.runs import Failed, failures_in
 from tests.simulation.worlds import among, made_in
 
 # Where a mutant of no particular kind of rule is tried: among plain copies, which are quick to play.
@@ -146,8 +146,7 @@ LAWS: Mapping[str, Mutation] = {
     # kinds that bring their own
     **{name: mutation for trial in TRIALS for name, mutation in trial.mutants.items()},
 }
-RANDOM = frozenset(mutants_rules.MUTANTS)  # those without worlds are noticed in random rules
-MUTANTS = {name: one if one.worlds or name in RANDOM else replace(one, worlds=COPIES) for name, one in LAWS.items()}
+MUTANTS = {name: replace(one, worlds=one.worlds or COPIES) for name, one in LAWS.items()}
 
 
 @contextmanager
@@ -166,8 +165,7 @@ def applied(name: str) -> Iterator[None]:
 def caught(name: str, first: int, count: int) -> Failed | None:
     """The first history that catches a mutant. An error of the mutant's own is no proof."""
     with applied(name):
-        worlds = MUTANTS[name].worlds
-        found = failures_in(worlds, first, count) if worlds else failures(first, count)
+        found = failures_in(MUTANTS[name].worlds, first, count)
         return next((failed for failed in found if "Traceback" not in failed.reason), None)
 
 

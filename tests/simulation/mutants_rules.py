@@ -24,6 +24,7 @@ from sync_rules.rules.ruleset import Rules
 from tests.simulation.breaking import Mutation, Work
 from tests.simulation.worlds import among
 
+RANDOM = among("", "random")
 VERSIONS = among("versions", "booked", "ranked", "valued")
 
 
@@ -173,8 +174,8 @@ def begun_again_meanwhile() -> Any:
 
 
 MUTANTS: Final[Mapping[str, Mutation]] = {
-    "where: what cannot be evaluated is false": Mutation(condition_false),
-    "where: a text beside a number makes all false": Mutation(comparison_fails),
+    "where: what cannot be evaluated is false": Mutation(condition_false, RANDOM),
+    "where: a text beside a number makes all false": Mutation(comparison_fails, RANDOM),
     "books: damage is not made anew": Mutation(
         lambda: patch.object(TallyRule, "rebuild_part", lambda *_args: None),
         among("damage", "booked", "booked-groups"),
@@ -189,11 +190,11 @@ MUTANTS: Final[Mapping[str, Mutation]] = {
     "books: not begun before the first entry": Mutation(not_begun_before_the_first_entry, VERSIONS),
     "books: begun again meanwhile": Mutation(begun_again_meanwhile, VERSIONS),
     "index: items outside are not reported": Mutation(
-        lambda: patch.object(Rules, "unlisted", lambda *_args, **_more: ())
+        lambda: patch.object(Rules, "unlisted", lambda *_args, **_more: ()), RANDOM
     ),
-    "index: may leave out items": Mutation(unsaid_index),
+    "index: may leave out items": Mutation(unsaid_index, RANDOM),
     "expiry: no date is left out in silence": Mutation(
-        lambda: patch.object(DeriveRule, "find_omission", lambda *_args: None)
+        lambda: patch.object(DeriveRule, "left_out", lambda *_args: None), RANDOM
     ),
-    "expiry: a text of digits is a date": Mutation(digits_read),
+    "expiry: a text of digits is a date": Mutation(digits_read, RANDOM),
 }

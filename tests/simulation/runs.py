@@ -27,6 +27,7 @@ from tests.simulation.worlds import ALL, made_in
 
 HISTORIES_PER_FILE: Final = 5
 SHRINK_MAX_REPLAYS: Final = 1_500
+RANDOM: Final = "random"
 TURNS: Final = {"backfill": 2, "damage": 5}  # the last check of histories in these modes
 Seen = Counter[tuple[str, str]]
 
@@ -137,8 +138,10 @@ def play_number(number: int, *, seen: Seen | None = None, story: list[str] | Non
 
 
 def play_in(world: str, seed: int, *, seen: Seen | None = None, story: list[str] | None = None) -> Failed | None:
-    """A history in a world of `worlds`."""
-    file, choices = made_in(world), drawn(seed)
+    """A history in a world of `worlds`, or with random rules in one mode: `mode/random`."""
+    mode, _, name = world.rpartition("/")
+    file = replace(made(seed // HISTORIES_PER_FILE), mode=mode) if name == RANDOM else made_in(world)
+    choices = drawn(seed)
     reason = play(file, choices, seen=seen, story=story)
     return Failed(file.text, choices.taken(), reason, seed, world) if reason else None
 
@@ -162,7 +165,7 @@ def failures(first: int, count: int, seen: Seen | None = None) -> Iterator[Faile
 # ---------------------------------------------------------------- a failure, made short
 def play_given(text: str, lists: Lists, story: list[str] | None = None, world: str = "") -> str | None:
     """A history by its file or its world, and its choices; None if the file is refused."""
-    file = made_in(world) if world else made_of(text)[0]
+    file = made_in(world) if world and not world.endswith(RANDOM) else made_of(text)[0]
     return None if file is None else play(file, given(lists), story=story)
 
 

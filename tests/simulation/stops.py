@@ -79,7 +79,7 @@ class Documents:
         self.load = state.load
 
     def save(self, name: str, body: Mapping[str, Any]) -> None:
-        ask(Do(f"saves {name}: {body}", lambda: self._state.save(name, body)))
+        ask(Do(f"saves {name}", lambda: self._state.save(name, body)))
 
     def remove(self, name: str) -> None:
         ask(Do(f"removes {name}", lambda: self._state.remove(name)))
