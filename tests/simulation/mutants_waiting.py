@@ -23,12 +23,12 @@ DELETE = among("waits", "often-delete", "often-index-delete")
 
 def served_by_what_began() -> Any:
     """Mutant: a fan-out that was sent once serves whatever comes later, also what comes after its wait has ended."""
-    original = breaker.PendingWork.delay_seconds
+    original = breaker.FanOutsToCome.delay_seconds
 
     def delay_seconds(self: Any, message: Any) -> int | None:
         return None if breaker._same_fan_out(message) in self._last else original(self, message)
 
-    return patch.object(breaker.PendingWork, "delay_seconds", delay_seconds)
+    return patch.object(breaker.FanOutsToCome, "delay_seconds", delay_seconds)
 
 
 def noted_before_it_is_sent() -> Any:
@@ -40,13 +40,13 @@ def noted_before_it_is_sent() -> Any:
             self.sent(message, delay, began)
             queue.send(message, delay)
 
-    return patch.object(breaker.PendingWork, "send", send)
+    return patch.object(breaker.FanOutsToCome, "send", send)
 
 
 def by_one_clock(which: int) -> Callable[[], Any]:
     """Mutant: one clock alone says if a fan-out is still to come."""
-    original = breaker.PendingWork.clocks
-    return lambda: patch.object(breaker.PendingWork, "clocks", lambda self: (original(self)[which],) * 2)
+    original = breaker.FanOutsToCome.clocks
+    return lambda: patch.object(breaker.FanOutsToCome, "clocks", lambda self: (original(self)[which],) * 2)
 
 
 def taken_for_the_same(**alike: Any) -> Callable[[], Any]:

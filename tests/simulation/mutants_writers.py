@@ -16,9 +16,9 @@ from sync_rules.write.composer import Planned
 from sync_rules.write.follower import Followed
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.transaction import PlannedTransaction, Transact
+from tests.simulation import mutants_transact as of_transactions
 from tests.simulation.breaking import Mutant, Mutation
 from tests.simulation.worlds import among
-from tests.unit.write import test_mutants as of_transactions
 
 COPIES = among("transact", "base", "index", "two", "default", "writes-link")
 READERS = among("readers", "base", "index", "two", "default", "writes-link")
