@@ -317,9 +317,9 @@ class History:
             self.people.redrive()
         if not self.impatient:
             return
-        wrong = [
-            one for one in self.oracle.look(self.world.items).wrong if " (copy) on " in one or " (derive) on " in one
-        ]
+        moves = [name for name, rule in self.made.spec.rules.items() if rule.get("mode") == "move"]
+        cured = (" (copy) on ", " (derive) on ", *(f"rule {name} (mirror) on " for name in moves))
+        wrong = [one for one in self.oracle.look(self.world.items).wrong if any(what in one for what in cured)]
         if wrong:
             raise DivergenceError("\n  ".join(wrong))
         before = -1
