@@ -384,7 +384,7 @@ class History:
         """An application makes a write: one that follows in a plot, or any."""
         name = "follow" if follows else self.operations[self.app.pick(len(self.operations))]
         if self.made.often and not follows and self.app.pick(8 if self.mode == "waits" else 2):
-            name, write = "change", change_the_source(self.app)
+            name, write = "change", change_the_source(self.app, most=self.mode == "waits")
         else:
             write = self.app.follow() if follows else OPERATIONS[name][1](self.app)
         if write is None or (self.transacting and self._transact(write)):
