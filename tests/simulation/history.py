@@ -317,9 +317,9 @@ class History:
             self.people.redrive()
         if not self.impatient:
             return
-        wrong = [
-            one for one in self.oracle.look(self.world.items).wrong if " (copy) on " in one or " (derive) on " in one
-        ]
+        moves = [name for name, rule in self.made.spec.rules.items() if rule.get("mode") == "move"]
+        cured = (" (copy) on ", " (derive) on ", *(f"rule {name} (mirror) on " for name in moves))
+        wrong = [one for one in self.oracle.look(self.world.items).wrong if any(what in one for what in cured)]
         if wrong:
             raise DivergenceError("\n  ".join(wrong))
         before = -1
@@ -384,7 +384,7 @@ class History:
         """An application makes a write: one that follows in a plot, or any."""
         name = "follow" if follows else self.operations[self.app.pick(len(self.operations))]
         if self.made.often and not follows and self.app.pick(8 if self.mode == "waits" else 2):
-            name, write = "change", change_the_source(self.app)
+            name, write = "change", change_the_source(self.app, most=self.mode == "waits")
         else:
             write = self.app.follow() if follows else OPERATIONS[name][1](self.app)
         if write is None or (self.transacting and self._transact(write)):

@@ -47,7 +47,7 @@ def look(view: View, rule: Body) -> None:
 
 @dataclass(frozen=True)
 class Left:
-    """What a move left behind: attributes of the item as it was deleted. `since`: how many images its new place had."""
+    """Attributes that a move left behind, of the item as it was deleted. `since`: how many images its new place had."""
 
     names: frozenset[str]
     since: int
@@ -100,7 +100,7 @@ class Moves:
 
 
 def unreported(world: World, *, impatient: bool) -> Iterator[str]:
-    """What was left behind, is lacking still, and nobody reports; while parked work waits, it is looked at for ever."""
+    """Name the attributes that moves left behind, that are lacking still, and that are not reported."""
     told = {
         (one.rule, (one.key.table, tuple((k, v) for _, k, v in one.key.values))) for one in world.failures if one.key
     }

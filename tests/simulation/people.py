@@ -45,7 +45,7 @@ class Errand:
 
 
 class People:
-    """What people have begun, and may still begin."""
+    """The commands that people have begun, and may still begin."""
 
     def __init__(self, history: History) -> None:
         self.history, pick = history, history.choices.people.pick

@@ -86,8 +86,11 @@ def race(app: Application) -> Write | None:
     return first(app)
 
 
-def change_the_source(app: Application) -> Write | None:
-    """A change of the item that most others name."""
+def change_the_source(app: Application, *, most: bool) -> Write | None:
+    """A change of an item that others name: of that which `most` name, or of any."""
+    if not most:
+        found = pair(app)
+        return None if found is None else change_source(found[0], found[1])(app)
     tie = app.one(app.playground.ties)
     named = Counter(source for source, _ in pairs_of(app, tie) if source in app.items())
     return change_source(tie, named.most_common(1)[0][0])(app) if named else None

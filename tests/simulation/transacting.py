@@ -313,7 +313,9 @@ def _watch(world: World, submit: Submit, olds: Sequence[Item | None]) -> None:
     safety, judge = world.safety, world.safety.judge
     safety.at_once, safety.judge = not submit.attempt.left, None
     try:
-        for one, old in zip(submit.attempt.planned, olds, strict=True):
+        pairs = list(zip(submit.attempt.planned, olds, strict=True))
+        pairs.sort(key=lambda pair: place_of(pair[0].action.key) in world.items)  # what moves goes before it comes
+        for one, old in pairs:
             place = place_of(one.action.key)
             base, new = old if one.own is None else one.own.after(old), world.items.get(place)
             if same_item(base, new):
@@ -331,6 +333,8 @@ def _watch(world: World, submit: Submit, olds: Sequence[Item | None]) -> None:
                     world.items.pop(place, None)
                 else:
                     world.items[place] = new
+        if fault := safety.moves.ended():
+            raise UnsafeError(f"in a transaction: {fault}")
     finally:
         safety.at_once, safety.judge = False, judge
 
