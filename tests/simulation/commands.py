@@ -16,7 +16,7 @@ from uuid import UUID
 from sync_rules.adapters.state import MemoryState, State
 from sync_rules.audit import verifier as verify
 from sync_rules.audit.verify_tally import DriftFinding
-from sync_rules.jobs.backfill import backfill_run, page
+from sync_rules.jobs.backfill import backfill_run, page, throttle
 from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.books import finish_empty
@@ -54,7 +54,7 @@ def threadless() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(page, "TRIES_MAX", 2))
         stack.enter_context(patch.object(backfill_run, "uuid4", lambda: UUID(int=next(runs))))
-        for module in (backfill_run, verify):
+        for module in (throttle, verify):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", _Inline))
         yield
 
