@@ -19,9 +19,7 @@ SOURCES = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "handlers").glob("*.py")])
 TWO_MEANINGS = {  # class names with two definitions, and why
     "Listing": "a listing that goes on as messages; the rows that an access pattern reads",
     "Page": "a page of a Query; a page that an application reads",
-    "PathForm": "the form of a rule in the file; the form of a path in data",
     "Pending": "a message that waits in the process; the port that says what waits",
-    "Repair": "what a repair wrote; what a repair of a proposal would write",
     "Result": "the answer of a store; what `transact` returns to applications",
     "Rules": "the rules; what applications open a rules file by",
 }

@@ -218,8 +218,8 @@ def _is_key_value(entry: tuple[object, object, object]) -> bool:
 _TYPES: Final = {kind: make for make, kind in KINDS.items()}
 _READERS: Final[Mapping[str, Callable[[Any], object]]] = {  # of fields that JSON has in another form
     "rules": tuple,
-    "source": lambda body: body and _read_key(body),
-    "target": lambda body: body and _read_key(body),
+    "source": lambda body: None if body is None else _read_key(body),
+    "target": lambda body: None if body is None else _read_key(body),
     "targets": _unfold_keys,
     "cursor": lambda body: None if body is None else read_image(body),
     "change": _read_change,

@@ -47,7 +47,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Answer:
-    """What Spin found: the number of states, and the steps of a counterexample, if there is one."""
+    """The answer of Spin: the number of states, and the steps of a counterexample, if there is one."""
 
     states: int
     steps: tuple[str, ...] | None
@@ -105,7 +105,7 @@ def sections(answers: Sequence[tuple[Instance, Answer]]) -> Iterator[str]:
 
 
 def models() -> dict[str, Any]:
-    """What models.toml says of each model."""
+    """Read models.toml."""
     return tomllib.loads((HERE / "models.toml").read_text())
 
 

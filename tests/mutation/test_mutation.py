@@ -99,6 +99,8 @@ def test_worker_says_what_noticed_an_edit(worker, file, named, noticed):
     """An edit that tests notice is told from one that neither tests nor the simulator do."""
     path = f"sync_rules/model/{file}"
     (edit,) = [e for e in every_edit(path) if (e.function, e.before, e.after) == named]
-    worker.stdin.write(json.dumps({"edit": asdict(edit), "near": near(edit.path), "quick": True}) + "\n")
+    worker.stdin.write(
+        json.dumps({"edit": asdict(edit), "near": near(edit.path), "quick": True, "every": False}) + "\n"
+    )
     worker.stdin.flush()
     assert worker.stdout.readline().strip() == noticed

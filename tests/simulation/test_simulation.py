@@ -64,7 +64,7 @@ def explained(failed):
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-def test_simulation_find_no_divergence(share):
+def test_simulation_finds_no_divergence(share):
     """No history of any rules file diverges, whatever the seed. A failure names its number and prints its story."""
     first = int(os.environ.get("SIM_FIRST", "0"))
     first += share * HISTORIES // SHARES
@@ -87,7 +87,7 @@ def test_simulation_stay_free_of_what_was_found(path):
     assert play_given(stored.get("rules", ""), stored["choices"], world=stored.get("world", "")) == ""
 
 
-def test_simulation_are_deterministic():
+def test_simulation_is_deterministic():
     """The same numbers give the same files and histories, request by request, whatever Python's hash seed is."""
     command = [sys.executable, "-m", "tests.simulation", "--hash", "--histories", "40", "--seed", "100"]
     digests = {
@@ -97,7 +97,7 @@ def test_simulation_are_deterministic():
     assert len(digests) == 1
 
 
-def test_simulation_are_accepted():
+def test_simulation_is_accepted():
     """`check` accepts what the grammar writes; where it does not, the grammar is poor, or something else is."""
     problems = [problem for number in range(100) for problem in made_of(written(number).text())[1]]
     unsaid = [problem for problem in problems if problem.code == "SR217"]
@@ -105,7 +105,7 @@ def test_simulation_are_accepted():
     assert len(problems) - len(unsaid) <= 8, problems
 
 
-def test_simulation_race_and_cover_what_they_claim():
+def test_simulation_races_and_covers_what_it_claims():
     """Every kind, operation, fault and check occurs, and each sort of guard is refused: what never races finds nothing."""
     seen = Counter()
     wanted = {("kind", kind) for kind in KINDS} | {("operation", name) for name in OPERATIONS}
@@ -150,13 +150,13 @@ def test_simulation_race_and_cover_what_they_claim():
     raise AssertionError(f"never seen: {rare}")
 
 
-def test_simulation_of_the_plainest_choices_are_quiet():
+def test_simulation_of_the_plainest_choices_is_quiet():
     """0 is the plainest choice: histories of nothing but zeros have no faults and no divergence, whatever the rules."""
     for number in range(5):
         assert play(made(number), given({})) == ""
 
 
-def test_simulation_failures_shrink_and_tell_their_story():
+def test_simulation_shrinks_failures_and_tells_their_story():
     """A failure is replayed from its rules and choices alone, gets shorter, and ends with what was wrong."""
     with applied("no pull on insert"):
         failed = next(failures(0, 1_000))

@@ -57,7 +57,7 @@ class Machine:
         return int(user["number"]["N"])
 
     @property
-    def read_waiting(self) -> set[str]:
+    def waiting(self) -> set[str]:
         return {rule.title for rule in self.scene.drive(read_waiting(self.scene.rules))}
 
 
@@ -116,7 +116,7 @@ def test_run_without_a_checkpoint_says_once_that_nobody_vouches_for_complete_boo
     assert [one.split(" say that")[0] for one in notices] == ["the books of rule bystander", "the books of rule orders"]
     assert notices[1].endswith("sync-rules verify --repair --rule orders")
     assert machine.start(rules_of(COUNT)) == ()
-    assert not machine.read_waiting
+    assert not machine.waiting
 
 
 def test_run_takes_books_as_they_are_from_a_checkpoint_without_a_list(machine: Machine):

@@ -135,10 +135,8 @@ def test_units_are_those_of_the_guide():
     """The examples of the Developer Guide: "Capacity unit consumption", for reads and writes."""
     assert write_units(500) == 1  # "writing a 500 byte item consumes the same throughput as writing a 1 KB item"
     assert write_units(round(1.6 * KB)) == 2
-    assert write_units(3 * KB, transactional=True) == 6
     assert read_units(3_500, consistent=True) == read_units(4 * KB, consistent=True) == 1
     assert [read_units(8 * KB, consistent=consistent) for consistent in (True, False)] == [2, 1]
-    assert read_units(8 * KB, consistent=True, transactional=True) == 4
     # BatchGetItem rounds each: 1.5 KB and 6.5 KB are 4 KB and 8 KB; Query rounds the sum: 40.8 KB are 44 KB.
     assert sum(read_units(round(size * KB), consistent=True) for size in (1.5, 6.5)) == 3
     assert read_units(round(40.8 * KB), consistent=True) == 11
