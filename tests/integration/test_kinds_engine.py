@@ -152,9 +152,9 @@ def test_kinds_engine_prune_removes_what_dropped_rules_left(shop):
         code, lines = shop.prune(old, now)
         assert code == 1
         assert all(line.endswith(f"rule {name}") for line in lines[:-1])
-        code, lines = shop.command("prune", old, now, "--apply")
+        code, lines = shop.prune(old, now, "--apply")
         assert (code, lines[-1]) == (0, f"{format_count(len(lines) - 1, 'leftover')} removed")
-        assert shop.command("prune", old, now)[0] == 0
+        assert shop.prune(old, now)[0] == 0
     assert shop.items("ledger") == []
     assert shop.items("parts") == sorted([part("a"), part("b", "a"), part("c", "b")], key=str)
     written = [

@@ -244,7 +244,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "verify: totals not added up": Mutation(
         replacing(verifier, "find_unbalanced", never_added_up), among("damage", "booked", "booked-groups")
     ),
-    "verify: totals added up once": Mutation(replacing(verifier, "still", one_sum), BOOKED),
+    "verify: totals added up once": Mutation(replacing(verifier, "confirm_unbalanced", one_sum), BOOKED),
     "redrive: sources from images": Mutation(replacing(redriver, "Consumer", ByImages), REDRIVES),
     "redrive: puts the images of records": Mutation(replacing(redriver, "Consumer", Puts), REDRIVES),
     "redrive: removed before the effect": Mutation(removed_first, REDRIVES),

@@ -264,7 +264,7 @@ rules:
 """,
     "path": tree(f"on_delete: clear, {EXTRAS}"),
     "path-keep": tree("on_delete: keep"),
-    "path-delete": tree("on_delete: delete"),
+    "path-delete": tree("on_delete: delete").replace(", rank: S", "").replace(", required: [rank]", ""),
     "path-default": tree(f"on_delete: clear, {EXTRAS}, default: {{tenant: none}}"),
     "path-names": f"{NODES}  paths: {{path: node.Trail, ids: Path, by: name, separator: ' / ', parent: up, on_delete: clear}}\n",
     # of many

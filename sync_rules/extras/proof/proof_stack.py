@@ -47,10 +47,10 @@ class Clients:
     region: str | None = None
 
     def __getattr__(self, service: str) -> Any:
-        """The client that `adapters.aws` makes under this name."""
+        """The client of a service; `lambdas` is that of Lambda, whose name Python has taken."""
         if service.startswith("_"):
             raise AttributeError(service)
-        return getattr(aws, service)(self.endpoint_url, self.region)
+        return aws.find_client("lambda" if service == "lambdas" else service, self.endpoint_url, self.region)
 
 
 @dataclass(frozen=True)
