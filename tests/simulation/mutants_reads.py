@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from sync_rules.model import entities, lookups
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline import ancestors, consumer, fanout, work
+from sync_rules.pipeline import ancestors, consumer, fanout, requests, work
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, at_each_history, known
@@ -38,6 +38,7 @@ def eventual_read() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(History, "_read", _read))
+        stack.enter_context(patch.dict(requests._ANSWERS, {EventuallyConsistentRead: requests._ANSWERS[Read]}))
         stack.enter_context(patch.object(ancestors, "read_sources", lambda *args: answered(read_sources(*args), ask)))
         yield
 
