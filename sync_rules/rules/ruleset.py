@@ -5,9 +5,9 @@ Invariant: an item is of one entity by its key, and its entity alone says which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final, TypeVar
 
 from sync_rules.model.entities import Entity, Table, address_of
@@ -80,11 +80,18 @@ class Rules:
         Raises:
             RecordError: when it may be one of several.
         """
-        return self._table_at(arn)
+        try:
+            return self._of_streams[arn]
+        except KeyError:
+            found = self._find_table(arn)
+        if len(self._of_streams) >= STREAMS_KEPT_MAX:
+            self._of_streams.clear()
+        self._of_streams[arn] = found
+        return found
 
     @cached_property
-    def _table_at(self) -> Callable[[str], Table | None]:
-        return lru_cache(STREAMS_KEPT_MAX)(self._find_table)
+    def _of_streams(self) -> dict[str, Table | None]:  # a plain dict, so that rules can be pickled and copied
+        return {}
 
     def _find_table(self, arn: str) -> Table | None:
         address = address_of(arn)

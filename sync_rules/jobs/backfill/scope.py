@@ -94,7 +94,7 @@ def _differences(found: Body, asked: Body) -> Iterator[str]:
         before, now = found.get(name), asked[name]
         if before == now:
             continue
-        if not isinstance(now, Mapping):
+        if not isinstance(now, Mapping) or not isinstance(before, Mapping | None):
             yield f"{words}: it has {_shown(before)}, this one {_shown(now)}"
         elif (before := before or {}).keys() != now.keys():
             yield f"{words}: it has {join_names(before)}, this one {join_names(now)}"

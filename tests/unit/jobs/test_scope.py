@@ -48,6 +48,14 @@ def test_scope_of_another_version_may_lack_a_part():
         require_same({name: value for name, value in asked.items() if name != "tables"}, asked)
 
 
+@pytest.mark.parametrize("odd", [["a"], "x", 7])
+def test_scope_of_another_form_is_refused_with_its_cure(odd):
+    """A state that something else wrote, or damaged, is no fault of ours."""
+    asked = Scope(**ONE).body()
+    with pytest.raises(UserError, match="other options or rules"):
+        require_same({**asked, "rules": odd}, asked)
+
+
 def test_scope_notes_since_when_all_applied_rules_are_applied():
     """A backfill of one rule leaves the time of the others; one of all brings its own beginning, not its end."""
     rules, state = every_kind.rules_of(), MemoryState()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +37,14 @@ def test_ruleset_takes_the_only_table_of_a_name():
     """A single table of its name needs no Region: an emulator has one of its own."""
     assert of_stream("us-east-1", NAMED.format("eu-west-1")) == "t0"
     assert of_stream("us-east-1", "other") is None
+
+
+def test_ruleset_can_be_pickled_after_it_was_used():
+    """An application may hand its rules to another process at any time."""
+    rules = parse_rules("tables: {t: {key: {id: S}}}\nentities: {}\nrules: {}\n")
+    assert rules.of_stream("t") is rules.tables["t"]
+    copied = pickle.loads(pickle.dumps(rules))
+    assert copied.of_stream("t") is copied.tables["t"]
 
 
 SHORT_TEXTS = st.text("ab#", min_size=1, max_size=3)
