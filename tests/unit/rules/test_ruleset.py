@@ -41,10 +41,10 @@ def test_ruleset_takes_the_only_table_of_a_name():
 
 def test_ruleset_can_be_pickled_after_it_was_used():
     """An application may hand its rules to another process at any time."""
-    rules = parse_rules("tables: {t: {key: {id: S}}}\nentities: {}\nrules: {}\n")
-    assert rules.of_stream("t") is rules.tables["t"]
+    rules = parse_rules("tables: {shop: {key: {id: S}}}\nentities: {}\nrules: {}\n")
+    assert rules.of_stream("shop") is rules.tables["shop"]
     copied = pickle.loads(pickle.dumps(rules))
-    assert copied.of_stream("t") is copied.tables["t"]
+    assert copied.of_stream("shop") is copied.tables["shop"]
 
 
 SHORT_TEXTS = st.text("ab#", min_size=1, max_size=3)
