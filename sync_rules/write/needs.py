@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.numbers import SPELLING
 from sync_rules.model.semantics import SETS, Place, place_of, same_item
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, overlaps, same
 from sync_rules.model.writes import Condition, unchanged
@@ -234,5 +235,8 @@ def _mentions(own: Own, paths: Iterable[Path]) -> bool:
 
 
 def _has_element(element: str, value: AttributeValue | None) -> bool:
+    """True if a set holds an element. What is no number is in no set of numbers, whoever wrote that set."""
     kind = next(iter(SETS & (value or {}).keys()), None)
-    return kind is not None and elements_without(kind, [element], (value or {})[kind]) is None
+    if kind is None or (kind == "NS" and SPELLING.fullmatch(element) is None):
+        return False
+    return elements_without(kind, [element], (value or {})[kind]) is None

@@ -334,7 +334,8 @@ class History:
         verdict = self.oracle.look(self.world.items)
         wrong = verdict.wrong
         if not self.world.lost:  # else nobody can tell what the records showed
-            wrong = wrong or list(lost(self.made.spec, self.world))
+            if not self.world.shelf:  # else a batch that failed waits for a redrive, which makes the versions it showed
+                wrong = wrong or list(lost(self.made.spec, self.world))
             wrong = wrong or list(unfilled(self.made.spec, self.world, verdict))
             wrong = wrong or list(unreported(self.world, impatient=self.impatient))
             wrong = wrong or ([] if self.prompt else list(left_over(self.made.spec, self.world, verdict)))

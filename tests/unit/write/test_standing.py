@@ -263,3 +263,14 @@ def test_transact_a_copy_that_is_put_over_may_change_meanwhile():
     assert (tx.result.attempts, tx.result.left) == (1, ())
     assert shop.scene.memory.item(shop.scene.at("shop", *FIRST))["user_name"] == s("Bob")
     assert shop.written_by_the_stream() == 0
+
+
+def test_transact_a_set_of_numbers_holds_no_text():
+    """An application wrote a set of numbers where a rule keeps texts: the element is not in it, and nothing breaks."""
+    shop = shop_with(STATES)
+    change(*FIRST, status=s("NEW"))(shop)
+    change(*USER, states={"NS": ["1", "2"]})(shop)
+    with shop.transact() as tx:
+        tx.put("order", {**shop.scene.memory.item(shop.scene.at("shop", *FIRST)), "total": n(6)})
+        tx.put("user", {**shop.scene.memory.item(shop.scene.at("shop", *USER)), "nick": s("B")}, override=True)
+    assert shop.scene.memory.item(shop.scene.at("shop", *USER))["nick"] == s("B")
