@@ -235,7 +235,7 @@ def _mentions(own: Own, paths: Iterable[Path]) -> bool:
 
 
 def _has_element(element: str, value: AttributeValue | None) -> bool:
-    """True if a set holds an element. What is no number is in no set of numbers, whoever wrote that set."""
+    """True if a set holds an element. A text that is not a number is in no set of numbers."""
     kind = next(iter(SETS & (value or {}).keys()), None)
     if kind is None or (kind == "NS" and SPELLING.fullmatch(element) is None):
         return False

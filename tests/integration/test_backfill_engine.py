@@ -85,7 +85,7 @@ def test_backfill_engine_keeps_its_state_in_a_table(shop):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_backfill_engine_that_a_signal_ends_goes_on(shop, number, code):
-    """A backfill that was stopped or killed in its middle is resumed, and ends as one that nobody disturbed."""
+    """A backfill that was stopped or killed resumes, and ends with the same items as one that ran through."""
     shop.put("shop", user("1", name=s("Ada")), *(order("1", str(i), i, user_name=s("?")) for i in range(ORDERS)))
     words = ["--rule", "names", "--rate", "0", "--state", str(shop.folder / "state.json"), "--format", "jsonl"]
     command = [sys.executable, "-m", "sync_rules", "backfill", str(shop.file), "--endpoint-url", shop.url, *words]

@@ -1,13 +1,13 @@
-/* embed by an attribute: of the children that claim one entry of the map, the first by key has it, whoever came first.
+/* embed by an attribute: if several children claim an entry of the map, the first by key has it. Time does not matter.
 
 Two children claim the entry, or do not. A look at the parent reads both, and writes the entry under the guard that it is as
 it was read. */
 #ifndef WRITES
 #define WRITES 4
 #endif
-#define NOBODY 2
-bool claims[2]; byte entry = NOBODY, looks, busy, writes = WRITES;
-#define FIRST (claims[0] -> 0 : (claims[1] -> 1 : NOBODY))
+#define ABSENT 2
+bool claims[2]; byte entry = ABSENT, looks, busy, writes = WRITES;
+#define FIRST (claims[0] -> 0 : (claims[1] -> 1 : ABSENT))
 #define QUIET (busy == 0 && looks == 0)
 #define CHECK assert(!QUIET || entry == FIRST)
 
@@ -21,11 +21,11 @@ end: do
 active [2] proctype worker() {
   byte seen, wanted;
 end: do
-  :: atomic { looks > 0 -> looks--; busy++; seen = entry; printf("read the parent: the entry is of child %d (2: nobody)\n", seen) }
+  :: atomic { looks > 0 -> looks--; busy++; seen = entry; printf("read the parent: the entry is of child %d (2: no child)\n", seen) }
      atomic {
        wanted = FIRST;
 #ifdef NO_FIRST                 /* the child that had the entry keeps it */
-       if :: seen != NOBODY -> if :: claims[seen] -> wanted = seen :: else fi :: else fi;
+       if :: seen != ABSENT -> if :: claims[seen] -> wanted = seen :: else fi :: else fi;
 #endif
        printf("read the children: %d, %d\n", claims[0], claims[1]) }
      atomic {

@@ -1,4 +1,4 @@
-/* path: the path of a node is the path of its parent and its own id; in a ring nobody's path grows.
+/* path: the path of a node is the path of its parent and its own id; in a ring no path grows.
 
 Three nodes. Node 0 begins as the root. The application moves a node under another one or to the top. A record of a node asks
 for a look at its children and at itself; a look reads the parent's path and writes its own under a guard. A path is a list

@@ -29,7 +29,7 @@ from tests.support.shares import in_shares
 
 TOLD_MAX = 20  # failures that are printed
 SHARE = 25 * HISTORIES_PER_FILE  # histories that a process plays before it reports
-WORLDS_SHARE = 4  # one history of so many is played in a world, the others with random rules
+WORLDS_SHARE = 4  # every fourth history is played in a world, the others with random rules
 
 
 def main() -> int:

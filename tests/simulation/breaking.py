@@ -17,7 +17,7 @@ Work = Generator[Request, Any, Any]
 
 @dataclass(frozen=True)
 class Mutation:
-    """A removed invariant, and the worlds in which it must be noticed; none: among plain copies."""
+    """A removed invariant, and the worlds in which the simulator must notice it. Without worlds: those of plain copies."""
 
     mutant: Mutant
     worlds: tuple[str, ...] = ()

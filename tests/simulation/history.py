@@ -32,7 +32,7 @@ from tests.simulation.choices import Choices
 from tests.simulation.commands import DivergenceError, Kept, backfill, backfill_run_of, began
 from tests.simulation.damage import damage_of_books
 from tests.simulation.deletes import left_over, unfilled
-from tests.simulation.following import Following, Reading
+from tests.simulation.followers import Following, Reading
 from tests.simulation.grammar import Made
 from tests.simulation.indexes import REPLICAS
 from tests.simulation.kept_versions import lost

@@ -151,7 +151,7 @@ MUTANTS = {name: replace(one, worlds=one.worlds or COPIES) for name, one in LAWS
 
 @contextmanager
 def applied(name: str) -> Iterator[None]:
-    """The product without an invariant. Rules are made anew, because they remember what was computed of them."""
+    """The product without an invariant. Rules are made again, because they remember what was computed of them."""
     made.cache_clear()
     made_in.cache_clear()
     try:

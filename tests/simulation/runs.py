@@ -16,7 +16,7 @@ from typing import Any, Final
 from tests.simulation import checks
 from tests.simulation.choices import Choices, drawn, given
 from tests.simulation.commands import DivergenceError, threadless
-from tests.simulation.following import check_readers
+from tests.simulation.followers import check_readers
 from tests.simulation.grammar import Made, made, made_of
 from tests.simulation.history import History
 from tests.simulation.oracle import Verdict

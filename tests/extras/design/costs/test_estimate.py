@@ -251,7 +251,7 @@ def test_work_of_rules_is_what_the_pipeline_does(page, rule, story, entity, path
     sizes = Sizes(replace_volumes(shop.rules, measured), measured)
     loads = follow_rules(sizes, WriteEvent(shop.rules.entities[entity], paths is None, False, paths, 1.0)).values()
     assert sum(load.write_units for load in loads) == pytest.approx(meter.writes)
-    near = 0.03 if page else 4  # a listing is not rounded, and several targets are taken to be listed anew
+    near = 0.03 if page else 4  # a listing is not rounded; `cost` counts one listing for each target
     assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=near)
 
 

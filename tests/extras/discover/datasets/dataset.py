@@ -23,7 +23,7 @@ from tests.support.gathering import PlainTable, gathered
 Record = dict[str, Any]
 Wanted = Iterable[tuple[Record, Any]]  # each target, and what its attribute must hold; None: nothing
 ABSENT: Final = None
-GONE: Final = 0.15  # of the copies that drift: so many are missing
+GONE: Final = 0.15  # the share of drifted copies that are missing
 DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -31,7 +31,7 @@ DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 class Truth:
     """One attribute that is made of others. `into` and `reads` are an entity and a path, as in `order.user_name`.
 
-    `reads` are the sources of which a right rule reads at least one. `make` gives what each target must hold by the
+    `reads` are sources; a right rule reads at least one of them. `make` gives what each target must hold by the
     data as they are. A `natural` truth came with the data: it may be proposed, and need not be.
     """
 

@@ -51,7 +51,7 @@ class Unit:
 
     @property
     def reads(self) -> set[str]:
-        """The paths that the rule reads, of whichever entity."""
+        """The paths that the rule reads, of any entity."""
         return {".".join(path) for node in self.rule.nodes() for _, path in node.reads}
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from sync_rules.extras.discover.propose.search import propose
 from tests.extras.discover.datasets.dataset import DataSet
 from tests.extras.discover.datasets.drawn import drawn
 from tests.extras.discover.datasets.measure import Score, measure
-from tests.extras.discover.datasets.named import MADE, NO_RULE
+from tests.extras.discover.datasets.named_sets import MADE, NO_RULE
 from tests.support.depth import deep
 
 AT_LEAST = 0.95  # precision, and recall
@@ -36,7 +36,7 @@ BARE = [pytest.param(partial(drawn, seed, bare=True), id=f"bare-{seed}") for see
 
 
 def score(made: Callable[[], DataSet], share: float) -> Score:
-    """The score of what is proposed for a data set in which this share drifted."""
+    """The score of the proposal for a data set with this share of drift."""
     data = made()
     data.plant(share)
     with TemporaryDirectory() as folder:

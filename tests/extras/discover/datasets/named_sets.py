@@ -1,6 +1,6 @@
 """Named data sets: a shop, accounts, employees, and two without any copy.
 
-Each function makes its data set anew, always the same, so that drift of another share can be planted in each.
+Each function makes the same data set at each call, so that a test can plant drift of another share in it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def accounts() -> DataSet:
 
 
 def unrelated() -> DataSet:
-    """Four tables whose columns have equal names, equal ranges and equal types, and of which nothing is a copy."""
+    """Four tables whose columns have equal names, equal ranges and equal types, and none is a copy."""
     data, w = DataSet("unrelated"), Words("unrelated")
     for name, count in (("cars", 150), ("houses", 300), ("boats", 80), ("rents", 900)):
         data.table(name, "id")
@@ -146,4 +146,4 @@ def adventureworks() -> DataSet:
 
 
 MADE = (shop, accounts, adventureworks)
-NO_RULE = (unrelated, lookalikes)  # of which nothing can drift
+NO_RULE = (unrelated, lookalikes)  # they have no copies, so nothing can drift
