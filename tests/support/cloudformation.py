@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 
-class Reader(yaml.CSafeLoader):
+class Reader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # PyYAML of a new Python lacks libyaml
     """Gives functions in long form."""
 
 
