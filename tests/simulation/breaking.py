@@ -17,10 +17,13 @@ Work = Generator[Request, Any, Any]
 
 @dataclass(frozen=True)
 class Mutation:
-    """A removed invariant, and the worlds in which the simulator must notice it. Without worlds: those of plain copies."""
+    """A removed invariant, and the worlds in which the simulator must notice it. Without worlds: those of plain copies.
+    `raises`: the product then raises, which is the proof; elsewhere an error is the mutant's own.
+    """
 
     mutant: Mutant
     worlds: tuple[str, ...] = ()
+    raises: bool = False
 
 
 def answered(work: Work, ask: Callable[[Request], Any]) -> Work:

@@ -93,13 +93,19 @@ LAWS: Mapping[str, Mutation] = {
     "REMOVE ignored": Mutation(lambda: mutants_work.planned(mutants_work.ignore_remove)),
     **mutants_sieve.MUTANTS,
     # listing
-    "index row as image": Mutation(mutants_work.index_row_as_image, INDEX),
+    "index row as image": Mutation(
+        mutants_work.index_row_as_image, among("stale", "index", "two-index", "often-index")
+    ),
     "first page only": Mutation(mutants_work.first_page_only),
     "no second look": Mutation(lambda: mutants_work.second_look_if(lambda _listing, _bounds: False), INDEX),
-    "second look after one page only": Mutation(lambda: mutants_work.second_look_if(mutants_work.one_page), INDEX),
+    "second look after one page only": Mutation(
+        lambda: mutants_work.second_look_if(mutants_work.one_page), among("", "often-index", "often-two-index")
+    ),
     # faults of the past, whose histories the older simulator had stored
     "full target of a removed source": Mutation(
-        replacing(Target, "only", lambda self, rules: replace(self, rules=tuple(rules))), among("", "two-delete")
+        replacing(Target, "only", lambda self, rules: replace(self, rules=tuple(rules))),
+        among("", "two-delete"),
+        raises=True,
     ),
     "unread target forgotten": Mutation(
         replacing(Listing, "unread", property(lambda _self: False, lambda *_args: None)),
@@ -119,7 +125,7 @@ LAWS: Mapping[str, Mutation] = {
     # what fails
     "throttled write taken as done": Mutation(wrapping(reconcile, "_apply", results(mutants_writes.failed_is_written))),
     "failures forgotten": Mutation(mutants_writes.failures_forgotten),
-    "dead letters dropped": Mutation(mutants_writes.dead_letters_dropped),
+    "dead letters dropped": Mutation(mutants_writes.dead_letters_dropped, mutants_errands.REDRIVES),
     "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(mutants_writes.rejected_is_failed))),
     "full item dropped": Mutation(mutants_writes.full_item_dropped),
     "no park retry": Mutation(mutants_writes.no_park_retry),
@@ -163,10 +169,10 @@ def applied(name: str) -> Iterator[None]:
 
 
 def caught(name: str, first: int, count: int) -> Failed | None:
-    """The first history that catches a mutant. An error of the mutant's own is no proof."""
+    """The first history that catches a mutant."""
     with applied(name):
         found = failures_in(MUTANTS[name].worlds, first, count)
-        return next((failed for failed in found if "Traceback" not in failed.reason), None)
+        return next((failed for failed in found if MUTANTS[name].raises or "Traceback" not in failed.reason), None)
 
 
 def report(first: int, count: int, names: Iterable[str] = (), workers: int | None = None) -> int:

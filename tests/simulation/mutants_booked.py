@@ -143,7 +143,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "rank: no check of the child": Mutation(judged(RankRule, without_check), RANKED),
     "rank: places not looked at again": Mutation(parts_from(RankRule, no_parts_of_target), among("meddled", "ranked")),
     "rank: what is of no use keeps its place": Mutation(
-        troubled_kept(RankRule, lambda rule, part, child: rule._place(part.source, child)), MIXED
+        troubled_kept(RankRule, lambda rule, part, child: rule._place(part.source, child)), RANKED
     ),
     "rank: parents not looked at again": Mutation(replacing(RecountRule, "pulls", never), RANKED),
     "rank: places name no parent": Mutation(replacing(RecountRule, "hints", none), RANKED),

@@ -27,9 +27,9 @@ def eventual_read() -> Iterator[None]:
     """Mutant: sources are read as they were a while ago."""
     original, read_sources = History._read, ancestors.read_sources
 
-    def _read(history: History, request: Any, part: int) -> Any:
+    def _read(history: History, worker: Any, request: Any, part: int) -> Any:
         if not isinstance(request, EventuallyConsistentRead) or history.calm:
-            return original(history, request, part)
+            return original(history, worker, request, part)
         past: list[Any] = [None, *history.world.past.get(place_of(request.keys[part]), [])]
         return past[-1 - history.choices.faults.pick(min(2, len(past)))]
 
@@ -74,8 +74,8 @@ def impossible_keys() -> Iterator[None]:
     with ExitStack() as stack:
         stack.callback(made_in.cache_clear)
         made_in.cache_clear()
-        stack.enter_context(patch.object(entities, "possible", possible))
-        stack.enter_context(patch.object(lookups, "possible", possible))
+        stack.enter_context(patch.object(entities, "is_possible", possible))
+        stack.enter_context(patch.object(lookups, "is_possible", possible))
         yield
 
 
