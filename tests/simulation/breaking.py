@@ -9,7 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.writes import Result
-from sync_rules.pipeline.requests import Read, Request
+from sync_rules.pipeline.messages import Message
+from sync_rules.pipeline.requests import Later, Read, Request
 
 Mutant = Callable[[], Any]
 Work = Generator[Request, Any, Any]
@@ -81,6 +82,17 @@ def _forgetting(configure: Callable[[Any], None], forget: Callable[[], None]) ->
 
 def replacing(module: Any, name: str, function: Any) -> Mutant:
     return lambda: patch.object(module, name, function)
+
+
+def unsent(dropped: Callable[[Message], object]) -> Callable[[Request], Any]:
+    """Some messages are not sent."""
+
+    def ask(request: Request) -> Work:
+        if isinstance(request, Later) and dropped(request.message):
+            return None
+        return (yield request)
+
+    return ask
 
 
 def known(items: Mapping[Any, Any]) -> Callable[[Request], Any]:

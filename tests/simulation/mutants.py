@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from sync_rules.pipeline import reconcile
 from sync_rules.pipeline.handover import Listing
+from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.sources import Target
 from tests.kinds import TRIALS
 from tests.simulation import (
@@ -34,7 +35,7 @@ from tests.simulation import (
     mutants_writers,
     mutants_writes,
 )
-from tests.simulation.breaking import Mutation, replacing, results, wrapping
+from tests.simulation.breaking import Mutation, replacing, results, unsent, wrapping
 from tests.simulation.grammar import made
 from tests.simulation.runs import Failed, failures_in
 from tests.simulation.worlds import among, made_in
@@ -128,7 +129,9 @@ LAWS: Mapping[str, Mutation] = {
     "dead letters dropped": Mutation(mutants_writes.dead_letters_dropped, mutants_errands.REDRIVES),
     "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(mutants_writes.rejected_is_failed))),
     "full item dropped": Mutation(mutants_writes.full_item_dropped),
-    "no park retry": Mutation(mutants_writes.no_park_retry),
+    "no park retry": Mutation(
+        wrapping(reconcile, "retry_parked", unsent(lambda message: isinstance(message, PullMessage)))
+    ),
     # what stands where there is nothing to copy
     **mutants_default.MUTANTS,
     # what is made of the item itself, or of many

@@ -13,7 +13,7 @@ from sync_rules.pipeline import consumer, fanout, handover
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
 from sync_rules.rules.families import TargetRule
-from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known, wrapping
+from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known, unsent, wrapping
 from tests.simulation.worlds import among
 
 OFTEN = among("prompt", "often-index", "often-two-index")  # without a second look, which is no chunk
@@ -29,12 +29,9 @@ def dropping(dropped: Callable[[Message, Any, Any], bool]) -> Any:
     original = handover._send_chunks
 
     def _send_chunks(listing: Any, rules: Any, bounds: Any) -> Work:
-        def ask(request: Request) -> Work:
-            if isinstance(request, Later) and dropped(request.message, listing, bounds.limits):
-                return None
-            return (yield request)
-
-        return answered(original(listing, rules, bounds), ask)
+        return answered(
+            original(listing, rules, bounds), unsent(lambda message: dropped(message, listing, bounds.limits))
+        )
 
     return lambda: patch.object(handover, "_send_chunks", _send_chunks)
 

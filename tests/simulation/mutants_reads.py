@@ -15,7 +15,6 @@ from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, at_each_history, known
 from tests.simulation.history import History
 from tests.simulation.world import place_of
-from tests.simulation.worlds import made_in
 
 
 class EventuallyConsistentRead(Read):
@@ -63,20 +62,13 @@ def cached_source() -> Iterator[None]:
 
 @contextmanager
 def impossible_keys() -> Iterator[None]:
-    """Mutant: links are followed even to keys that DynamoDB refuses to look up.
-
-    Keys are cached once made, so the cache is emptied before and after the mutant.
-    """
-
-    def possible(*_args: object) -> bool:
-        return True
-
-    with ExitStack() as stack:
-        stack.callback(made_in.cache_clear)
-        made_in.cache_clear()
-        stack.enter_context(patch.object(entities, "is_possible", possible))
-        stack.enter_context(patch.object(lookups, "is_possible", possible))
+    """Mutant: links are followed even to keys that DynamoDB refuses to look up."""
+    with patch.object(entities, "is_possible", _always), patch.object(lookups, "is_possible", _always):
         yield
+
+
+def _always(*_args: object) -> bool:
+    return True
 
 
 @contextmanager
