@@ -830,6 +830,7 @@ class History:
                 replica = pick(REPLICAS) if store.lag and request.index else 0
                 store.left_out = 0 if self.calm else pick(3)
                 page = store.list_from(replica, request)
+                self.seen["page", "short"] += page.cursor is not None and len(page.items) < request.limit
                 table = self.made.spec.tables[request.table]
                 worker.read = [*(table.place(item) for item in page.items), *worker.read][:6]
                 return page
