@@ -245,7 +245,7 @@ def test_house_a_file_opens_with_what_it_is_for(path):
 
 
 def test_house_json_of_others_is_read_in_one_place():
-    """JSON is read within bounds, by `json_bytes.parsed`."""
+    """JSON is read within bounds, by `json_bytes.parse_json`."""
     for path in (*(ROOT / "sync_rules").rglob("*.py"), *(ROOT / "handlers").rglob("*.py")):
         if not path.as_posix().endswith("model/json_bytes.py"):
             assert not re.search(r"\bjson\.loads?\b", path.read_text()), path

@@ -28,7 +28,7 @@ class Prefixes(Generic[T]):
         for length in range(len(sequence)):
             self._inside.setdefault(sequence[:length], []).append(entry)
 
-    def touching(self, sequence: Sequence[Any]) -> Iterator[T]:
+    def find_overlaps(self, sequence: Sequence[Any]) -> Iterator[T]:
         """The values of sequences that this one begins with, or that begin with this one, in the order of `add`."""
         found = [self._at.get(sequence[:length]) for length in range(len(sequence) + 1)]
         found.append(self._inside.get(sequence))

@@ -141,7 +141,7 @@ def has_changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bo
     return False
 
 
-def standing(item: Item, path: Path) -> str:
+def describe_place(item: Item, path: Path) -> str:
     """The kind of value where a map is needed."""
     value = get(item, path)
     return "nothing" if value is None else "a map" if "M" in value else "something else"

@@ -101,7 +101,7 @@ class Formula:
         return {"formula": given, "tables": {n: dict(t) for n, t in self.tables.items()}, "separator": self.separator}
 
 
-def joined_formula(fields: tuple[str, ...], separator: str) -> Formula:
+def join_fields(fields: tuple[str, ...], separator: str) -> Formula:
     """The fields that are there, joined; nothing when none is.
 
     Raises:

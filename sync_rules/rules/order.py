@@ -60,7 +60,7 @@ def _feeders(rules: Iterable[Rule]) -> dict[Rule, set[Rule]]:
     return found
 
 
-def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
+def list_swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
     """The tables to scan for all that the rules in `only` keep, each once."""
     tables: dict[str, Table] = {}
     for rule in rules.rules.values():

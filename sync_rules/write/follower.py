@@ -221,9 +221,9 @@ class Follow(ClientProxy):
         found = store.read(Read(tuple(key for key, _ in noted))) if noted else ()
         changes = [Change(key, old, new) for (key, old), new in zip(noted, found, strict=True)]
         live = _Live(store, self._rules, changes)
-        consequences = Consequences(self._rules, live, deadline.passed, self._limits, own=[key for key, _ in noted])
+        consequences = Consequences(self._rules, live, deadline.is_over, self._limits, own=[key for key, _ in noted])
         consequences.run()
-        followed = Followed(live.writes, consequences.left)
+        followed = Followed(live.writes, consequences.leftovers)
         self._blocks.result = followed
         return followed
 

@@ -23,7 +23,7 @@ class Crew:
     stopping: Callable[[], bool]
     broken: bool = False
 
-    def halted(self) -> bool:
+    def is_halted(self) -> bool:
         """True if no more should be begun."""
         return self.broken or self.stopping()
 
@@ -41,7 +41,7 @@ class Crew:
             return all(list(pool.map(run_one, parts)))
 
 
-def slowing(rate: Rate) -> Callable[[float], None]:
+def make_slowing_sleep(rate: Rate) -> Callable[[float], None]:
     """A wait before a call is retried that also lowers the rate: most retries are of throttled calls."""
 
     def sleep(seconds: float) -> None:
