@@ -81,7 +81,9 @@ class Acceptance:
 
 
 def list_guarded_rules(rules: Rules) -> tuple[TargetRule | PartRule, ...]:
-    """The rules that could alter values of others before a backfill. One that reads or keeps books waits for it."""
+    """Return the rules that could alter values of the application before a backfill. Rules with books are not
+    listed: they wait for the backfill.
+    """
     kept = (rule for rule in rules.rules.values() if isinstance(rule, TargetRule | PartRule))
     return tuple(rule for rule in kept if rule.books is None)
 

@@ -148,7 +148,7 @@ class Batches:
         return met
 
     def _handle_refusal(self, places: Positions, code: str) -> Throttles:
-        """Take the refusal of a whole request. One that is invalid is halved: its other statements are well."""
+        """Handle the refusal of a whole request. Halve an invalid one and send both parts: only some are invalid."""
         if code in INVALID and len(places) > 1:
             middle = len(places) // 2
             return (*self._send(places[:middle]), *self._send(places[middle:]))

@@ -137,8 +137,8 @@ class Receipts(_Queue):
     """Messages of a queue that a function received and did not finish."""
 
     def shorten_timeout(self, receipt: str, times_received: int) -> None:
-        """Shorten the visibility timeout of a message, which is made for calls that die: half a minute, doubled with
-        each receive. If SQS refuses, the message comes later.
+        """Shorten the visibility timeout of a message whose processing failed: 30 seconds, doubled with each receive.
+        If SQS refuses, the message returns after its full timeout.
         """
         seconds = min(AGAIN_FIRST_SECONDS << min(times_received - 1, 10), DELAY_MAX_SECONDS)
         with suppress(StoreError):

@@ -145,7 +145,7 @@ class Writer:
         }
 
     def _send_batches(self, statements: dict[int, Statement]) -> tuple[dict[int, Result], set[int]]:
-        """The results of statements that count, while the others must be sent alone; those refused as invalid."""
+        """Send statements in batches. Returns the results by position, and the positions to send alone."""
         batches = Batches(self._client, statements, self._pressure, self._share)
         with suppress(*aws_errors.ERRORS):  # the reasons are in what is left
             self._rounds(batches)

@@ -198,7 +198,7 @@ def compare(stock: Stock) -> Work[Comparison]:
 
 
 def _report_unlisted_item(rule: str, key: ItemKey) -> Difference:
-    """An item without a key attribute of the index that its rule lists: only the application can set it."""
+    """Return the difference of an item without a key attribute of its rule's index. Only the application can set it."""
     return Difference(rule, Drift.STUCK, key, None, (), "", "", NOT_IN_INDEX, repairable=False)
 
 
@@ -291,14 +291,14 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
 
 
 def _explain_omission(rule: TargetRule, found: Sequence[Item | None] | Blocked, image: Item) -> str:
-    """The reason why a target cannot show all that it should, though it can be as its rule says; "" for none."""
+    """Return why a target must omit something, although the omission is right by its rule; "" if it omits nothing."""
     left_out = None if isinstance(found, Blocked) else rule.find_omission(found, image)
     return "" if left_out is None else left_out.reason
 
 
 def _explain_refusal(rule: TargetRule, target: Target, paths: Desired) -> str:
-    """The reason why no write can make a target right as it is: there is no room, or no map; "" if there is none. A
-    repair tries it all the same: sizes near the limit are DynamoDB's to say.
+    """Return why no write can repair a target: too little room, or no map; "" if a write can. A repair tries it
+    anyway: only DynamoDB knows sizes near the limit.
     """
     if reason := misfit(target.image, paths):
         return reason
@@ -308,7 +308,7 @@ def _explain_refusal(rule: TargetRule, target: Target, paths: Desired) -> str:
 
 
 def _describe_part(part: Part, write: Write | Blocked, target: Item | None, source: Item | None) -> Difference:
-    """A part that is not right. Of a set only the one element counts: the others come and go."""
+    """Return the difference of a wrong part. In a set only its own element counts: others may change."""
     reason: str = ""
     held: object = None
     unasked = Drift.ORPHAN if source is None else Drift.EXTRA

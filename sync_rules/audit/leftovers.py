@@ -73,9 +73,7 @@ class FormerRules:
 
     @property
     def deleted_rules(self) -> frozenset[str]:
-        """The names, in the old rules file, of the rules that the new one lacks. A snapshot is one of them even if its
-        copies stay.
-        """
+        """The names of rules in the old rules file that the new file lacks. Includes snapshots, whose copies stay."""
         return self._titles - {rule.title for rule in self._now.rules.values()}
 
     def is_deleted(self, table: Table) -> bool:
@@ -102,7 +100,7 @@ class FormerRules:
                 yield from _paths(rule, key, item, self._list_written_paths(today))
 
     def _list_written_paths(self, today: Entity | None) -> tuple[Path, ...]:
-        """The paths that rules of today write on an entity. The empty path is a whole mirror, and holds all others."""
+        """Return the paths that current rules write on an entity. The empty path means a whole mirror."""
         written = [node.writes for rule in self._now.rules.values() if not rule.moves for node in rule.nodes()]
         return tuple(path for entity, path in written if entity is today)
 

@@ -130,7 +130,7 @@ def _read(keys: Iterable[ItemKey], store: Store) -> dict[ItemKey, Item]:
 def _report_unmatched_items(
     rule: Rule, one: Connection, samples: Mapping[Entity, EntitySample]
 ) -> Iterator[LinkFinding]:
-    """A notice for an entity without sampled items, beside items of no entity: its key template may be wrong."""
+    """Report an entity without sampled items in a table with unmatched items: its key template may be wrong."""
     for entity in dict.fromkeys((one.pointing, one.named)):
         sampled = samples[entity]
         if not sampled.items and sampled.unknown >= ENOUGH_ITEMS:
@@ -273,7 +273,7 @@ def _other_case(one: Connection, seen: Evidence, store: Store) -> str:
 
 
 def _fold_case(key: ItemKey) -> tuple[object, ...]:
-    """A key whose texts are compared without their case."""
+    """Return the key's values with texts in folded case, for comparison."""
     return tuple(value.casefold() if isinstance(value, str) else value for _, _, value in key.values)
 
 

@@ -119,7 +119,7 @@ def _in_the_way(found: Sequence[Difference], rules: Rules) -> Work[list[Part]]:
 
 
 def _has_moved(before: Difference | None, now: Difference) -> bool:
-    """True if both a copy and what it must be have changed. None: it was another difference before."""
+    """True if both the copy and its expected value changed. `before` is None for a new difference."""
     return before is not None and now.held != before.held and now.truth != before.truth
 
 

@@ -53,7 +53,7 @@ class Tally:
 
     @property
     def remaining_count(self) -> int:
-        """Drift that is still there."""
+        """Number of drifted values that are not repaired."""
         return self.drift.total() - self.repaired.total()
 
     def body(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Tally:
         return sum(n for (name, drift), n in self.unmended.items() if name == rule and drift is not Drift.STUCK)
 
     def count_targets(self, rule: str) -> int:
-        """The targets of a rule that were looked at."""
+        """Return how many targets of a rule were checked."""
         return sum(counter[rule] for counter in (self.right, self.kept, self.waiting, self.lag, self.drift))
 
     def count_alterations(self, rule: str | None = None) -> dict[Alteration, int]:
@@ -116,7 +116,7 @@ class Tally:
         return DriftFinding(one, repaired)
 
     def count_repaired_row(self, one: Difference) -> DriftFinding:
-        """Count a row of a report that is right by now."""
+        """Count a report row whose value is right now."""
         self.right[one.rule] += 1
         return DriftFinding(one, came_right=True)
 

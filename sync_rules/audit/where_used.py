@@ -73,7 +73,7 @@ def list_archives(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
 
 
 def _list_readers(writer: Rule, rules: Rules) -> frozenset[str]:
-    """The rules that read what one rule writes."""
+    """Return the names of the rules that read what `writer` writes."""
     return frozenset(rule.name for rule in rules.rules.values() if writer.feeds(rule))
 
 
@@ -99,7 +99,7 @@ def _uses(
 
 
 def _list_targets(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
-    """The targets that a source lists and that hold something of the rule. Rows of an index are but keys."""
+    """Yield the targets of a source that hold values of the rule. For an index, read the images by key."""
     conditions = rule.conditions(key)
     table, index = rule.listed_entity.table, rule.find.index if rule.find is not None else None
     cursor: Item | None = None

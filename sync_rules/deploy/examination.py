@@ -176,7 +176,7 @@ class Examination:
         return doctor.check_queues(self.site, attributes, int(self._configurations[FANOUT].get("Timeout", 0)))
 
     def _find_denied_actions(self) -> Iterator[tuple[str, str, str, str]]:
-        """Every permission that IAM says a role lacks. What the stack has not got cannot be asked about."""
+        """Yield every permission that a role lacks according to IAM. Resources that do not exist are skipped."""
         streams: dict[str, str] = {}
         for table, description in self._descriptions.items():
             streams |= doctor.find_stream(table, description)

@@ -113,8 +113,8 @@ def _each(function: str, grant: Grant, rule: str) -> Iterator[Need]:
 
 
 def _list_write_needs(deployment: Deployment) -> Iterator[Need]:
-    """The needs of the write function: what the application asks of its own items, and what rules then ask for. What
-    was read is compared in the transaction that writes.
+    """Yield the needs of the write function: its writes of the application's items, and the uses of rules. A
+    transaction also checks the values that the function read.
     """
     rules = deployment.rules
     made = {entity.name for rule in rules.rules.values() for entity in rule.owned_entities}

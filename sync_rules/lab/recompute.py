@@ -147,13 +147,13 @@ def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]
 
 
 def _exceeds_versions(ending: Ending, one: Difference) -> bool:
-    """Tell whether the version that an item now is was not put, because newer ones were there then."""
+    """True if a version is missing because newer versions already filled its place."""
     rule = ending.rules.rules.get(f"{one.rule}.keep")
     return one.part is not None and isinstance(rule, KeepRule) and bool(_too_many(ending, rule, [one.part]))
 
 
 def _is_late_orphan(ending: Ending, one: Difference) -> bool:
-    """Tell whether an orphan existed, under a rule that deletes it, before its source was deleted. Later ones stay."""
+    """True if a rule had to delete this orphan: it existed before its source was deleted. Later ones stay."""
     rule = ending.rules.rules[one.rule]
     assert isinstance(rule, TargetRule), "only a target can be an orphan"
     went = max((n for n, c in enumerate(ending.changes) if c.key == one.source and c.new is None), default=-1)
@@ -280,7 +280,7 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
 
 
 def _list_left_copies(store: MemoryStore, rule: TargetRule, item: Item) -> Iterable[Path]:
-    """The copies on a target that a rule leaves as they are."""
+    """Return the copies on a target that a rule does not change."""
     if not isinstance(rule, LinkedRule):
         return ()
     desired = rule.compute_values([store.item(key) for key in rule.source_keys(item)], item)

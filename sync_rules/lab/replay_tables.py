@@ -101,8 +101,8 @@ class Moves:
         return None, None
 
     def _carry_attributes(self, key: ItemKey, gone: Item, wrote: Item, images: Sequence[Item]) -> Item:
-        """The attributes with which an item must come to its place: those of the application as it wrote them, and
-        those that rules kept on it.
+        """Return the attributes that a moved item must have: the application's as it wrote them, and those that rules
+        kept on the item.
         """
         theirs, ours = (self.provenance.strip_derived_paths(key, item, at_times=images) for item in (gone, wrote))
         names = (name for name in {**gone, **wrote} if name not in key.attributes())

@@ -88,7 +88,7 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
 
 
 def shorten_path(file: File) -> File:
-    """A path relative to the working directory, if it is below that, so that one file has one name."""
+    """Return a path relative to the working directory if it is inside, so that one file has one name."""
     whole = file.resolve()
     return whole.relative_to(File.cwd()) if whole.is_relative_to(File.cwd()) else whole
 

@@ -171,7 +171,7 @@ class RuleCompiler:
         return tuple(path for path in found if path is not None)
 
     def parse_renames(self, given: list[str] | Mapping[str, str], option: str) -> tuple[tuple[Path, Path], ...]:
-        """Attributes as (path, name they take): those of a list keep their last name."""
+        """Return pairs of (source path, path to write). Attributes in a list keep their last name."""
         pairs: list[tuple[Path, Path]] = []
         for index, text in enumerate(given):
             location = self.at(option, index) if isinstance(given, list) else self.at_key(option, text)
@@ -308,7 +308,7 @@ class RuleCompiler:
     def _suggest_full_listing(
         self, way: links.Way, one: Entity, many: Entity, link: Link, *, whole: bool = False
     ) -> str:
-        """The cure for a way that does not list all items, or none but those of one source."""
+        """Return the cure for a key that does not list all items, or lists items of other sources."""
         if not way.missing:
             return links.suggest_index(one, many, link)
         missing = [attribute.name for attribute in way.missing]

@@ -231,7 +231,7 @@ def suggest_way(source: Entity, target: Entity, link: Link) -> str:
 
 
 def suggest_index(source: Entity, target: Entity, link: Link) -> str:
-    """The cure for targets that no key lists: what to add to the rules file."""
+    """Return the cure for targets that no key lists: the index to add to the rules file."""
     types = field_types(source)
     where = f"tables.{target.table.name}.indexes"
     if not link:

@@ -101,7 +101,7 @@ def histories(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def report_expiring_states(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report a newest state under the key of a version whose Time to Live a rule sets: it does not go with its age."""
+    """Report rules that set Time to Live on the newest version: it would expire although it is current."""
     for newest in (rule for rule in rules.rules.values() if isinstance(rule, NewestRule)):
         for rule in rules.rules.values():
             if rule.times_to_live and rule.archive is None and rule.target is newest.target:
@@ -187,7 +187,7 @@ def bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def list_named_attributes(rules: Rules) -> dict[str, set[str]]:
-    """The attributes of each entity that anything but a condition names: keys, links, what rules read and write."""
+    """Return, by entity, the attributes that keys, links and rules name. Conditions do not count."""
     known = {entity.name: {*entity.bound_fields, *entity.identity} for entity in rules.entities.values()}
     for entity in rules.entities.values():
         known[entity.name] |= {attribute.name for attribute in entity.table.key_attributes}

@@ -100,7 +100,7 @@ class Problems:
         self.found.update(dict.fromkeys(problems))
 
     def sort_problems(self) -> list[Problem]:
-        """All problems in the order of the file. A value that could not be read has no other problem."""
+        """Return all problems in the order of the file. An unreadable value reports no other problem."""
         unread = {(p.location.line, p.location.column) for p in self.found if p.code == UNREAD and p.location.key_path}
         said = (p for p in self.found if p.code == UNREAD or (p.location.line, p.location.column) not in unread)
         return sorted(said, key=lambda p: (p.location.line, p.location.column, p.code, p.message))

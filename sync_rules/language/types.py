@@ -68,7 +68,7 @@ class Types:
         return "M" if len(path) > 1 else rule.type_of(path, self.find_type)
 
     def find_type(self, entity: Entity, path: Path) -> str | None:
-        """The type of an attribute; None where nothing in the file says it."""
+        """Return the type of an attribute; None if the rules file does not determine it."""
         declared = {one.name: one.type for one in entity.table.key_attributes}
         ref = entity.bound_fields.get(path[0])
         if len(path) == 1 and ref is not None:

@@ -211,7 +211,7 @@ class _Validator:
         return fields
 
     def _explain_unknown_key(self, path: KeyPath) -> tuple[str, str | None]:
-        """The message for an unknown key, which most often belongs somewhere else, and its cure."""
+        """Return the message for an unknown key and its cure. Most unknown keys belong to another place."""
         name = str(path[-1])
         if name == MERGE:
             return f"{MERGE!r} merges nothing: YAML 1.2 has no merge keys", "write the options out in each rule"

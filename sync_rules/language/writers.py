@@ -23,7 +23,7 @@ def attribute(entity: Entity, path: Path) -> str:
 
 
 def locate_write(rule: Rule, document: Document, option: str = "into") -> Location:
-    """The location of the option that says what a rule writes, or of another one; of the rule where it is not given."""
+    """Return the location of `option` in a rule; the location of the rule if the option is missing."""
     key_path = ("rules", rule.title, "link" if isinstance(rule, HopRule) else option)
     return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
 
@@ -76,7 +76,7 @@ def _elsewhere(hop: Rule, other: Rule, rules: Rules) -> str | None:
 
 
 def _find_overlaps(rules: Rules) -> Iterator[tuple[Writer, Writer]]:
-    """Each attribute that is written before: with an earlier write of the same rule, and the first of another."""
+    """Yield pairs of writers of one attribute: a later writer with an earlier one of its rule, and of another rule."""
     writers: dict[Entity, Prefixes[Writer]] = {}
     for rule in rules.rules.values():
         own: list[Writer] = [] if rule.moves else [(rule, *node.writes) for node in rule.nodes()]

@@ -38,7 +38,7 @@ class Find:
     sparse: bool = False
 
     def list_missing_attributes(self, item: Item) -> tuple[KeyAttribute, ...]:
-        """The needed attributes that an item does not have."""
+        """Return the index key attributes that an item lacks."""
         return tuple([attribute for attribute in self.needs if attribute.type not in item.get(attribute.name, NOTHING)])
 
     def leaves_out(self, item: Item) -> bool:
@@ -115,6 +115,6 @@ class Pointer:
 
 
 def translate_identity(link: Link, entity: Entity, key: ItemKey) -> Fields:
-    """The identity of the item that is named, under the field names of the items that name it."""
+    """Return the identity in `key`, under the field names of the items that link to it."""
     fields = entity.fields(key) or {}
     return {ref.field: fields[field] for field, ref in link}

@@ -99,7 +99,7 @@ class Template:
         return text.zfill(digits) if text is not None and whole else None
 
     def _apply_case(self, field: str, text: str) -> str:
-        """The text of a field in the letters that the key has."""
+        """Return the text of a field in the case (lower or upper) that the key template demands."""
         case = dict(self.cases).get(field)
         return text if case is None else CASES[case](text)
 

@@ -142,7 +142,7 @@ def has_changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bo
 
 
 def describe_place(item: Item, path: Path) -> str:
-    """The kind of value where a map is needed."""
+    """Describe the value at a path that needs a map: "nothing", "a map" or "something else"."""
     value = get(item, path)
     return "nothing" if value is None else "a map" if "M" in value else "something else"
 

@@ -34,13 +34,13 @@ class Condition(NamedTuple):
 
 
 def expect_value(path: Path, seen: AttributeValue | None) -> Condition:
-    """The path still has the value of the image. A missing attribute never equals NULL, so absence has its own test."""
+    """Return the condition that a path still has the value of the image. None requires absence: NULL is a value."""
     return Condition(Test.ABSENT, path) if seen is None else Condition(Test.EQUALS, path, seen)
 
 
 def expect_item(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple[Condition, ...]:
-    """The item is as it was read: still absent, or there with the same value at each path. `partition`: the name of
-    its partition key, which tells if it exists.
+    """Return the conditions that an item has not changed since it was read: absent, or the same value at each path.
+    `partition`: the name of its partition key, which shows whether the item exists.
     """
     if item is None:
         return (Condition(Test.ABSENT, (partition,)),)
@@ -148,7 +148,7 @@ def differences(image: Item, desired: Desired) -> dict[Path, AttributeValue | No
 
 
 def expect_values(image: Item, paths: Iterable[Path]) -> tuple[Condition, ...]:
-    """Each path still has the value of the image: so no newer write is lost to an older one."""
+    """Return the conditions that each path still has the value of the image, so that no newer write is lost."""
     return tuple([expect_value(path, get(image, path)) for path in paths])
 
 
@@ -207,7 +207,7 @@ def _find_missing_map(image: Item, path: Path) -> Path | None:
 
 
 def _merge_maps(left: AttributeValue | None, right: AttributeValue) -> AttributeValue:
-    """Two nested maps as one; no two rules write overlapping paths, so they never disagree."""
+    """Merge two nested maps. They never conflict: no two rules write overlapping paths."""
     if left is None:
         return right
     merged = dict(left["M"])

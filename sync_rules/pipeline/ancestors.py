@@ -25,7 +25,7 @@ ANCESTORS_MAX_ITEMS: Final = 2_000  # held for one rule of a round: a chain of 1
 
 
 def read_expected_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
-    """Read the sources of these targets. For a sweep, a parent that is wrong is read as it will be."""
+    """Read the sources of these targets. In a sweep, a wrong parent is read with the values that it will get."""
     sources = yield from read_sources(targets, bounds)
     rules = dict.fromkeys(rule for some in {target.rules for target in targets} for rule in some if rule.hierarchical)
     for rule in rules if bounds.follows_ancestors else ():
@@ -38,7 +38,7 @@ def read_expected_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sou
 
 
 def _list_parents(rule: TargetRule, target: Target, sources: Sources) -> Iterable[ItemKey]:
-    """The parent of a target that differs from it. A parent without a path gets one first, by its own turn."""
+    """Return the parent keys of a target that differs from its rule; none if the parent has no path yet."""
     found = sources.of(rule, target)
     if not isinstance(found, tuple) or not found or found[0] is None or not rule.levels(found[0]):
         return ()

@@ -89,7 +89,7 @@ class CallMessage:
     kept: str = ""
 
     def move_images(self, place: str) -> CallMessage:
-        """The message without the images, which are at this place."""
+        """Return the message without its images, which the caller stored at this place."""
         return replace(self, change=replace(self.change, old=None, new=None), kept=place)
 
 

@@ -63,7 +63,7 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
 
 
 def _find_stream_table(record: Any, rules: Rules) -> Table | None:
-    """The table whose stream a record names, as most do; None: it is looked for with care."""
+    """Return the table of the stream that a record names; None if the record names no known stream."""
     try:
         arn = record["eventSourceARN"]
         return rules.of_stream(arn) if "/stream/" in arn else None

@@ -60,8 +60,8 @@ class Sources:
     _alike: dict[tuple[TargetRule, tuple[ItemKey, ...]], Desired | None] = field(default_factory=dict)
 
     def find_shared_values(self, rule: TargetRule, target: Item) -> Desired | None:
-        """The values that a rule wants of all targets of a source: found once for all of them, as most records are
-        those of our own copies. None: it must be asked about each target.
+        """Return the values that a rule wants on all targets of one source, computed once for all of them: most
+        records come from the copies that the pipeline wrote. None if the rule decides for each target.
         """
         if not rule.alike:
             return None

@@ -256,8 +256,8 @@ class _Batch:
 
 
 def _adapt_change(change: Change, rule: Rule, entering: tuple[Rule, ...]) -> tuple[Change, ...]:
-    """A change as the rule must see it. An item that enters the index of the rule has also come: whatever was listed
-    until then, for a source or a node that came before, was listed without it.
+    """Return a change as the rule must process it. If the item enters the index of the rule, add the change without
+    its old image: earlier listings did not contain the item.
     """
     return (change, replace(change, old=None)) if rule in entering else (change,)
 

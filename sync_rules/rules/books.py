@@ -39,7 +39,7 @@ class Books:
         return f"{ledger.physical_name} {self.mark.values[0][2]!s} {self.fingerprint} {counted.physical_name}"
 
     def count_starts(self, mark: Item | None) -> int | None:
-        """How often the books were begun; None when the mark is not of these books, or does not say."""
+        """Return how often these books were started; None if the mark belongs to other books or has no number."""
         if mark is None or mark.get(FINGERPRINT) != {"S": self.fingerprint}:
             return None
         return _read_starts(mark) or None

@@ -59,7 +59,7 @@ def _possible(key: ItemKey) -> ItemKey:
 
 
 def _match_table(given: dict[str, Any], table: Table) -> ItemKey | None:
-    """The key, if its values are of the types of this table."""
+    """Return the key, or None if the values do not have the types of this table's key."""
     try:
         return type_key(given, table)
     except UserError:
@@ -86,7 +86,7 @@ def type_key(given: Mapping[str, Any], table: Table) -> ItemKey:
     """The key of these plain values, one for each attribute of a table's key.
 
     Raises:
-        UserError: when one is of another type. It says no value.
+        UserError: when a value has another type. The message contains no value.
     """
     item: dict[str, AttributeValue] = {}
     for attribute in table.key:

@@ -61,7 +61,7 @@ def _feeders(rules: Iterable[Rule]) -> dict[Rule, set[Rule]]:
 
 
 def list_swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
-    """The tables to scan for all that the rules in `only` keep, each once."""
+    """Return the tables to scan to check everything that the rules in `only` keep, each once."""
     tables: dict[str, Table] = {}
     for rule in rules.rules.values():
         if rule.name in only:

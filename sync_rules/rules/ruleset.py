@@ -127,7 +127,7 @@ class Rules:
         return {rule.former_name: rule for rule in self.rules.values() if rule.former_name is not None}
 
     def find_rule_by_name(self, name: str) -> Rule | None:
-        """The rule of this name, or the one that had it before it was renamed: messages and failures outlive names."""
+        """Return the rule with this name or former name; None if unknown. Messages and failures outlive names."""
         return self.rules.get(name) or self._by_former_name.get(name)
 
     def entity_of(self, key: ItemKey) -> Entity | None:
@@ -172,8 +172,8 @@ class Rules:
         return self.concern(entity).anchored
 
     def list_blind_rules(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
-        """The rules that cannot find this item, because it lacks a key attribute of their index that no rule will
-        write. `at_rest`: rules that read other items have already written.
+        """Return the rules that cannot find this item: it lacks a key attribute of their index, and no rule will write
+        it. `at_rest`: rules that read other items have already written.
         """
         return tuple(
             rule
@@ -208,7 +208,7 @@ class Rules:
         return {}
 
     def list_rules_in_reach(self, change: Change, entity: Entity) -> tuple[Rule, ...]:
-        """The rules whose index lists an item from this change on, and did not list it as it was."""
+        """Return the rules whose index lists the new image of a change and did not list the old one."""
         old, new = change.old, change.new
         if old is None or new is None:
             return ()
@@ -225,7 +225,7 @@ class Rules:
 
     @cached_property
     def keeper_names(self) -> frozenset[str]:
-        """The rules that keep something in tables, by their names."""
+        """The names of the rules that keep data in tables."""
         return frozenset(name for name, rule in self.rules.items() if rule.swept_entities)
 
     @cached_property
@@ -262,7 +262,7 @@ class Rules:
 
 
 def _group_by_name(pairs: Iterable[tuple[str, T]], names: Iterable[str]) -> Mapping[str, tuple[T, ...]]:
-    """The values by their names, in order; nothing for a name that has none."""
+    """Group values by name, in order; an empty tuple for a name without values."""
     found: dict[str, list[T]] = {name: [] for name in names}
     for name, value in pairs:
         if name in found:

@@ -19,7 +19,7 @@ class Share:
 
     @property
     def is_sample(self) -> bool:
-        """True if it is less than the whole."""
+        """True if the share is less than the whole table."""
         return len(self.numbers) < self.segments
 
     @property

@@ -18,7 +18,7 @@ def list_uses_to_list(rule: Rule, moment: Moment) -> Iterator[Use]:
 
 
 def list_uses_to_sweep(rule: Rule) -> Iterator[Use]:
-    """The scans that check all that a rule keeps, and the look at its tables before anything is done."""
+    """Return the scans that check what a rule keeps, and the description of its tables before the first scan."""
     for table in dict.fromkeys(entity.table for entity in rule.swept_entities):
         yield Use(Moment.SCANNED, Operation.SCAN, table, "all that it keeps")
     for table in dict.fromkeys((rule.source.table, rule.target.table)):

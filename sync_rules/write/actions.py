@@ -270,7 +270,7 @@ def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) 
 
 # ---------------------------------------------------------------- what rules keep
 def refuse_kept_attributes(own: Own, before: Item | None, rules: Rules) -> None:
-    """Raise WriteError where an action gives an attribute that a rule keeps another value than it has."""
+    """Refuse an action that sets an attribute kept by a rule to another value. Raises WriteError."""
     if own.override or own.verb in ("delete", "check"):
         if own.verb == "delete" and not own.override:
             _refuse_owned_items(own, before, rules)

@@ -1,7 +1,7 @@
 """The consequences of the application's actions: the pipeline's own work on a store, until nothing changes any more.
 
-Invariant: `leftovers` lists all work that is left to the stream: effects, second looks through an index, messages, parked
-work, books that are not complete, and listings that are too long.
+Invariant: `leftovers` lists all work that is left to the stream: effects, second looks through an index, messages,
+parked work, incomplete books, and listings that are too long.
 """
 
 from __future__ import annotations

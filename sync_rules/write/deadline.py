@@ -33,7 +33,7 @@ class Deadline:
         self._until = now() + seconds
 
     def count_seconds(self) -> float:
-        """The seconds that are left; negative after it."""
+        """Return the seconds until the deadline; negative after it."""
         return self._until - self._now()
 
     def is_over(self) -> bool:

@@ -175,19 +175,19 @@ class Follow(ClientProxy):
         """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise WriteError("a generator cannot be decorated", "write `with noting:` inside it")
-        followed: Any
+        call_inside: Any
         if inspect.iscoroutinefunction(function):
 
-            async def followed(*arguments: Any, **named: Any) -> Any:
+            async def call_inside(*arguments: Any, **named: Any) -> Any:
                 async with self:
                     return await function(*arguments, **named)
         else:
 
-            def followed(*arguments: Any, **named: Any) -> Any:
+            def call_inside(*arguments: Any, **named: Any) -> Any:
                 with self:
                     return function(*arguments, **named)
 
-        return cast("Function", wraps(function)(followed))
+        return cast("Function", wraps(function)(call_inside))
 
     # ------------------------------------------------------------ what was written
     def change(self, entity: str, before: Given | None, after: Given | None) -> None:

@@ -116,7 +116,7 @@ def likely_keys(key: ItemKey, image: Item, concern: Concern, rules: Rules) -> It
 
 
 def _list_shown_totals(keys: Iterable[ItemKey], rules: Rules) -> Iterator[ItemKey]:
-    """The totals that are shown on these items, and the marks of their books."""
+    """Yield the keys of the totals that these items show, and of the marks of their books."""
     for key in keys:
         entity = rules.entity_of(key)
         for rule in () if entity is None else rules.into_target(entity):

@@ -109,7 +109,7 @@ class Needs:
             self._need(part.target, standing)
 
     def _note_right_copies(self, place: Place, written: Collection[Place]) -> None:
-        """Note an item, written or not, with copies that were found right though a source of theirs is written."""
+        """Note an item whose copies are right although the transaction writes a source of theirs."""
         item, entity = self._store.now(place), self._entity(place)
         for rule in () if item is None or entity is None else self._rules.into_target(entity):
             for source in map(place_of, rule.source_keys(item or {})):
@@ -122,8 +122,8 @@ class Needs:
         return paths is None or has_changed(before, now, paths) or (not before) != (not now)
 
     def _need_right_copies(self, rule: TargetRule, key: ItemKey, of: Collection[Item | None] = ()) -> None:
-        """Note that a rule found copies of an item right, or no item at all: that must be so when their source is
-        written. `of` has that source, before and after, where it is one of several. If it counts, these decided, too.
+        """Require that an item's copies are still right, or the item absent, when the transaction writes their source.
+        `of`: that source before and after, if it is one of several; then only its own copies count.
         """
         place = place_of(key)
         before, now = self._store.before.get(place), self._store.now(place) if place in self._store.keys else None

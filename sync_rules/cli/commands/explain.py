@@ -119,7 +119,7 @@ SAID = {
 
 
 def _describe_origin(rule: Rule) -> str:
-    """The origin of a value whose item names no source itself."""
+    """Describe the origin of a value on an item that names no source."""
     if rule.source is rule.target:
         return "the item itself"
     return f"its {rule.source.name} items" if rule.find is not None else f"no {rule.source.name}: the item names none"

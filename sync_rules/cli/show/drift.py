@@ -56,7 +56,7 @@ def describe_sample(share: Share, seed: int | None, rules: Rules, only: frozense
 
 
 def list_unseen_rules(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> Iterator[str]:
-    """A line for each rule that had no item to check: no drift there proves nothing."""
+    """Yield a line for each rule without an item to check: zero drift then proves nothing."""
     lines: dict[str, None] = {}
     for name in sorted(only):
         rule = rules.rules[name]

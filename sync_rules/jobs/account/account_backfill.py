@@ -250,7 +250,7 @@ def _at(head: Mapping[str, Any], run: Body) -> bool:
 
 
 def _list_completed_rules(names: frozenset[str], scope: Mapping[str, Any]) -> frozenset[str]:
-    """The rules whose books are complete afterwards, of those that are applied."""
+    """Return the rules whose books are complete after this backfill; none for one table or a `where`."""
     return names if scope["table"] is None and scope["where"] is None else frozenset()
 
 

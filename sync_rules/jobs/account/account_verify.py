@@ -269,7 +269,7 @@ class VerifyWork:
         }
 
     def _list_unverified_rules(self, found: Body, stage: VerifyPosition, reason: str) -> dict[str, Any]:
-        """The rules not looked at in full because ledgers could not be added up, and what to do about them."""
+        """Return the rules that were not verified in full, because their ledgers were not added up, and the cure."""
         names = frozenset(found["steps"][stage.step][0])
         after = [name for names, _ in found["steps"][stage.step + 1 :] for name in names]
         totals = [rule.name for _, tallies in list_ledgers(self.rules, names) for rule in tallies]

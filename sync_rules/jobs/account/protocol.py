@@ -162,7 +162,7 @@ def is_done(unit: Body | None) -> bool:
 
 
 def list_unfinished_units(units: Iterable[str], found: Mapping[str, Body]) -> list[tuple[str, str]]:
-    """The units that are not done, or only in part, each with the reason."""
+    """Return the units that are unfinished or finished in part, each with the reason."""
     bodies = [(unit, found.get(unit, {})) for unit in units]
     return [
         (unit, body.get("reason") or WORKER_GONE) for unit, body in bodies if not is_done(body) or body.get("reason")
@@ -170,7 +170,7 @@ def list_unfinished_units(units: Iterable[str], found: Mapping[str, Body]) -> li
 
 
 def report_leftovers(lines: Sequence[tuple[str, str]], cure: str) -> Answer:
-    """The answer of a job that is over while these units, each with the reason, are not done."""
+    """Return the error of a finished job with unfinished units. `lines`: each unit with its reason."""
     shown = "".join(f"\n  {unit}: {reason}" for unit, reason in lines[:LEFT_SHOWN_MAX])
     more = f"\n  and {len(lines) - LEFT_SHOWN_MAX} more" if len(lines) > LEFT_SHOWN_MAX else ""
     return Answer(error=LEFT, cause=f"{len(lines)} not done. {cure}{shown}{more}")

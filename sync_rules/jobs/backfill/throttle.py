@@ -24,7 +24,7 @@ class Crew:
     broken: bool = False
 
     def is_halted(self) -> bool:
-        """True if no more should be begun."""
+        """True if no further page should start."""
         return self.broken or self.stopping()
 
     def run(self, work: Callable[[T], bool], parts: Iterable[T]) -> bool:
@@ -42,7 +42,7 @@ class Crew:
 
 
 def make_slowing_sleep(rate: Rate) -> Callable[[float], None]:
-    """A wait before a call is retried that also lowers the rate: most retries are of throttled calls."""
+    """Return a sleep function for retries that also lowers the rate: DynamoDB throttled most calls that retry."""
 
     def sleep(seconds: float) -> None:
         rate.slow_down()

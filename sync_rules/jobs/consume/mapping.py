@@ -62,7 +62,7 @@ class StepCounts:
 
     @property
     def has_progress(self) -> bool:
-        """True if another step at the same moment could do anything."""
+        """True if this step did something, so that another step at the same moment may find work."""
         return bool(self.read or self.batches or self.records_dropped or self.messages)
 
 
@@ -136,7 +136,7 @@ class EventSourceMapping:
 
     @property
     def is_over(self) -> bool:
-        """True if the stream is gone, or every shard of it was closed and is finished: an old one of its table."""
+        """True if the stream no longer exists, or all its shards are closed and processed."""
         if self.gone:
             return not self.outstanding_count
         return self._described and all(shard.is_done for shard in self._shards.values())

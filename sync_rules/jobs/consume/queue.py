@@ -128,7 +128,7 @@ class LocalQueue:
 
     @property
     def pending_messages(self) -> tuple[Pending, ...]:
-        """Every message not acknowledged, those being handled too: for the checkpoint."""
+        """All messages that are not acknowledged, also those in processing. The checkpoint stores them."""
         with self._lock:
             return tuple(self._pending.values())
 
@@ -141,7 +141,7 @@ class LocalQueue:
 
     @property
     def waiting_count(self) -> int:
-        """Number of messages that wait for their time."""
+        """Number of messages whose delay has not passed."""
         with self._lock:
             now_ms = self._now_ms()
             return sum(p.due_ms > now_ms for p in self._pending.values())

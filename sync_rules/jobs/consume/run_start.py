@@ -60,7 +60,7 @@ class RunAcceptance:
         return {title: prints[title] for title in sorted(self._own) if title in prints}
 
     def _read_accepted_titles(self) -> frozenset[str]:
-        """The titles that the state accepts; none if it does not answer, because a run needs no right to read it."""
+        """Return the rule titles that the state accepts; none if the state does not answer: `run` may lack access."""
         try:
             return read_accepted_titles(self._rules, self._open_state())
         except StoreError:

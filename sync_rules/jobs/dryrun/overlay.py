@@ -95,7 +95,7 @@ class Overlay:
         return [item for (text,) in rows if (item := _item(text)) is not None]
 
     def list_added_items(self, table: str, after: int, limit: int) -> list[tuple[int, Item]]:
-        """Items that the store behind lacks, in the order of their numbers."""
+        """Return items that the real store lacks, with their numbers, in order."""
         if not self._held[table]:
             return []
         rows = self._ask(ADDED, table, after, limit)

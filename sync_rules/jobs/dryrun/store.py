@@ -99,7 +99,7 @@ class DryStore:
         return page
 
     def _merge_page(self, request: List) -> Page:
-        """A page of the store behind, with the items that are kept in place of its own."""
+        """Return a page of the real store, with the items that the dry run wrote in their place."""
         page = self.inner.list(request)
         kept = self.overlay.list_items(request.table, request.index, request.conditions.equals)
         rows = self._unkept(request.table, page.items)
@@ -141,7 +141,7 @@ class DryStore:
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
     def _append_added_items(self, request: Scan, items: tuple[Item, ...]) -> Page:
-        """A page with the items that the store lacks, after its last item."""
+        """Append the items that the real store lacks to its last page."""
         last = int((request.cursor or {}).get(ADDED, {"N": "0"})["N"])
         room = request.limit - len(items)
         added = self.overlay.list_added_items(request.table, last, room + 1)
@@ -191,7 +191,7 @@ class DryStore:
 
     # ------------------------------------------------------------ helpers
     def _find_written_items(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
-        """The items of these keys that were written: the store behind has old images of them."""
+        """Return the items of these keys that the dry run wrote: the real store has old images."""
         keys = tuple(keys)
         written = {key: self._seen.written[place_of(key)] for key in keys if place_of(key) in self._seen.written}
         return written | self.overlay.find(keys)
@@ -233,7 +233,7 @@ def find_seen_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
 
 
 def _try_write(scratch: MemoryStore, images: Mapping[ItemKey, Item | None], write: Write) -> Result:
-    """The answer to a write among these items; rejected if even the items do not fit."""
+    """Apply a write to these items in `scratch`. Returns its result; REJECTED if the items themselves are invalid."""
     try:
         for key, image in images.items():
             if image is not None:

@@ -341,7 +341,7 @@ class Redriver:
             self._leave(opened, f"done, but not removed: {error}")
 
     def list_called_places(self) -> set[str]:
-        """The places of kept calls that no failure record needs any more, once the places of the entries are closed."""
+        """Return the places of kept calls that no failure record needs. Call it after all entry places are closed."""
         return self._called - self._uncalled
 
     def _leave(self, opened: OpenEntry, reason: str, *, unreadable: bool = False) -> None:

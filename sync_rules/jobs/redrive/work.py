@@ -66,7 +66,7 @@ def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
 
 
 def list_rules_that_need_images(key: ItemKey, rules: Rules) -> list[Rule]:
-    """The rules that may need an item's old image: it may name things that neither the key nor the item names."""
+    """Return the rules that may need an old image of this item, because its key does not name their targets."""
     entity = rules.entity_of(key)
     return [rule for rule in rules.rules.values() if entity is None or not rule.is_known_by_key(entity)]
 
@@ -197,7 +197,7 @@ def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> W
 
 
 def _pull_target(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """Pull a target, and note it as failed if it is an orphan: a pull neither repairs nor deletes one."""
+    """Pull a target. Report it as failed if it is an orphan, because a pull cannot repair it."""
     report = yield from do_tasks(Tasks(pulls=(one,)), rules, bounds)
     (image,) = yield Read((one.key,))
     if image is not None and (rule.deletes(image) or rule.restricts(image)):

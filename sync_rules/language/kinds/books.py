@@ -50,7 +50,7 @@ class BookedForm(Model):
 def find_deleted_children(
     compiler: RuleCompiler, form: BookedForm, way: Route, parent: Entity, child: Entity
 ) -> Find | None:
-    """How the children of a deleted parent are listed; None where `on_delete` is keep. Books list nothing else."""
+    """Return the listing of a deleted parent's children; None if `on_delete` is keep. Books need no other listing."""
     if form.on_delete == "keep":
         return None
     return compiler.find(way.link, parent, child, way.via, "on_delete", sparse=form.sparse)
@@ -88,7 +88,7 @@ def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: 
 def make_ledger(
     compiler: RuleCompiler, name: str, sides: tuple[Entity, Entity], table: Table | None, shards: int = 1
 ) -> Ledger | None:
-    """The books of this name, for children and parents; None, with the problem reported, where no key can name them."""
+    """Return the ledger with this name. If its keys are impossible, report the problem and return None."""
     for entity in dict.fromkeys(sides):
         if not is_supported(entity):
             compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")

@@ -142,7 +142,7 @@ def require_text(compiler: RuleCompiler, entity: Entity, fields: Iterable[str], 
 
 
 def format_fields(fields: Iterable[str]) -> str:
-    """Fields as templates hold them."""
+    """Return fields as templates spell them: `{a}, {b}`."""
     return ", ".join(f"{{{field}}}" for field in fields)
 
 

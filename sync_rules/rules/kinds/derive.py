@@ -113,7 +113,7 @@ class DeriveRule(TargetRule):
         return iter(())
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired:
-        """The text of the formula, as a number where an index wants one; the default where it cannot be made."""
+        """Return the value of the formula, a number if an index key needs one; the default if there is no value."""
         text = self.formula.text(lambda name: self._read(target, self._field_paths[name]))
         made = None if text is None else self._type_text(text)
         return {self.path: self.default if made is None else made}
@@ -130,7 +130,7 @@ class DeriveRule(TargetRule):
         return bound.read(item) if len(path) == 1 else None
 
     def _type_text(self, text: str) -> AttributeValue | None:
-        """The text as an index wants it whose key it is: DynamoDB refuses an item with another key."""
+        """Return the text in the type of the index key that it fills: DynamoDB rejects an item with another type."""
         if self._index_key_limit is None:
             return {self.formula.type: text}
         match self._index_key_limit:

@@ -138,7 +138,7 @@ class EmbedRule(GatheredRule):
         return self.shape == "map" and (self.claimed or bool(attributes) or len(self.by.fields) > 1)
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
-        """The entries of the children that fit. What does not fit is `on_overflow`'s to decide."""
+        """Return the entries of the children that fit. `on_overflow` decides about the others."""
         entries = self._entries(sources)
         if self.may_leave_out:
             entries = self._drop_duplicates(entries)
@@ -159,7 +159,7 @@ class EmbedRule(GatheredRule):
         return None if left is None else Blocked("EntryTwice" if left.name else "NoEntryKey", member=left.child)
 
     def _drop_duplicates(self, entries: Sequence[Entry]) -> list[Entry]:
-        """The entries without those that another child has."""
+        """Drop entries without a name, and entries whose name an earlier child has."""
         holders: dict[str, ItemKey] = {}
         for entry in sorted(entries, key=_place):
             holders.setdefault(entry.name, entry.child)
@@ -208,7 +208,7 @@ class EmbedRule(GatheredRule):
         return ""
 
     def _select_within_limit(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """As many of the greatest in order as fit."""
+        """Return the last entries in order that fit into the target."""
         if self.order is not None and self.order[1]:
             return tuple(reversed(self._last(tuple(reversed(entries)))))
         return self._last(entries)
@@ -232,7 +232,7 @@ class EmbedRule(GatheredRule):
         return {"M": {entry.name: entry.value for entry in entries}}
 
     def _make_changes(self, entries: Sequence[Entry], target: Item) -> Desired:
-        """Entry by entry where a map is there and few of them differ; else all in one."""
+        """Return a change for each entry if the target has the map and few entries differ; else one for the map."""
         whole = {self.into: self._whole(entries)}
         present = get(target, self.into)
         if self.shape == "list" or present is None or "M" not in present:

@@ -57,7 +57,7 @@ class GatheredRule(ListingRule, TargetRule):
 
     @property
     def swept_entities(self) -> tuple[Entity, ...]:
-        """The targets; and the members, where one that the index does not list would be left out."""
+        """The targets; also the members, if an index could omit one."""
         reported = self.find is not None and self.find.needs and not self.sparse
         return (self.target, self.source) if reported else (self.target,)
 

@@ -241,7 +241,7 @@ class HistoryRule(VersionRule):
         yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, f"{name_of(self.target)}, once for each version")
 
     def is_version_field(self, path: Path) -> bool:
-        """True if what its source has at a path names a version."""
+        """True if a version's key contains the source's value at this path."""
         return any(overlaps(path, one) for one in self.source.drop_key_paths(ref.path for _, ref in self.fields))
 
     def holds(self, path: Path) -> bool:

@@ -241,7 +241,7 @@ class MirrorRule(PartRule):
         return dict.fromkeys(found)
 
     def _list_own_paths(self, *mirrors: Item | None) -> tuple[Path, ...]:
-        """The paths on a mirror that the rule answers for."""
+        """Return the paths of a mirror that the rule writes."""
         if self.attributes is not None:
             return self.copies
         return self.target.drop_key_paths((name,) for mirror in mirrors for name in mirror or ())

@@ -54,7 +54,7 @@ class Breadcrumb:
         return self.of(item) is None and self.own(item) is not None
 
     def make_values(self, parent: Item | None, item: Item) -> dict[Path, AttributeValue | None]:
-        """The breadcrumb that an item must have; none is required while the parent's is due."""
+        """Return the breadcrumb that an item must have; empty while the parent's breadcrumb is not written yet."""
         if parent is not None and self.is_due(parent):
             return {}
         names = [name for name in (parent and self.of(parent), self.own(item)) if name]

@@ -118,7 +118,7 @@ class RankedRule(BookedRule):
         return Blocked("KeyTooLong") if place is None else RankPlace(place, rank.held)
 
     def _guard_action(self, part: Part, source: Item | None, action: Put | Delete) -> Transaction:
-        """The action, if the child still is as it was read."""
+        """Return a transaction that writes only if the child has not changed since the rule read it."""
         if part.source is None:  # a key that names no child
             return Transaction((action,))
         as_read = expect_item(self.source.table.partition.name, source, self.source_paths)

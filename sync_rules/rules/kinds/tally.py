@@ -128,7 +128,7 @@ class TallyRule(CountedRule, BookedRule):
         return Put(part.target, ledger.entry_item(part.target, wanted), seen)
 
     def _explain_block(self, part: Part, source: Item | None) -> Blocked | None:
-        """Why a child counts nothing, if it should."""
+        """Return why a child counts nothing although it should; None if it counts."""
         if part.source is None or source is None:
             return None
         contribution = self._contribution(self._entry_of(part.source), source)
@@ -238,7 +238,7 @@ class TotalRule(TargetRule):
         return tuple(key for key in keys if key is not None)
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
-        """The sum over the shards; groups of nothing are left out."""
+        """Return the sum over the shards, without empty groups."""
         if len(sources) < self.shards:
             return Blocked("KeyTooLong")
         sums: dict[str, Decimal] = {}

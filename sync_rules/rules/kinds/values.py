@@ -178,7 +178,7 @@ def _rank_text(order: Order) -> str:
 
 
 def _parse_entry(value: AttributeValue | None) -> Held | None:
-    """The value and its order in what a ledger item holds; None where the pipeline did not write that."""
+    """Return the value and its order from a ledger entry; None if the pipeline did not write the entry."""
     parts: Sequence[AttributeValue] = (value or {}).get("L", ())
     shown = _plain(parts[0]) if parts else None
     if not shown or shown == {"S": ""} or len(parts) > 2:  # noqa: PLR2004 - the value, and what orders it

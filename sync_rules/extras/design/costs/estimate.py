@@ -194,8 +194,8 @@ def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
         for word, kept in (("read", one.read_units), ("write", one.write_units)):
             if kept > TABLE_MAX_UNITS:
                 sizes.note(
-                    f"{one.place.place_name} needs a capacity of {kept:,} {word} units a second; AWS's default quota is "
-                    f"{TABLE_MAX_UNITS:,}"
+                    f"{one.place.place_name} needs a capacity of {kept:,} {word} units a second; "
+                    f"AWS's default quota is {TABLE_MAX_UNITS:,}"
                 )
 
 

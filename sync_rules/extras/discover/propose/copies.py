@@ -156,7 +156,7 @@ def _lead(join: Join, target: Column, source: Column, agreement: Agreement) -> L
 def _list_differing_keys(database: Database, join: Join, target: Column, source: Column) -> tuple[str, ...]:
     """Keys of some targets that differ."""
     rows = database.rows(
-        f"SELECT {join.target.make_key_expression()} k FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()} "
+        f"SELECT {join.target.make_key_sql()} k FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()} "
         f"WHERE t.{target.sql} IS DISTINCT FROM s.{source.sql} ORDER BY k LIMIT {EXAMPLES}"
     )
     return tuple(key for (key,) in rows)

@@ -178,7 +178,7 @@ def _over_all(
     by_path = {column.path: number for number, column in enumerate(columns, 2)}
     names = "".join(f", t.{column.sql}" for column in columns)
     agree, differing = 0, list[str]()
-    for row in database.each(f"SELECT {frame.make_key_expression()}, t.{target.sql}{names} FROM {frame.sql} t"):
+    for row in database.each(f"SELECT {frame.make_key_sql()}, t.{target.sql}{names} FROM {frame.sql} t"):
         made = make(lambda path, row=row: value_of(row[by_path[path]]))
         if made == row[1]:
             agree += 1

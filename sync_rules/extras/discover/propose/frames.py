@@ -166,7 +166,7 @@ class Frame:
     def words(self) -> frozenset[str]:
         return frozenset(words(self.name))
 
-    def make_key_expression(self, alias: str = "t") -> str:
+    def make_key_sql(self, alias: str = "t") -> str:
         """The expression of an item's key for people: the name of the entity and its fields."""
         parts = " || ' ' || ".join(f"coalesce({one.bare(alias)}, '?')" for one in self.identity)
         return f"'{self.name} ' || {parts}" if parts else f"'{self.name}'"

@@ -162,7 +162,7 @@ def _lead(
         f"SELECT count(*) FROM {mirror.sql} m WHERE NOT EXISTS (SELECT 1 FROM {source.sql} WHERE {on})"
     )
     rows = database.rows(
-        f"SELECT {source.frame.make_key_expression('s')} k FROM {source.sql} LEFT JOIN {mirror.sql} m ON {on} "
+        f"SELECT {source.frame.make_key_sql('s')} k FROM {source.sql} LEFT JOIN {mirror.sql} m ON {on} "
         f"WHERE {there} AND (m.rid IS NULL OR NOT ({alike})) ORDER BY k LIMIT {EXAMPLES}"
     )
     rule: dict[str, Any] = {"mirror": source.frame.name, "into": mirror.name}

@@ -233,7 +233,7 @@ class _NumberSearch:
             f"JOIN {child.sql} t ON {self.join.on()} GROUP BY s.rid"
         )
         compared = (
-            f"SELECT {parent.make_key_expression('s')} k, {there} p, CASE WHEN w.rid IS NULL THEN {empty} ELSE w.w END w, "
+            f"SELECT {parent.make_key_sql('s')} k, {there} p, CASE WHEN w.rid IS NULL THEN {empty} ELSE w.w END w, "
             f"w.rid IS NOT NULL c FROM {parent.sql} s LEFT JOIN wanted w ON w.rid = s.rid"
         )
         agree, checked, sources = self.database.row(

@@ -135,7 +135,7 @@ def _tree(database: Database, join: Join, columns: Sequence[Column]) -> dict[tup
     scopes = "".join(f", t.{field.sql}" for field, _ in scope)
     found = {}
     for row in database.each(
-        f"SELECT {frame.make_key_expression()}, t.{own.sql}, t.{parent.sql}{scopes}{names} FROM {frame.sql} t"
+        f"SELECT {frame.make_key_sql()}, t.{own.sql}, t.{parent.sql}{scopes}{names} FROM {frame.sql} t"
     ):
         key, mine, above, *rest = row
         inner = tuple(str(one) for one in rest[: len(scope)])
