@@ -570,7 +570,7 @@ class Box:
     """A place of failures that a redrive reads."""
 
     hidden_seconds = 960
-    held = 0
+    held_count = 0
 
     def __init__(self, texts: Mapping[int, str], lines: list[str]) -> None:
         self.mark = ""

@@ -58,7 +58,7 @@ class Local:
             self.ended[name] = Execution(name, "FAILED", type(error).__name__, str(error))
         return name
 
-    def running(self) -> list[str]:
+    def list_running_executions(self) -> list[str]:
         return []
 
     def watch(self, name: str, look) -> Execution:
