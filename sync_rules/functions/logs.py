@@ -196,7 +196,7 @@ def sum_up(telemetry: Telemetry, counts: InvocationCounts) -> None:
     }
     figures = {name: figure for name, figure in figures.items() if figure}
     if figures:
-        figures |= {"lag_ms": max(telemetry.lag_ms.values())} if telemetry.lag_ms else {}
+        figures |= {"lag_ms": max(lags.values())} if (lags := telemetry.read_lags_ms()) else {}
         logger.info("invocation done", **figures)
 
 

@@ -45,15 +45,15 @@ def emit(telemetry: Telemetry) -> None:
         per_rule.setdefault(title_of(rule), Counter())[METRIC_NAMES[what]] += count
     for rule, count in counts.failures.items():
         per_rule.setdefault(title_of(rule), Counter())[FAILURE_RECORDS] += count
-    for rule, lag_ms in telemetry.lag_ms.items():
-        figures = per_rule.setdefault(title_of(rule), Counter())
-        figures[LAG] = max(figures[LAG], lag_ms)
+    lags_ms = telemetry.read_lags_ms()
+    for rule, lag_ms in lags_ms.items():
+        per_rule.setdefault(rule, Counter())[LAG] = lag_ms
     for rule in sorted(per_rule.keys() - {""}):  # an unreadable message is of no rule
         _write(per_rule[rule], rule=rule)
     whole = sum(per_rule.values(), Counter({UNREADABLE: telemetry.unreadable_records}))
     whole[SETUP_ERRORS] = telemetry.setup_errors
-    whole[LAG] = max(telemetry.lag_ms.values(), default=0)
-    _write({name: figure for name, figure in whole.items() if figure or (name == LAG and telemetry.lag_ms)})
+    whole[LAG] = max(lags_ms.values(), default=0)
+    _write({name: figure for name, figure in whole.items() if figure or (name == LAG and lags_ms)})
     _write_counts(counts)
     sum_up(telemetry, counts)
     telemetry.clear()

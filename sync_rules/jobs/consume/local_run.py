@@ -114,8 +114,8 @@ class Pump:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch at
-    its end, for the rule that lags most (DynamoDB rounds times down to the second), None when idle. `parked` counts
+    """A run at one moment, in counts since its start. `lags_ms`: by rule, the greatest age of a record at the end of
+    its batch, over the batches of the last minute; `lag_ms` over all rules, None without a batch. `parked` counts
     failure records, `again` retries that were scheduled: calls that failed, parked items. `waiting` counts looks at
     numbers of rules that wait for a backfill, `alterations` the values that copies set, replaced, zeroed or removed.
     """
@@ -134,6 +134,7 @@ class RunStatus:
     trimmed: int = 0
     read_errors: int = 0
     lag_ms: int | None = None
+    lags_ms: Mapping[str, int] = field(default_factory=dict)
     messages_due: int = 0
     messages_waiting: int = 0
     shards: int = 0
@@ -307,6 +308,7 @@ class LocalRun:
     @property
     def status(self) -> RunStatus:
         telemetry = self.consumer.telemetry
+        lags_ms = telemetry.read_lags_ms(self._now_ms() / 1000)
         counts = {name: telemetry.total(*group) for name, group in GROUPS.items()}
         thrown = sum((mapping.thrown for mapping in self.pump.mappings), self.pump.thrown)
         return RunStatus(
@@ -317,7 +319,8 @@ class LocalRun:
             given_up=self._total.records_dropped,
             trimmed=self._total.records_trimmed,
             read_errors=self._total.read_errors,
-            lag_ms=None if self.pump.idle else max(telemetry.lag_ms.values(), default=None),
+            lag_ms=max(lags_ms.values(), default=None),
+            lags_ms=lags_ms,
             messages_due=self.pump.queue.due,
             messages_waiting=self.pump.queue.waiting,
             shards=sum(mapping.shards_open for mapping in self.pump.mappings),

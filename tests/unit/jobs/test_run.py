@@ -69,7 +69,7 @@ class FakeConsumer:
             self.world.queue.send(pull(number), self.delay_seconds)
             self.bench.done.append(number)
             self.telemetry.outcomes["names", Outcome.COPIED] += 1
-            self.telemetry.lag_ms["names"] = self.bench.clock.ms - NOON_MS
+            self.telemetry.lags["names"] = {self.bench.clock.ms // 1000: self.bench.clock.ms - NOON_MS}
         self.bench.before("answer")
 
     def handle_message(self, message, remaining_ms, *, again):
@@ -452,7 +452,7 @@ def test_run_says_once_that_its_rules_file_changed(tmp_path):
 
 
 def test_run_counts_outcomes_and_lag(tmp_path):
-    """The status groups outcomes as the display names them; lag is the age of the oldest record when it was done."""
+    """The status groups outcomes as the display names them; lag is the age of the oldest record when it was done, for a minute."""
     bench = Bench(tmp_path, 1, 2)
     bench.clock.ms += 1_500
     local = bench.start()
@@ -460,7 +460,11 @@ def test_run_counts_outcomes_and_lag(tmp_path):
     local.consumer.telemetry.outcomes.update({("names", Outcome.RELINKED): 2, ("other", Outcome.DELETED): 1})
     status = local.status
     assert (status.records, status.copied, status.refused, status.lag_ms, status.shards) == (2, 3, 2, 1_500, 1)
-    assert (status.messages_due, status.messages_waiting) == (0, 2)
+    assert (status.messages_due, status.messages_waiting, status.lags_ms) == (0, 2, {"names": 1_500})
+    bench.clock.ms += 59_000
+    assert local.status.lag_ms == 1_500
+    bench.clock.ms += 1_000
+    assert (local.status.lag_ms, local.status.lags_ms) == (None, {})
 
 
 def test_run_appends_given_up_batches_beside_the_failures(tmp_path):
