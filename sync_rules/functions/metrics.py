@@ -70,7 +70,7 @@ def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> N
     seen: Counter[str] = Counter()
     drift: Counter[str] = Counter()
     for name in names:
-        seen[title_of(name)] += tally.seen(name)
+        seen[title_of(name)] += tally.count_targets(name)
         drift[title_of(name)] += tally.drift[name]
     altered = {title: Counter[str]() for title in titles}
     for (name, each), count in tally.alterations.items():
@@ -80,7 +80,10 @@ def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> N
     _write({**_share(seen.total(), drift.total(), whole=whole), **sum(altered.values(), Counter())})
     _write_counts(counts)
     logger.info(
-        "verified", items=tally.items, drift={title: drift[title] for title in titles if drift[title]}, left=tally.left
+        "verified",
+        items=tally.items,
+        drift={title: drift[title] for title in titles if drift[title]},
+        left=tally.remaining_count,
     )
 
 

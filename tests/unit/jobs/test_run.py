@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.state import MemoryState, save_applied
+from sync_rules.adapters.state import MemoryState, save_applied_fingerprints
 from sync_rules.cli import main
 from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, is_resumed, link_notices, run_loop, threads
 from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
@@ -287,7 +287,7 @@ def test_run_loses_nothing_when_killed_anywhere(tmp_path_factory, seed, records,
             except DeadError:
                 return False
             bench.clock.ms += chance.choice([10, 600, 61_000])
-            if local.pump.idle and not local.pump.queue.pending:
+            if local.pump.idle and not local.pump.queue.pending_messages:
                 local.save()
                 return True
         return False
@@ -308,7 +308,7 @@ def test_run_starts_a_new_stream_of_a_known_table_at_its_beginning(tmp_path):
     (notice,) = local.take_notices()
     assert "new stream" in notice
     assert "verify --repair" in notice
-    assert len(local.pump.queue.pending) == 1
+    assert len(local.pump.queue.pending_messages) == 1
     bench.run(local)
     assert bench.done == [1, 1]
     assert list(checkpoint.load(bench.files.checkpoint, [NEW_ARN]).streams) == [NEW_ARN]
@@ -612,7 +612,7 @@ def test_run_stops_before_its_first_write_if_a_sample_hits_nothing():
 
     def sampled(applied, accepted):
         documents = MemoryState()
-        save_applied(documents, applied, datetime.now(UTC))
+        save_applied_fingerprints(documents, applied, datetime.now(UTC))
         return link_notices(scene.rules, documents, accepted, scene.tap)
 
     assert sampled({}, ()) == []
