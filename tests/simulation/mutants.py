@@ -60,7 +60,7 @@ LAWS: Mapping[str, Mutation] = {
     "no guard on the copy": Mutation(mutants_writes.no_copy_guard, among("", "base", "index", "keep")),
     "copy = NULL": Mutation(mutants_writes.null_guard),
     "guard from the old link": Mutation(mutants_writes.old_link),
-    "judged by a link in change": Mutation(replacing(reconcile, "list_undermined", lambda _wanted: []), WRITES),
+    "judged by a link in change": Mutation(replacing(reconcile, "list_rules_to_delay", lambda _wanted: []), WRITES),
     "deferred rule forgotten": Mutation(mutants_writes.deferred_forgotten, WRITES),
     "right copies written again": Mutation(
         replacing(reconcile, "differences", lambda _image, desired: dict(desired)), among("", "base", "index")
@@ -130,7 +130,7 @@ LAWS: Mapping[str, Mutation] = {
     "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(mutants_writes.rejected_is_failed))),
     "full item dropped": Mutation(mutants_writes.full_item_dropped),
     "no park retry": Mutation(
-        wrapping(reconcile, "retry_parked", unsent(lambda message: isinstance(message, PullMessage)))
+        wrapping(reconcile, "retry_parked_items", unsent(lambda message: isinstance(message, PullMessage)))
     ),
     # what stands where there is nothing to copy
     **mutants_default.MUTANTS,

@@ -253,7 +253,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "refused part dropped": Mutation(lambda: taken(refused_dropped), PARTS),
     "joined write loses a part": Mutation(one_of_each_join, PARTS),
     "parked part forgotten": Mutation(
-        wrapping(parts, "retry_parked", unsent(lambda message: isinstance(message, PartMessage))), PARTS
+        wrapping(parts, "retry_parked_items", unsent(lambda message: isinstance(message, PartMessage))), PARTS
     ),
     "failed part taken for done": Mutation(wrapping(parts, "_apply", results(failed_is_written)), PARTS),
     "joint write that does not fit parked as one": Mutation(rejected_together, COLLECT),

@@ -26,13 +26,13 @@ PARTS = among("transact", "collect", "booked", "mirror", "embed")
 # ---------------------------------------------------------------- the guards of a transaction, each taken out
 def entry_without_total() -> Any:
     """Mutant: the entry of a child is written, and its total is not."""
-    planned = composer._TransactionComposer.planned
+    planned = composer._TransactionComposer.plan_actions
 
     def some(self: Any) -> list[Planned]:
         totals = {place for place, one in self._store.applied.items() if one.numbers}
         return [one for one in planned(self) if place_of(one.action.key) not in totals]
 
-    return patch.object(composer._TransactionComposer, "planned", some)
+    return patch.object(composer._TransactionComposer, "plan_actions", some)
 
 
 def whole_items_compared() -> Any:
