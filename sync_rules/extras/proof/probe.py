@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import time
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -31,7 +31,8 @@ class Assumption:
     """One fact: its number, where it is documented, what follows if it is false, and the code that relies on it.
 
     `avoid`: the setting that makes the product independent of it, "" if there is none. `not_tested`: the reason why
-    minutes in an account cannot show it, "" for a fact that has a probe.
+    minutes in an account cannot show it, "" for a fact that has a probe. `model`: what botocore's service models must
+    say. `asserted`: the tests of the conformance suite that show it.
     """
 
     number: int
@@ -42,11 +43,17 @@ class Assumption:
     relied_on: tuple[str, ...]
     avoid: str = ""
     not_tested: str = ""
+    model: Mapping[str, int | str | list[str]] = field(default_factory=dict)
+    asserted: tuple[str, ...] = ()
 
 
+SOURCE: Final = tomllib.loads(Path(__file__).with_name("assumptions.toml").read_text(encoding="utf-8"))
 ASSUMPTIONS: Final = {
-    int(number): Assumption(int(number), **{**one, "relied_on": tuple(one["relied_on"])})
-    for number, one in tomllib.loads(Path(__file__).with_name("assumptions.toml").read_text(encoding="utf-8")).items()
+    int(number): Assumption(
+        int(number), **{**one, "relied_on": tuple(one["relied_on"]), "asserted": tuple(one.get("asserted", ()))}
+    )
+    for number, one in SOURCE.items()
+    if number.isdecimal()
 }
 
 
