@@ -23,6 +23,7 @@ LOOK_SECONDS: Final = 0.1  # between two looks
 TOO_OFTEN: Final = frozenset({"LimitExceededException"})  # of calls that read a stream
 WAIT_SECONDS: Final = 180.0  # for a mapping, which may take minutes to start, or a metric
 DENIED: Final = re.compile(r"not authorized to perform:? ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
+ACCOUNT: Final = re.compile(r"(?<!\d)\d{12}(?!\d)")  # a report has no account's number
 NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
 
 
@@ -167,7 +168,7 @@ def run_probe(number: int, work: Callable[[], str], clock: Callable[[], float] =
     """The finding of a probe's work, whatever becomes of it."""
     began = clock()
     verdict, seen = _outcome(work)
-    return ProbeResult(number, verdict, seen, clock() - began)
+    return ProbeResult(number, verdict, ACCOUNT.sub("ACCOUNT", seen), clock() - began)
 
 
 def _outcome(work: Callable[[], str]) -> tuple[ProbeVerdict, str]:
