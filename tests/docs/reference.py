@@ -39,6 +39,8 @@ from sync_rules.model import limits
 from sync_rules.write.document import read_document
 from sync_rules.write.explanation import explain_write
 from tests.docs import proposed
+from tests.facts.conformance import SCORES
+from tests.support.engines import GAPS
 from tests.test_house import EXTRA, RINGS, ROOMS, sentence_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -280,6 +282,25 @@ def explained_write() -> str:
     return fenced("\n".join(text if isinstance(text, str) else "\n".join(text) for text in texts))
 
 
+def scores() -> str:
+    """The stored scores of the conformance suite: a row for each engine."""
+    found = json.loads(SCORES.read_text())
+    rows = []
+    for name, engine in found["engines"].items():
+        tiers = [*engine["tiers"].values(), [sum(one[place] for one in engine["tiers"].values()) for place in (0, 1)]]
+        cells = (f"{passed} of {tests}" for passed, tests in tiers)
+        rows.append((f"{name} {engine['version']}", *cells, f"{tiers[-1][0] / tiers[-1][1]:.1%}"))
+    return table((f"engine ({found['date']})", "tier 1", "tier 2", "tier 3", "all tests", "score"), rows)
+
+
+def gaps() -> str:
+    """The behaviour of DynamoDB that some tests need, and the engines that lack it."""
+    rows = (
+        (gap.dynamodb, ", ".join(sorted(one.removesuffix("-batch") for one in gap.lacking))) for gap in GAPS.values()
+    )
+    return table(("on DynamoDB", "otherwise on"), rows)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/proof/aws-assumptions.md": assumptions,
     "docs/checks.md": checks,
@@ -288,6 +309,8 @@ PAGES: dict[str, Callable[[], str]] = {
 BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/limits.md", "limits"): pipeline_limits,
     ("ARCHITECTURE.md", "rooms"): rooms,
+    ("docs/contributing.md", "scores"): scores,
+    ("docs/contributing.md", "gaps"): gaps,
     ("docs/rules-file.md", "kinds"): kinds,
     **{
         (f"docs/rules/{page.stem}.md", "keys"): partial(keys_of, page.stem)
