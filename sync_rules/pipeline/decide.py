@@ -42,7 +42,7 @@ class Intent:
     wanted: Mapping[TargetRule, Changes] = field(default_factory=dict)
 
 
-def list_undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
+def list_rules_to_delay(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
     """The rules whose link or `where` another rule is about to change: they must wait for the image after that write.
     Rules have no cycles, so at least one rule does not wait.
     """
@@ -76,10 +76,12 @@ def intent_of(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sou
     return Intent(target, tuple(wanted), changes, write, wanted=wanted)
 
 
-def deleting_rules(target: Target, sources: Sources) -> list[TargetRule]:
+def list_deleting_rules(target: Target, sources: Sources) -> list[TargetRule]:
     """The rules whose `on_delete: delete` applies: only on a REMOVE record, only while the source is absent."""
     return [
-        rule for rule in target.removed if lost_source(rule, target, sources) is not None and rule.deletes(target.image)
+        rule
+        for rule in target.removed
+        if find_lost_source(rule, target, sources) is not None and rule.deletes(target.image)
     ]
 
 
@@ -87,14 +89,14 @@ def deletion_of(rule: TargetRule, target: Target, sources: Sources) -> Intent:
     """The delete of a target that lost its source by a rule. Its guard compares the link alone, because a late write of
     the copy must not save an orphan.
     """
-    source = lost_source(rule, target, sources)
+    source = find_lost_source(rule, target, sources)
     assert source is not None, "one of the deleting rules"
     source_absent = Check(source, rule.source_guard(None))
     delete = Delete(target.key, (target_exists(target.key), *rule.link_guard(target.image)))
     return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
 
 
-def lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:
+def find_lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:
     """The source that a target names and that does not exist. An item that is its own source has none."""
     for key in rule.source_keys(target.image):
         if key != target.key and sources.items[key] is None:
