@@ -27,16 +27,16 @@ EXPIRY: Final = re.compile(r"\bTTL\b|time.?to.?live", re.IGNORECASE)
 def begin_export(site: ProofSite) -> None:
     """Start the export early, since it takes minutes. An error comes again when the probe asks."""
     with suppress(UnseenError, *aws_errors.ERRORS):
-        _export(site)
+        _start_export(site)
 
 
-def _export(site: ProofSite) -> dict[str, Any]:
+def _start_export(site: ProofSite) -> dict[str, Any]:
     """The description of the export that has a filter: a second request with its token starts no other. Raises
     UnseenError where botocore would leave out the filter.
     """
     if "FilterSpecification" not in site.db.meta.service_model.shape_for("ExportDescription").members:
         raise UnseenError("this botocore cannot start an export with a filter: upgrade boto3")
-    for item in _exported(site):
+    for item in _list_items(site):
         site.put(item)
     about: dict[str, Any] = site.ask(
         site.db.export_table_to_point_in_time,
@@ -53,7 +53,7 @@ def _export(site: ProofSite) -> dict[str, Any]:
     return about
 
 
-def _exported(site: ProofSite) -> tuple[Item, Item]:
+def _list_items(site: ProofSite) -> tuple[Item, Item]:
     """An item that the filter lets pass, and one that it does not."""
     return keyed(f"63#{site.name}", "1", exported="yes"), keyed(f"63#{site.name}", "2", exported="no")
 
@@ -61,7 +61,7 @@ def _exported(site: ProofSite) -> tuple[Item, Item]:
 @proves(63)
 def filtered_export(site: ProofSite) -> str:
     """Seen only if the export ends in time."""
-    arn = _export(site)["ExportArn"]
+    arn = _start_export(site)["ExportArn"]
     seconds, pause = max(site.waiting.seconds, EXPORT_SECONDS), max(site.waiting.pause, EXPORT_LOOK_SECONDS)
     patient = replace(site.waiting, seconds=seconds, pause=pause)
     ask = partial(site.ask, site.db.describe_export, ExportArn=arn)
@@ -73,7 +73,7 @@ def filtered_export(site: ProofSite) -> str:
         items = [item for name in export.files for item in _read_items(export.shelf, name)]
     except UserError as error:
         raise RefutedError(f"an export has another form: {error}") from error
-    require(items == [_exported(site)[0]], f"an export whose filter lets one item pass holds {len(items)}")
+    require(items == [_list_items(site)[0]], f"an export whose filter lets one item pass holds {len(items)}")
     require(export.table_arn == site.outputs["ItemsArn"] and export.at, "the manifest does not say table and time")
     require("with a filter" in find_doubt(site.db, arn), "DescribeExport does not show the filter")
     return "an export with a filter holds the item that passes, and DescribeExport shows the filter"
