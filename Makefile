@@ -57,6 +57,11 @@ night: facts soak mutants  ## Run for hours what no change waits for: the newest
 	$(BIN)/python -m benchmarks
 	$(MAKE) fresh RELEASE=trixie
 	$(MAKE) fresh RELEASE=forky
+	$(MAKE) counts
+
+.PHONY: counts
+counts: .venv/installed  ## Write the figures of docs/proof/tests.md, and measure those of histories and random edits again
+	$(BIN)/python -m tests.docs.counts --histories 2000 --edits 100
 
 .PHONY: bench
 bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop, in minutes: make bench BENCH=--quick
