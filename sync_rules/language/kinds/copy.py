@@ -43,7 +43,7 @@ class CopyForm(Model):
     copied: Copied = Field(
         alias="copy",
         description="What is copied: one path (user.name), a list of paths, or a map from path to new name. With "
-        "on_delete: delete or restrict also an entity (user), of which nothing is copied.",
+        "on_delete: delete or restrict also an entity (user): then nothing is copied.",
         examples=["user.name", ["author.name", "author.bio"], {"author.name": "author_name"}, "user"],
     )
     into: str = Field(
