@@ -38,12 +38,21 @@ proofs: .venv/installed  ## Check the models of the protocol with Spin, each als
 	@command -v spin >/dev/null || { echo "make proofs needs spin and gcc: apt install spin gcc"; exit 1; }
 	$(BIN)/python -m tests.models
 
+.PHONY: facts
+facts: .venv/installed  ## Compare the newest botocore with what code and documentation rely on
+	@$(BIN)/python -m tests.facts
+
+.PHONY: conformance
+conformance: .venv/installed engines  ## Run a clone of nubo-db/dynamodb-conformance on our engines: make conformance SUITE=FOLDER
+	@test -n "$(SUITE)" || { echo "which folder has the suite? make conformance SUITE=FOLDER"; exit 2; }
+	@$(BIN)/python -m tests.facts.conformance "$(SUITE)"
+
 .PHONY: fresh
 fresh:  ## Run demo and tests in a bare Debian, as root: make fresh RELEASE=forky PYTHON=python3.15
 	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
 
 .PHONY: night
-night: soak mutants  ## Run for hours what no change waits for: new histories, random edits, larger models, all benchmarks, bare Debians
+night: facts soak mutants  ## Run for hours what no change waits for: the newest botocore, new histories, random edits, larger models, all benchmarks, bare Debians
 	$(BIN)/python -m tests.models --night
 	$(BIN)/python -m benchmarks
 	$(MAKE) fresh RELEASE=trixie

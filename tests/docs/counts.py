@@ -25,7 +25,6 @@ from typing import Any, Final
 
 from sync_rules.extras.proof.probe import ASSUMPTIONS
 from sync_rules.language.codes import CODES
-from tests.contract.conftest import KEY_GAPS, STATEMENT_GAPS, WRITE_GAPS
 from tests.deploy.lies import LIES
 from tests.models.__main__ import PAGE as MODELS_PAGE
 from tests.models.__main__ import instances, models
@@ -135,7 +134,7 @@ def counts(tests: Tests, measured: Mapping[str, Any]) -> Iterator[tuple[str, str
 
 def count_engines(tests: Tests) -> str:
     """The tests of stores, commands, deployment and whole processes."""
-    gaps = sum(len(engines) for table in (GAPS, KEY_GAPS, WRITE_GAPS, STATEMENT_GAPS) for engines in table.values())
+    gaps = sum(len(gap.lacking) for gap in GAPS.values())
     of_stores = f"{below(tests, 'tests/contract')} of the contract on 3 stores, with {gaps} known gaps"
     commands, deployment = below(tests, "tests/integration", "tests/scale"), below(tests, "tests/deploy")
     processes = below(tests, "tests/processes")  # 0 where there is no such folder
