@@ -132,7 +132,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "count: parents not looked at again": Mutation(replacing(TotalRule, "pulls", never), BOOKED),
     "count: totals name no parent": Mutation(replacing(TotalRule, "hints", none), BOOKED),
     "count: one shard read": Mutation(one_shard, GROUPS),
-    "count: a truth value has no weight": Mutation(replacing(counted_rule, "_word_of", lambda _value: ""), WEIGHTS),
+    "count: a truth value has no weight": Mutation(replacing(counted_rule, "word_of", lambda _value: None), WEIGHTS),
     "count: no default without a value": Mutation(nothing_for_nothing, WEIGHTS),
     "count: what is of no use stays counted": Mutation(
         troubled_kept(TallyRule, lambda rule, part, child: rule._contribution(part.target, child)), MIXED
