@@ -38,6 +38,10 @@ proofs: .venv/installed  ## Check the models of the protocol with Spin, each als
 	@command -v spin >/dev/null || { echo "make proofs needs spin and gcc: apt install spin gcc"; exit 1; }
 	$(BIN)/python -m tests.models
 
+.PHONY: jepsen
+jepsen: .venv/installed engines  ## Kill, cut off and check whole processes for ten minutes, or longer: make jepsen MINUTES=60 SEED=7
+	$(BIN)/python -m tests.processes --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
 .PHONY: facts
 facts: .venv/installed  ## Compare the newest botocore with what code and documentation rely on
 	@$(BIN)/python -m tests.facts
@@ -52,7 +56,7 @@ fresh:  ## Run demo and tests in a bare Debian, as root: make fresh RELEASE=fork
 	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
 
 .PHONY: night
-night: facts soak mutants  ## Run for hours what no change waits for: the newest botocore, new histories, random edits, larger models, all benchmarks, bare Debians
+night: facts soak mutants jepsen  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, larger models, all benchmarks, bare Debians
 	$(BIN)/python -m tests.models --night
 	$(BIN)/python -m benchmarks
 	$(MAKE) fresh RELEASE=trixie
