@@ -152,7 +152,7 @@ class History:
         self.operations_left = 6 + pick(24)
         if self.mode == "waits":
             self.operations_left += 14
-        elif self.made.often:  # few, so that no later fan-out hides what became of one
+        elif self.made.often and pick(2):  # few, so that no later fan-out hides what became of one
             self.operations_left //= 4
         self.overtaking = ((3, 8, 2) if self.made.dense else (0, 8, 3))[pick(3)]  # one of so many requests
         self.lag = self.mode in ("hinted", "stale") or (not self.prompt and pick(3) < 2)

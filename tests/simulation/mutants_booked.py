@@ -13,7 +13,7 @@ from sync_rules.model.writes import Delete, Increment, Put, Transaction
 from sync_rules.pipeline import joint_writes, parts
 from sync_rules.rules.kinds import counted_rule, tally, values
 from sync_rules.rules.kinds.counted_rule import Weights
-from sync_rules.rules.kinds.rank import RankRule
+from sync_rules.rules.kinds.rank import RankPlace, RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.kinds.values import ValueRule, ValuesRule
@@ -122,6 +122,16 @@ def present_kept() -> Any:
     return patch.object(ValueRule, "write_for", write_for)
 
 
+def where_it_was(rule: Any, change: Any, entity: Any, original: Any) -> Any:
+    """A child that keeps its place is not looked at, though its fields may differ."""
+    before, now = (
+        rule._place(change.key, image) if entity is rule.source else None for image in (change.old, change.new)
+    )
+    if isinstance(before, RankPlace) and isinstance(now, RankPlace) and before.key == now.key:
+        return []
+    return original(rule, change, entity)
+
+
 MUTANTS: Mapping[str, Mutation] = {
     # count and sum
     "count: entry unguarded": Mutation(judged(TallyRule, entry_unguarded), BOOKED),
@@ -155,6 +165,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "values: items not looked at again": Mutation(
         parts_from(ValueRule, no_parts_of_target), among("meddled", "valued")
     ),
+    "newest: fields not looked at again": Mutation(parts_from(ValueRule, where_it_was), among("", "newest")),
     "values: what is of no use keeps its place": Mutation(
         troubled_kept(ValueRule, lambda rule, part, child: rule._place(part.source, child)), VALUED
     ),

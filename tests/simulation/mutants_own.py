@@ -9,10 +9,11 @@ from unittest.mock import patch
 
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import get, has_changed
+from sync_rules.rules.kinds import derive
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.path import CYCLE, Breadcrumb, TreeRule
 from sync_rules.rules.rule import Blocked
-from tests.simulation.breaking import Mutation
+from tests.simulation.breaking import Mutation, replacing
 from tests.simulation.worlds import among
 
 
@@ -118,6 +119,7 @@ PATHS = (*among("", "path", "path-keep", "path-delete"), *among("", "path", "pat
 
 MUTANTS: Mapping[str, Mutation] = {
     "inputs of a derived attribute not guarded": Mutation(inputs_not_guarded, among("", "derive")),
+    "derived without its condition": Mutation(replacing(derive, "let_in", lambda *_: True), among("", "derive-where")),
     "derived on insert only": Mutation(derived_on_insert_only, among("", "derive")),
     "path without the cycle rule": Mutation(no_cycle_rule, PATHS),
     "cycle found by a substring": Mutation(substring_test, PATHS),

@@ -558,7 +558,11 @@ def _spelt(text: str) -> str:
 def _derive(view: View, rule: Body) -> None:
     entity, path = view.spec.ref(rule["derive"])
     for place, item in view.of(entity):
-        view.require(rule, place, item, {path: derived(rule, entity, path, item)})
+        try:
+            view.require(rule, place, item, {path: derived(rule, entity, path, item)})
+        except RaisingError:
+            view.leave(rule, place, "raises")
+            continue
         date = expiry_of(rule)
         value = None if date is None else entity.read(item, path_of(date))
         unread = value is not None and "NULL" not in value and _made(rule, entity, path, item) is None
@@ -574,7 +578,7 @@ def expiry_of(rule: Body) -> str | None:
 
 def derived(rule: Body, entity: Entity, path: Path, item: Item) -> Value | None:
     """The value that a rule makes of an item's own, or its default."""
-    made = _made(rule, entity, path, item)
+    made = _made(rule, entity, path, item) if lets_in(rule, entity, item) else None
     return as_value(rule["default"]) if made is None and "default" in rule else made
 
 
@@ -996,14 +1000,14 @@ def _amount(rule: Body, spec: Spec, child: Entity, item: Item) -> Decimal | str 
 def _values(view: View, rule: Body) -> None:
     members, into = members_of(view.spec, rule), view.spec.ref(rule["into"])[1]
     groups = _grouped(view, members)
-    of = view.spec.ref(rule["values"])[1]
+    of = view.spec.ref(rule["values"])[1]  # () with `fields`, which need an order
     order = path_of(rule["order"].removeprefix("-")) if "order" in rule else of
     for place, parent in view.of(members.parent):
         found: list[tuple[Any, list[str], Value]] = []
         for at, child in groups.pop(place, ()):
             if _valued(view, rule, members.child, at, child):
                 key = [word_of({kind: content}) or "" for kind, content in at[1]]
-                found.append((_rank(members.child.read(child, order)) or ("",), key, members.child.read(child, of)))
+                found.append((_rank(members.child.read(child, order)) or ("",), key, value_of(rule, view.spec, child)))
         found.sort(key=lambda one: one[:2], reverse=rule.get("order", "").startswith("-"))
         view.require(rule, place, parent, {into: _gathered(rule, [value for _, _, value in found])})
     for children in groups.values():
@@ -1011,9 +1015,18 @@ def _values(view: View, rule: Body) -> None:
             _valued(view, rule, members.child, at, child)
 
 
+def value_of(rule: Body, spec: Spec, child: Item) -> Value | None:
+    """The value of an item, or the map of its fields."""
+    entity, path = spec.ref(rule[rule["kind"]])
+    if "fields" not in rule:
+        return entity.read(child, path)
+    read = {path_of(name)[-1]: entity.read(child, path_of(name)) for name in rule["fields"]}
+    return {"M": {name: value for name, value in read.items() if value is not None}}
+
+
 def _valued(view: View, rule: Body, entity: Entity, at: Place, child: Item) -> bool:
     """True if an item has a value that is shown; what cannot be shown is left out, and reported."""
-    value = entity.read(child, view.spec.ref(rule["values"])[1])
+    value = value_of(rule, view.spec, child)
     by = entity.read(child, path_of(rule["order"].removeprefix("-"))) if "order" in rule else None
     if value is None or value == {"S": ""}:
         return False
@@ -1023,7 +1036,7 @@ def _valued(view: View, rule: Body, entity: Entity, at: Place, child: Item) -> b
     except RaisingError:
         view.leave(rule, at, "raises")
         return False
-    usable = kind_of(value) in (("N",) if rule.get("numbers") else ("N", "S"))
+    usable = kind_of(value) in (("N",) if rule.get("numbers") else ("M",) if "fields" in rule else ("N", "S"))
     if not usable or (by is not None and kind_of(by) not in ("N", "S")):
         view.leave(rule, at, "NotAValue")
         return False
@@ -1032,6 +1045,8 @@ def _valued(view: View, rule: Body, entity: Entity, at: Place, child: Item) -> b
 
 def _gathered(rule: Body, values: list[Value]) -> Value | None:
     """The values as the rule shows them."""
+    if "fields" in rule:
+        return {"L": values[: rule.get("limit")]} if "as" in rule else next(iter(values), None)
     listed, words = rule.get("as") == "list", [word_of(value) or "" for value in values]
     if rule.get("distinct") or not (listed or "join" in rule):
         kinds = [kind_of(value) if listed else "" for value in values]

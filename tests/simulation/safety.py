@@ -24,6 +24,7 @@ from tests.simulation.oracle import (
     mirror_values,
     owned_paths,
     path_link,
+    value_of,
 )
 from tests.simulation.plain import RaisingError, same, word_of
 from tests.simulation.spec import Body, Entity, Item, Link, Path, Place, Spec, get
@@ -173,9 +174,10 @@ class Safety:
             (item for at, item in self._items.items() if self._spec.entity_of(at) is child and _texts(at) == key), None
         )
         named = None if found is None else self._spec.named(members.parent, members.link, found)
-        value = None if found is None else child.read(found, self._spec.ref(rule[rule["kind"]])[1])
+        value = None if found is None else value_of(rule, self._spec, found)
         held = new["n"]["L"][0] if "L" in new.get("n", {}) else new.get("n")
-        if named is None or _texts(named) != parent.split(BETWEEN) or word_of(value) != word_of(held):
+        equal = same(value, held) if "fields" in rule else word_of(value) == word_of(held)
+        if named is None or _texts(named) != parent.split(BETWEEN) or not equal:
             raise UnsafeError(f"rule {name} puts {held} at {place}, and its child has {value}")
 
     # ---------------------------------------------------------------- mirrors

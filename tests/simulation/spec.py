@@ -381,8 +381,8 @@ def _hops(rule: Body) -> list[Body]:
 
 
 def _kinds(rule: dict[str, Any]) -> dict[str, Any]:
-    """The same, with a kind of its own for the form of collect that names an attribute."""
-    values = rule["kind"] == "collect" and "." in rule["collect"]
+    """The same, with a kind of its own for the form of collect that names an attribute or fields."""
+    values = rule["kind"] == "collect" and ("." in rule["collect"] or "fields" in rule)
     return {**rule, "kind": "values", "values": rule["collect"]} if values else rule
 
 

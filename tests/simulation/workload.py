@@ -196,7 +196,8 @@ def _attributes(
                     add(child, path_of(name), *({"S": word} for word in weights), *(BOOLS if name == "flag" else ()))
                 if rule["kind"] == "values":
                     extra = [*({"N": one} for one in AMOUNTS), {"S": "a-b"}, {"S": ""}, {"BOOL": True}]
-                    add(child, spec.ref(rule["values"])[1], {"S": "OPEN"}, {"S": "SENT"}, *extra)
+                    for path in [] if "fields" in rule else [spec.ref(rule["values"])[1]]:
+                        add(child, path, {"S": "OPEN"}, {"S": "SENT"}, *extra)
                 if rule["kind"] in ("sum", "min", "max"):
                     add(child, spec.ref(rule[rule["kind"]])[1], *({"N": one} for one in AMOUNTS))
                 if rule["kind"] == "collect":
@@ -205,6 +206,7 @@ def _attributes(
                             add(child, (name,), {"S": "OPEN"}, {"S": "a-b"}, {"N": "1"})
             case "derive":
                 entity, _ = spec.ref(rule["derive"])
+                of_condition(rule.get("where"), entity)
                 for text in [
                     *rule.get("join", ()),
                     *(one.partition(":")[0] for one in Pattern.of(rule.get("as", "")).fields),

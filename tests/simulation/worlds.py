@@ -263,6 +263,9 @@ rules:
   rank: {{derive: person.rank, as: "{{state:sizes}}-{{state}}", map: {{sizes: {{OPEN: "1", SENT: "2"}}}}}}
   label: {{derive: person.label, join: [rank, person, name], separator: "#"}}
 """,
+    "derive-where": f"""{PEOPLE}
+  label: {{derive: person.label, as: "{{state}}#{{name}}", where: "state == 'OPEN' || amount > `1`"}}
+""",
     "expiry": f"{PEOPLE}  ends: {{derive: person.ends, as: 'ttl(at, 36h)'}}\n",
     "path": tree(f"on_delete: clear, {EXTRAS}"),
     "path-keep": tree("on_delete: keep"),
@@ -348,6 +351,10 @@ rules:
   tags: collect order.state into user.tags
   words: {{collect: order.state, into: user.words, join: ", ", order: amount}}
   last: {{collect: order.state, into: user.last, as: list, order: -amount, limit: 2}}
+""",
+    "newest": f"""{COUNTED}
+  last: {{collect: order, fields: [state, amount], into: user.last, order: -amount, limit: 1, {ON}}}
+  both: {{collect: order, fields: [state], into: user.both, order: amount, limit: 2, as: list}}
 """,
     **{name: text for trial in TRIALS for name, text in trial.worlds.items()},
 }
