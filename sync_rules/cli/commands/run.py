@@ -50,6 +50,8 @@ from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
 
+# One process reads the streams and works off messages by turns: a large fan-out gives way to records after this many.
+BY_TURNS: Final = Limits(fan_out_inline_max_items=200, fan_out_relay_max_items=200)
 READ_ONCE: Final = Limits(fan_out_again_first_seconds=0, fan_out_again_max_seconds=0)  # later work would never be taken
 LOOK_EVERY_SECONDS: Final = 2.0  # at the rules file
 A = TypeVar("A")
@@ -72,7 +74,7 @@ def run(
         Path, typer.Option(metavar="FILE", help="File with the position in each stream.")
     ] = Files.checkpoint,
     failures: opt.Failures = Files.failures,
-    batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of records per batch.")] = 100,
+    batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of records per batch.")] = 1_000,
     parallelization: Annotated[
         int, typer.Option(min=1, max=10, help="Batches of one shard that are processed in parallel.")
     ] = 1,
@@ -117,7 +119,7 @@ def run(
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
             store=store,
             make_consumer=lambda world: Consumer(
-                rules, world, THIS_PROCESS, limits=READ_ONCE if once else None, unaccepted=acceptance.unaccepted
+                rules, world, THIS_PROCESS, limits=READ_ONCE if once else BY_TURNS, unaccepted=acceptance.unaccepted
             ),
             files=files,
             settings=settings,

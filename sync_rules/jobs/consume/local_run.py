@@ -41,6 +41,7 @@ from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Store, Wor
 from sync_rules.pipeline.telemetry import sum_over_rules
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
+MESSAGES_MAX_MS = 200  # after this time of a step no message begins, because records wait for the next step
 WAIT_SECONDS = 0.01  # between two looks at what is due, which cost no request
 POLL_BUSY_MS: Final = 20  # of an engine on this machine, which answers at once and counts no requests
 CHECKPOINT_EVERY_MS: Final = 500
@@ -70,6 +71,7 @@ class Pump:
     now_ms: Callable[[], int] = field(kw_only=True)
     sleep: Callable[[float], object] = field(kw_only=True)
     concurrently: Concurrently = field(default=run_serially, kw_only=True)
+    workers: int = field(default=1, kw_only=True)
     thrown: Counter[str] = field(default_factory=Counter, init=False)  # what the handler raised, by name
 
     @property
@@ -82,13 +84,21 @@ class Pump:
         step = StepCounts()
         for mapping in self.mappings:
             step += mapping.poll()
-        taken = self.queue.take(MESSAGES_PER_STEP)
-        for message, handled in zip(taken, self.concurrently(self._handle, taken), strict=True):
-            if handled:
-                self.queue.acknowledge(message)
-            else:
-                self.queue.give_back(message)
-        return step + StepCounts(messages=len(taken))
+        return step + StepCounts(messages=self._handle_messages())
+
+    def _handle_messages(self) -> int:
+        """Handle some messages, as many at once as there are workers, for a bounded time. Return their number."""
+        count, until_ms = 0, self.now_ms() + MESSAGES_MAX_MS
+        while taken := self.queue.take(min(self.workers, MESSAGES_PER_STEP - count)):
+            count += len(taken)
+            for message, handled in zip(taken, self.concurrently(self._handle, taken), strict=True):
+                if handled:
+                    self.queue.acknowledge(message)
+                else:
+                    self.queue.give_back(message)
+            if self.now_ms() >= until_ms:
+                break
+        return count
 
     def drain(self, max_ms: int) -> bool:
         """Step until idle, or for `max_ms`. Says whether it became idle."""
@@ -210,7 +220,10 @@ class LocalRun:
         left = [arn for arn in found.streams if arn not in stream_arns and table_of(arn) in tables]
         mappings = [self._mapping(arn, progress=found.streams.get(arn, ())) for arn in (*stream_arns, *left)]
         handle = self._handle_message
-        self.pump = Pump(mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently)
+        workers = (settings or MappingSettings()).parallelization_factor
+        self.pump = Pump(
+            mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently, workers=workers
+        )
         if self._began != found.began or self._accepted != found.accepted:
             self.save()  # a process that dies at once must not restart it later
 

@@ -502,6 +502,30 @@ def test_pump_drain_gives_up_at_its_deadline():
     assert not pump_of(h, lambda _m: None).drain(10_000)
 
 
+@pytest.mark.parametrize(("workers", "ms", "handled"), [(1, 150, 2), (1, 5_000, 1), (4, 150, 8), (4, 0, 10)])
+def test_pump_returns_to_the_streams_while_messages_wait(workers, ms, handled):
+    """A step handles as many messages at once as there are workers. After 200 ms it begins no other message, so that
+    records do not wait behind a large fan-out.
+    """
+    h = Harness(shard(1))
+    pump = pump_of(h, lambda _m: None)
+    pump.workers = workers
+    together = pump.concurrently
+
+    def concurrently(function, things):
+        h.clock.ms += ms
+        return together(function, things)
+
+    pump.concurrently = concurrently
+    for number in range(20):
+        pump.queue.send(PullMessage(ItemKey("shop", (("PK", "S", str(number)),))), 0)
+    assert pump.step().messages == handled
+    h.stream.held["shard-0"].records.append(record(2))
+    h.clock.ms += 1_000
+    pump.step()
+    assert h.delivered[-1][-1] == 2
+
+
 def test_pump_brings_a_message_again_when_its_handler_raises():
     """A message whose handler raises is delivered again later; the errors are counted by their names."""
     h = Harness(shard())
