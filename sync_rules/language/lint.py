@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from sync_rules.language.compiler import Known
+from sync_rules.language.made_items import deleted_made_items, unmade
 from sync_rules.language.moves import moves
 from sync_rules.language.own_names import doubt_own_names
 from sync_rules.language.problems import Problem, errors
@@ -48,6 +49,7 @@ def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
     if not errors(problems.found):
         named = {name for one in sections for name in one.entities_of(rules.sections[one.name])}
         problems.extend(unused(rules, document, named))
+        problems.extend(unmade(rules, document))
 
 
 def list_linked_rules(rules: Rules) -> Iterator[LinkedRule]:
@@ -336,6 +338,7 @@ LINTS: tuple[Lint, ...] = (
     bare_words,
     cycles,
     moves,
+    deleted_made_items,
     times_to_live,
     settings_elsewhere,
     costs,

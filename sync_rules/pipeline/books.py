@@ -163,8 +163,9 @@ def finish_empty(rules: Rules) -> Work[tuple[PartRule, ...]]:
 
 
 def _nothing_in(rule: PartRule, rules: Rules) -> Work[bool]:
-    """True if one look is enough to say that there is neither a child nor an entry."""
-    for entity in dict.fromkeys((rule.source, rule.target)):
+    """True if one look is enough to say that there is neither a child nor an entry, nor an item that the rules make."""
+    made = (rule.connection.named,) if rule.connection is not None and rule.connection.named.made else ()
+    for entity in dict.fromkeys((rule.source, rule.target, *made)):
         page = yield Scan(entity.table.name, LOOKED_AT_MAX_ITEMS, consistent=True)
         keys = (entity.table.key_of(item) for item in page.items)
         if page.cursor is not None or any(key is not None and rules.entity_of(key) is entity for key in keys):

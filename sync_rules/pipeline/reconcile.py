@@ -24,6 +24,7 @@ from sync_rules.pipeline.ancestors import read_expected
 from sync_rules.pipeline.decide import (
     Changes,
     Intent,
+    creation_of,
     deleting_rules,
     deletion_of,
     explain_refusal,
@@ -32,6 +33,7 @@ from sync_rules.pipeline.decide import (
     is_relinked,
     list_undermined,
     lost_source,
+    removal_of,
 )
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked
@@ -119,6 +121,10 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
         return
     decisions.stuck += ((target, [rule], block_unaccepted(rule, bounds)) for rule in deleting)
     target = target.only(rule for rule in target.rules if rule not in deleting) if deleting else target
+    if target.absent:
+        target = _without_empty(target, sources, decisions)
+    elif target.key in sources.empty and _remove(target, bounds, decisions):
+        return
     wanted: dict[TargetRule, Changes] = {}
     for rule in target.rules:
         changes = _changes_by(rule, target, sources, report, decisions)
@@ -135,7 +141,31 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     if later:
         decisions.deferred.append(target.only(later))
         wanted = {rule: wanted[rule] for rule in wanted if rule not in later}
-    decisions.intents.append(intent_of(target, wanted, sources))
+    intent = intent_of(target, wanted, sources)
+    decisions.intents.append(creation_of(intent) if target.absent else intent)
+
+
+def _without_empty(target: Target, sources: Sources, decisions: Decisions) -> Target:
+    """An absent target with the rules that decide about it: all of them if it has a member of any rule. Else it is
+    right for the rules without members, and the others wait or fail.
+    """
+    members = {rule: sources.has_members(rule, target) for rule in target.rules}
+    if True in members.values():
+        return target
+    decisions.right += [rule for rule in members if members[rule] is False]
+    return target.only(rule for rule in members if members[rule] is None)
+
+
+def _remove(target: Target, bounds: Bounds, decisions: Decisions) -> bool:
+    """Decide to remove a target without members. False if it must stay, because it has something unexpected."""
+    removal, unexpected = removal_of(target), target.makers[0].find_unexpected(target.image)
+    if unexpected is None and not bounds.may_write(target.key, "removed"):
+        unexpected = Blocked("Contended")
+    if unexpected is not None:
+        decisions.stuck.append((target, [target.makers[0]], unexpected))
+        return False
+    decisions.intents.append(removal)
+    return True
 
 
 def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, decisions: Decisions) -> Changes:
@@ -216,7 +246,7 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
         return replace(intent.target, image=result.item)
     elif target.members and result.item is not None and explain_refusal(intent, result.item) is not Outcome.RIGHT:
         # an index may not show yet the member that hinted: the writer that was quicker need not know of it
-        return replace(target, image=result.item)
+        return replace(target, image=result.item, absent=False)
     else:
         outcome = explain_refusal(intent, result.item)
         report.count(intent.rules, outcome)

@@ -16,6 +16,7 @@ from tests.simulation.oracle import (
     copy_holds,
     copy_of,
     derived,
+    has_more,
     lets_in,
     members_of,
     mirror_of,
@@ -85,7 +86,7 @@ class Safety:
         entity = self._spec.entity_of(place)
         if entity is None:
             raise UnsafeError(f"the pipeline writes {place}, which is of no entity")
-        if self._newest(place, old, new):
+        if self._newest(place, old, new) or (entity.made and self._comes_or_goes(entity, place, old, new)):
             return
         mirrors = self._mirrors.get(entity.name, [])
         if new is None:
@@ -113,6 +114,12 @@ class Safety:
         made = moved is not None or is_version(self._spec, place, new, self._past)
         if not made and not any(self._is_mirror(rule, place, new) for rule in mirrors):
             raise UnsafeError(f"the pipeline creates {place}")
+
+    def _comes_or_goes(self, entity: Entity, place: Place, old: Item | None, new: Item | None) -> bool:
+        """True if an item that rules make comes or goes. Raises UnsafeError if it comes with anything else."""
+        if old is None and new is not None and has_more(self._spec, entity, new):
+            raise UnsafeError(f"the pipeline creates {place} with something that no rule makes")
+        return old is None or new is None
 
     def _newest(self, place: Place, old: Item | None, new: Item | None) -> bool:
         """True for a right write of the newest state of an item with versions. Raises UnsafeError for a wrong one."""
