@@ -76,7 +76,7 @@ def base(bench: Bench) -> Iterator[Figure]:
         yield Figure(f"CPU per copy, {WORDS[name]}", tuple(1e6 * each for each in seconds[name]), "us", CPU_TIME)
 
 
-def sent(bench: Bench) -> Iterator[Figure]:
+def note_fan_out(bench: Bench) -> Iterator[Figure]:
     """Requests, bytes and units per copy, as the engine counts them."""
     url, pipeline = bench.engine.url, consumer_of(bench.engine.url, ONE_WORKER)
     found, again = {}, {}

@@ -35,7 +35,7 @@ def deployed() -> Iterator[Path]:
     """Build a bundle's rules in a temporary folder. Yields the path that the rules file would have there."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / RULES_FILE.name
-        compiled_file.compiled_path(file).write_bytes(compiled_file.dump(load_rules(RULES_FILE), {}))
+        compiled_file.name_compiled_file(file).write_bytes(compiled_file.dump(load_rules(RULES_FILE), {}))
         yield file
 
 

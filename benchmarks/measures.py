@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks.bench import Bench
 from benchmarks.checking import check, shell
-from benchmarks.fanouts import base, index, latency, limited, memory, sent
+from benchmarks.fanouts import base, index, latency, limited, memory, note_fan_out
 from benchmarks.figures import Figure
 from benchmarks.proposing import propose_rules
 from benchmarks.reading import scan, start
@@ -17,7 +17,7 @@ from benchmarks.writing import transaction
 
 MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "base": base,
-    "sent": sent,
+    "sent": note_fan_out,
     "index": index,
     "latency": latency,
     "limited": limited,

@@ -350,7 +350,7 @@ class Account:
         return self._listed
 
     @property
-    def sent(self) -> tuple[Message, ...]:
+    def note_fan_out(self) -> tuple[Message, ...]:
         """The messages in the queue."""
         return tuple(decode(message.body) for message in sorted(self._queue))
 

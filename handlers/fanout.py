@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sync_rules.functions.logs import describe_message, log_done, logger
+from sync_rules.functions.logs import describe_message, log_message_end, logger
 from sync_rules.functions.runtime import Context, consumer, deadline, invocation, receipts
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure
@@ -25,9 +25,9 @@ def _process(record: dict[str, Any]) -> bool:
         message = decode(record["body"])
     except RecordError as error:
         failure = Failure("", None, str(error), record["messageId"])
-        return _completed(record, lambda: consumer().world.failures.park(failure))
+        return _finish_message(record, lambda: consumer().world.failures.park(failure))
     with logger.append_context_keys(**describe_message(message)):
-        return _completed(record, lambda: _handle(message, again=_receives(record) > 1))
+        return _finish_message(record, lambda: _handle(message, again=_receives(record) > 1))
 
 
 def _receives(record: dict[str, Any]) -> int:
@@ -38,16 +38,16 @@ def _handle(message: Message, *, again: bool) -> None:
     telemetry = consumer().telemetry
     before = dict(telemetry.outcomes)
     consumer().handle_message(message, deadline.remaining_ms, again=again)
-    log_done(telemetry, before)
+    log_message_end(telemetry, before)
 
 
-def _completed(record: dict[str, Any], work: Callable[[], None]) -> bool:
+def _finish_message(record: dict[str, Any], work: Callable[[], None]) -> bool:
     """Do the work of a message. If it fails, the message comes again sooner than its visibility timeout says."""
     try:
         work()
     except StoreError as error:
         logger.warning("message comes again", message_id=record["messageId"], reason=error.reason)
         if (queue := receipts()) is not None and "receiptHandle" in record:
-            queue.come_again(record["receiptHandle"], _receives(record))
+            queue.shorten_timeout(record["receiptHandle"], _receives(record))
         return False
     return True

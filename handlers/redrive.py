@@ -50,12 +50,12 @@ def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> R
         reader=DynamoDBStreams(aws.dynamodbstreams(runtime.endpoint())),
         queue=SqsQueue(aws.sqs(runtime.endpoint()), runtime.setting(runtime.QUEUE_URL)),
         only=only,
-        on_left=_log_left,
+        on_left=_log_leftover,
         remaining_ms=remaining_ms,
         unaccepted=runtime.consumer().unaccepted,
     )
 
 
-def _log_left(left: LeftEntry) -> None:
+def _log_leftover(left: LeftEntry) -> None:
     if notes.may_log():
         logger.warning("stays", place=left.where, reason=left.reason)

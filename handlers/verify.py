@@ -16,7 +16,7 @@ from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.verify_unit import sample
 from sync_rules.pipeline.requests import NULL_PORTS, World
-from sync_rules.rules.order import swept_tables
+from sync_rules.rules.order import list_swept_tables
 
 
 def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
@@ -62,5 +62,7 @@ def _sizes(names: frozenset[str]) -> dict[str, int]:
     """The item counts of the tables to verify, as DynamoDB reports them. Raises UserError, StoreError."""
     client = aws.dynamodb(runtime.endpoint())
     require(client, runtime.rules().only(sorted(names)), streams=False)
-    swept = swept_tables(runtime.rules(), names)
-    return {table.name: int((describe(client, table, retries.retrying()) or {}).get("ItemCount", 0)) for table in swept}
+    swept = list_swept_tables(runtime.rules(), names)
+    return {
+        table.name: int((describe(client, table, retries.make_retry()) or {}).get("ItemCount", 0)) for table in swept
+    }

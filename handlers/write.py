@@ -45,7 +45,7 @@ def _answer(body: Callable[[], Any]) -> dict[str, Any]:
         counted = dict(document.counted)  # it names entities of the rules file now
         result = tx.commit()
     except (WriteError, StoreError) as error:
-        _log_refused(error, counted)
+        _log_refusal(error, counted)
         return refusal_of(error, raw=raw)
     left = [one.rule for one in result.left]
     logger.info("transaction written", asked=counted, actions=result.actions, attempts=result.attempts, left=left)
@@ -73,7 +73,7 @@ def _make_transaction(document: WriteDocument) -> Transact:
     return tx
 
 
-def _log_refused(error: WriteError | StoreError, counted: dict[str, int]) -> None:
+def _log_refusal(error: WriteError | StoreError, counted: dict[str, int]) -> None:
     if isinstance(error, StoreError):
         telemetry.reasons[error.reason] += 1  # a missing table or permission counts as an error of the setup
         logger.error("transaction not written", asked=counted, error="StoreError", reason=error.reason)
@@ -104,7 +104,7 @@ def _read_body(event: Mapping[str, Any]) -> Any:
     body = event.get("body") or ""
     try:
         given = base64.b64decode(body, validate=True) if event.get("isBase64Encoded") else body
-        return json_bytes.parsed(given, parse_float=Decimal)
+        return json_bytes.parse_json(given, parse_float=Decimal)
     except (ValueError, TypeError) as error:
         raise UserError("the body is not JSON", "send the document as JSON in UTF-8") from error
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from sync_rules.adapters.state import State, read_applied
+from sync_rules.adapters.state import State, read_applied_fingerprints
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.telemetry import SERVICE
 from sync_rules.rules import fingerprints
@@ -20,19 +20,19 @@ from sync_rules.rules.ruleset import Rules
 LOOK_EVERY_SECONDS: Final = 60.0  # at the state, while a rule is not accepted
 
 
-def find_applied(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
+def find_applied_rules(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
     """The fingerprints of the applied rules, by the names of now: a rule that was renamed, and else is as it was, is
     applied. `waiting` rules, by name, do not: their books lack something, whatever was applied. Raises UserError,
     StoreError.
     """
-    found = _rename_titles(read_applied(documents), rules)
+    found = _rename_titles(read_applied_fingerprints(documents), rules)
     return {title: digest for title, digest in found.items() if title not in waiting}
 
 
 def _rename_titles(found: Mapping[str, str], rules: Rules) -> dict[str, str]:
     """Fingerprints by the titles of now. A rule that was renamed, and else is as it was, keeps its entry."""
     renamed, prints = dict(found), fingerprints.of_each(rules)
-    for title, (former, digest) in fingerprints.before_renaming(rules).items():
+    for title, (former, digest) in fingerprints.map_former_titles(rules).items():
         if renamed.pop(former, None) == digest:
             renamed.setdefault(title, prints[title])
     return renamed
@@ -74,14 +74,16 @@ class Acceptance:
         titles = self._accepted()
         self._unaccepted = {
             rule.name: self._way.replace("{}", rule.title)
-            for rule in list_guarded(self._rules)
+            for rule in list_guarded_rules(self._rules)
             if rule.title not in titles
         }
         self._look_at = self._clock() + LOOK_EVERY_SECONDS
 
 
-def list_guarded(rules: Rules) -> tuple[TargetRule | PartRule, ...]:
-    """The rules that could alter values of others before a backfill. One that reads or keeps books waits for it."""
+def list_guarded_rules(rules: Rules) -> tuple[TargetRule | PartRule, ...]:
+    """Return the rules that could alter values of the application before a backfill. Rules with books are not
+    listed: they wait for the backfill.
+    """
     kept = (rule for rule in rules.rules.values() if isinstance(rule, TargetRule | PartRule))
     return tuple(rule for rule in kept if rule.books is None)
 
@@ -89,7 +91,7 @@ def list_guarded(rules: Rules) -> tuple[TargetRule | PartRule, ...]:
 def make_for_stack(rules: Rules, state: State, stack_name: str = SERVICE) -> Acceptance:
     """The acceptance of a deployed stack. Raises UserError, StoreError: without it a function processes nothing."""
     way = f"run `{set_stack(stack_name)}sync-rules backfill --remote --rule {{}}`"
-    return Acceptance(rules, lambda: read_accepted(rules, state), way)
+    return Acceptance(rules, lambda: read_accepted_titles(rules, state), way)
 
 
 def set_stack(stack_name: str) -> str:
@@ -97,6 +99,6 @@ def set_stack(stack_name: str) -> str:
     return "" if stack_name == SERVICE else f"SYNC_RULES_STACK={stack_name} "
 
 
-def read_accepted(rules: Rules, state: State) -> frozenset[str]:
+def read_accepted_titles(rules: Rules, state: State) -> frozenset[str]:
     """The titles of the rules that a state accepts: a backfill applied them. Raises UserError, StoreError."""
-    return match_fingerprints(read_applied(state), rules)
+    return match_fingerprints(read_applied_fingerprints(state), rules)

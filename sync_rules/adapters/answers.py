@@ -111,7 +111,7 @@ def require_answers(client: Any, service: str) -> None:
             return
         if not _has_form(parsed, model.output_shape):
             raise ResponseParserError(f"the answer to {model.name} has another form")
-        for path in list_missing(service, model.name, parsed):
+        for path in list_missing_paths(service, model.name, parsed):
             raise ResponseParserError(f"the answer to {model.name} has no {path}")
 
     if service in JSON:
@@ -119,7 +119,7 @@ def require_answers(client: Any, service: str) -> None:
     client.meta.events.register_last(f"after-call.{service}", require_members)
 
 
-def list_missing(service: str, operation: str, answer: Any) -> Iterator[str]:
+def list_missing_paths(service: str, operation: str, answer: Any) -> Iterator[str]:
     """The paths of `REQUIRED` that this answer does not have."""
     for path in REQUIRED.get(service, {}).get(operation, "").split():
         if not _has(answer, path.split(".")):

@@ -58,7 +58,7 @@ class BatchGet:
             self._pending[table.physical_name]["Keys"].append(key.attributes())
 
     @property
-    def left(self) -> int:
+    def pending_count(self) -> int:
         """The number of keys that are not read yet."""
         return sum(len(request["Keys"]) for request in self._pending.values())
 
@@ -77,6 +77,6 @@ class BatchGet:
                 if key is None:
                     raise make_keyless_error()
                 self._on_item(key, item)
-        before, self._pending = self.left, answer.get("UnprocessedKeys") or {}
+        before, self._pending = self.pending_count, answer.get("UnprocessedKeys") or {}
         if self._pending:
-            raise UnprocessedError(progressed=self.left < before)
+            raise UnprocessedError(progressed=self.pending_count < before)

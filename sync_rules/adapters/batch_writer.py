@@ -59,14 +59,14 @@ class Pressure:
         """Seconds until the next try: between half of the pause and all of it."""
         return self._spread(self._pause / 2, self._pause)
 
-    def took(self, written: int) -> None:
+    def count_writes(self, written: int) -> None:
         """Count writes."""
         with self._lock:
             self._written += written
             if self._written >= CALM_STATEMENTS:
                 self._pause = 0.0
 
-    def refused(self) -> None:
+    def slow_down(self) -> None:
         """Adjust the pause after requests that were sent together met a throttle."""
         with self._lock:
             if self._written < BETWEEN_THROTTLES_STATEMENTS:
@@ -103,7 +103,7 @@ class Batches:
         self.failed: set[str] = set()
         self.invalid: set[int] = set()
 
-    def left(self) -> dict[int, Result]:
+    def list_unwritten_results(self) -> dict[int, Result]:
         """The results of unwritten statements; one that was never sent has the reason of the last refused one."""
         last = next(reversed(self._reasons.values()), "")
         return {place: Result(Status.FAILED, reason=self._reasons.get(place, last)) for place in self._pending}
@@ -118,7 +118,7 @@ class Batches:
         for met in self._one_by_one(batches) if self._pressure.there else self._share(self._send, batches):
             throttles += met
         if throttles:
-            self._pressure.refused()
+            self._pressure.slow_down()
         if self._pending:
             reason = self._reasons[next(reversed(self._pending))]
             raise aws_errors.UnprocessedError(throttles, reason, progressed=len(self._pending) < len(places))
@@ -137,18 +137,18 @@ class Batches:
             answers: Any = self._client.batch_execute_statement(Statements=requests).get("Responses", [])
         except aws_errors.ERRORS as error:
             if not aws_errors.is_transient(error):
-                return self._refused(places, aws_errors.code(error))
+                return self._handle_refusal(places, aws_errors.code(error))
             for place in places:
                 self._again(place, aws_errors.reason(error))
             return aws_errors.throttles(error)
         if len(answers) != len(places):  # unknown which answer is whose
             return self._leave(places)
         met = [kind for place, answer in zip(places, answers, strict=True) for kind in self._take(place, answer)]
-        self._pressure.took(sum(self.results.get(place) is WRITTEN for place in places))
+        self._pressure.count_writes(sum(self.results.get(place) is WRITTEN for place in places))
         return met
 
-    def _refused(self, places: Positions, code: str) -> Throttles:
-        """Take the refusal of a whole request. One that is invalid is halved: its other statements are well."""
+    def _handle_refusal(self, places: Positions, code: str) -> Throttles:
+        """Handle the refusal of a whole request. Halve an invalid one and send both parts: only some are invalid."""
         if code in INVALID and len(places) > 1:
             middle = len(places) // 2
             return (*self._send(places[:middle]), *self._send(places[middle:]))

@@ -98,7 +98,7 @@ def note_in_table(
         StoreError: when the table does not answer.
         UserError: when it may not be read.
     """
-    table = _Table(client, calls_table, retrying or retries.retrying())
+    table = _Table(client, calls_table, retrying or retries.make_retry())
     known = table.read()
     if known is not None and rules.functions.keys() <= known.keys():
         return add_new(rules, known, beginning_ms)
@@ -113,7 +113,7 @@ def read_table(client: DynamoDBClient, rules: Rules, calls_table: str | None) ->
     """Read the beginnings from the table of calls without adding any. Rules without one call for all changes."""
     if not calls_table or not rules.functions:
         return {}
-    known = _Table(client, calls_table, retries.retrying()).read() or {}
+    known = _Table(client, calls_table, retries.make_retry()).read() or {}
     return add_new(rules, known, lambda: NOT_KNOWN_MS)
 
 
@@ -125,7 +125,7 @@ class _Table:
         """Read what is noted; None when nothing ever was."""
         key = {"id": {"S": ITEM}}
         item = self._ask(self._client.get_item, Key=key, ConsistentRead=True).get("Item")
-        return None if item is None else _noted(item)
+        return None if item is None else _parse_times(item)
 
     def note(self, beginnings: Beginnings) -> dict[str, int]:
         """Note what is not noted yet. Returns what is noted then."""
@@ -142,7 +142,7 @@ class _Table:
         )
         if "Attributes" not in answer:  # an unknown beginning loses changes, or calls for old ones
             raise StoreError("ResponseParserError", f"the beginnings of call rules in {self._name}")
-        return _noted(answer["Attributes"])
+        return _parse_times(answer["Attributes"])
 
     def has_calls(self) -> bool:
         """True if a call was ever noted in the table."""
@@ -169,7 +169,7 @@ class _Table:
         return retries.ask(self._retrying, what, call, mistakes=mistakes, TableName=self._name, **parameters)
 
 
-def _noted(item: Mapping[str, Any]) -> dict[str, int]:
+def _parse_times(item: Mapping[str, Any]) -> dict[str, int]:
     return {name.removeprefix(RULE): int(value["N"]) for name, value in item.items() if name.startswith(RULE)}
 
 
@@ -178,7 +178,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def deployed_ms(endpoint_url: str | None = None) -> int:
+def read_deploy_time_ms(endpoint_url: str | None = None) -> int:
     """When this Lambda function was deployed: a change may wait for long before the first process starts. Outside of
     Lambda, where the answer has no time, and of an emulator that does not know functions, now.
 
@@ -194,7 +194,7 @@ def deployed_ms(endpoint_url: str | None = None) -> int:
     mistakes = {"AccessDeniedException": denied}
     ask = aws.lambdas(endpoint_url).get_function_configuration
     try:
-        answer = retries.ask(retries.retrying(), f"function {name}", ask, mistakes=mistakes, FunctionName=name)
+        answer = retries.ask(retries.make_retry(), f"function {name}", ask, mistakes=mistakes, FunctionName=name)
         return int(datetime.fromisoformat(answer["LastModified"]).timestamp() * SECOND_MS)
     except StoreError:
         if endpoint_url:

@@ -31,8 +31,10 @@ class BulkLoad:
 
     def describe(self, since: datetime) -> str:
         """Say that it may have put items that the backfill of `since` did not see."""
-        moment = f"runs since {_shown(self.start)}" if self.end is None else f"ended at {_shown(self.end)}"
-        then = f"and the last backfill of all rules began at {_shown(since)}"
+        moment = (
+            f"runs since {_format_moment(self.start)}" if self.end is None else f"ended at {_format_moment(self.end)}"
+        )
+        then = f"and the last backfill of all rules began at {_format_moment(since)}"
         return f"table {self.table.physical_name}: a bulk load {moment} ({self.status}), {then}"
 
 
@@ -63,7 +65,7 @@ def _loads(client: Any, tables: Sequence[Table], since: datetime) -> Iterator[Bu
             yield from (BulkLoad(table, one["BulkOperationStatus"], start, end) for table in here)
 
 
-def _shown(moment: datetime) -> str:
+def _format_moment(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -77,5 +79,5 @@ def _summaries(client: Any) -> Iterator[dict[str, Any]]:
 
 
 def _ask(call: Any, **parameters: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = retries.ask(retries.retrying(first=True), "bulk loads", call, **parameters)
+    answer: dict[str, Any] = retries.ask(retries.make_retry(first=True), "bulk loads", call, **parameters)
     return answer

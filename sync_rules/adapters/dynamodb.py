@@ -70,7 +70,7 @@ class DynamoStore:
         self._client = client
         self._answered = False  # any call so far
         self._tables = tables
-        self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
+        self._retrying = retries.make_retry(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
         mode = write_mode or read_mode() or ("batch" if aws.records_statements(client) else "update")
         self._writer = Writer(client, tables, self._retrying, workers, mode=mode)
 

@@ -59,7 +59,7 @@ def make_caller(
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))  # last: a file beside the rules must not stand in for an installed module
     if calls_table:
-        require_calls_table(client, rules, calls_table, retrying or retries.retrying())
+        require_calls_table(client, rules, calls_table, retrying or retries.make_retry())
     from sync_rules.adapters.function_calls import FunctionCaller, RememberedInMemory, RememberedInTable  # noqa: PLC0415
 
     memory = RememberedInTable(client, calls_table, retrying=retrying) if calls_table else RememberedInMemory()
@@ -114,7 +114,9 @@ def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: st
     archives = reversed([*rules.archives.items()])
     for bucket, rule in {archive.bucket: rules.rules[name].title for name, archive in archives}.items():
         try:
-            retries.ask(retries.retrying(), f"bucket {bucket}", aws.s3(endpoint_url, region).head_bucket, Bucket=bucket)
+            retries.ask(
+                retries.make_retry(), f"bucket {bucket}", aws.s3(endpoint_url, region).head_bucket, Bucket=bucket
+            )
         except StoreError as error:
             if error.reason in ("404", "BucketNotFound"):
                 missing[bucket] = rule

@@ -189,7 +189,7 @@ def _read_time(summary: Mapping[str, Any]) -> datetime | None:
 
 def _parse_object(text: bytes, where: str) -> dict[str, Any]:
     try:
-        found = json_bytes.parsed(text)
+        found = json_bytes.parse_json(text)
     except ValueError:
         found = None
     if not isinstance(found, dict):
@@ -218,7 +218,7 @@ def read_lines(open_file: Callable[[], BinaryIO], where: str) -> Iterator[tuple[
 def parse_item(line: bytes, place: str) -> dict[str, Any]:
     """The item in a line; binary values are base64. Raises UserError when the line holds no item."""
     try:
-        item = json_bytes.parsed(line)["Item"]
+        item = json_bytes.parse_json(line)["Item"]
     except (ValueError, KeyError, TypeError):
         item = None
     if not isinstance(item, dict) or not all(isinstance(value, dict) and len(value) == 1 for value in item.values()):
@@ -239,7 +239,7 @@ def find_doubt(client: DynamoDBClient, arn: str | None) -> str:
         return f"botocore {version('botocore')} cannot read the filter of an export. Upgrade boto3, {SCAN}"
     where = f"export {arn}"
     try:
-        answer = retries.ask(retries.retrying(first=True), where, client.describe_export, ExportArn=arn)
+        answer = retries.ask(retries.make_retry(first=True), where, client.describe_export, ExportArn=arn)
     except StoreError as error:
         if error.reason in aws_errors.NOT_ALLOWED:
             denied = "these credentials may not ask DynamoDB for its filter"

@@ -38,7 +38,7 @@ def require_writable(path: Path) -> None:
 
 
 @contextmanager
-def locked_open(path: Path, flags: int) -> Iterator[int]:
+def open_locked_file(path: Path, flags: int) -> Iterator[int]:
     """Open and lock the file at this path. A file that was replaced meanwhile is opened again.
     Raises OSError.
     """
@@ -73,7 +73,7 @@ class JsonLines:
         line = compact(record).encode() + b"\n"
         with self._lock:
             try:
-                with locked_open(self.path, os.O_RDWR | os.O_APPEND) as file:
+                with open_locked_file(self.path, os.O_RDWR | os.O_APPEND) as file:
                     _append(file, line)
             except OSError as error:
                 raise StoreError("FileNotWritten", f"{self.path}: {error.strerror}") from error
@@ -88,7 +88,7 @@ class FailureLog:
         self._now_ms = now_ms
 
     @property
-    def parked(self) -> int:
+    def parked_count(self) -> int:
         """How many failures were written since the start."""
         return self._lines.written
 
@@ -98,7 +98,7 @@ class FailureLog:
 
     def keep(self, message: Message) -> None:
         """Append a message that no rule here knows, for redrive. Raises StoreError when it cannot be written."""
-        self._lines.append(json_bytes.parsed(encode(message)))
+        self._lines.append(json_bytes.parse_json(encode(message)))
 
 
 class FailedLines:
@@ -115,7 +115,7 @@ class FailedLines:
         """Each line that is in the file at the start. Raises UserError when the file cannot be read."""
         try:
             with self.path.open("rb") as file:
-                with locked_open(self.path, os.O_RDONLY):  # no process is in the middle of a line
+                with open_locked_file(self.path, os.O_RDONLY):  # no process is in the middle of a line
                     end = os.fstat(file.fileno()).st_size
                 for number, line in enumerate(iter(file.readline, b""), start=1):
                     if file.tell() > end:
@@ -135,7 +135,7 @@ class FailedLines:
         if not (self._removed or self._replaced):
             return
         try:
-            with locked_open(self.path, os.O_RDONLY) as file, os.fdopen(os.dup(file), "rb") as lines:
+            with open_locked_file(self.path, os.O_RDONLY) as file, os.fdopen(os.dup(file), "rb") as lines:
                 self._rewrite(lines, os.fstat(file))
         except OSError as error:
             raise StoreError("FileNotWritten", f"{self.path}: {error.strerror}") from error
@@ -145,10 +145,10 @@ class FailedLines:
     def _rewrite(self, lines: Iterator[bytes], before: os.stat_result) -> None:
         """Write the current file, lines appended meanwhile included, without what is done. The owner stays."""
         with replace_file(self.path) as new:
-            new.writelines(self._left_of(line) for line in lines)
+            new.writelines(self._rewrite_line(line) for line in lines)
             _keep_owner(new.fileno(), before)
 
-    def _left_of(self, line: bytes) -> bytes:
+    def _rewrite_line(self, line: bytes) -> bytes:
         digest = _digest(line)
         if self._removed[digest] > 0:
             self._removed[digest] -= 1

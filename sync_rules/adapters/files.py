@@ -89,7 +89,7 @@ def _sync(folder: Path) -> None:
 
 def open_whole(path: Path) -> AbstractContextManager[BinaryIO]:
     """Like `replace_file`. Raises UserError when the file cannot be written; the one before is then still there."""
-    return replace_file(path, lambda error: _refused(path, error))
+    return replace_file(path, lambda error: _explain_write_error(path, error))
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -100,10 +100,10 @@ def write_whole(path: Path, text: str) -> None:
 
 def as_mistake(path: Path) -> AbstractContextManager[None]:
     """Turn an OSError of the block into the UserError that names the file."""
-    return _convert(lambda error: _refused(path, error))
+    return _convert(lambda error: _explain_write_error(path, error))
 
 
-def _refused(path: Path, error: OSError) -> UserError:
+def _explain_write_error(path: Path, error: OSError) -> UserError:
     return UserError(f"{path}: expected a place where a file can be written, found: {error.strerror}. Choose another.")
 
 

@@ -65,7 +65,7 @@ class RememberedInTable(DynamoDBPersistenceLayer):
 
     def __init__(self, client: DynamoDBClient, table_name: str, *, retrying: Retrying | None = None) -> None:
         super().__init__(table_name, boto3_client=client)
-        self._retrying = retrying or retries.retrying()
+        self._retrying = retrying or retries.make_retry()
 
     def _get_record(self, idempotency_key: str) -> DataRecord:
         return self._retrying(super()._get_record, idempotency_key)
@@ -139,11 +139,11 @@ def within(seconds: float, function: Callable[[], object]) -> None:
     In the main thread, where Lambda and `sync-rules run` call functions, an alarm signal interrupts the function. In
     another thread Python cannot interrupt anything: the function then runs in a thread of its own, which is abandoned.
     """
-    limited = _interrupted if threading.current_thread() is threading.main_thread() else _abandoned
+    limited = _run_with_alarm if threading.current_thread() is threading.main_thread() else _run_in_thread
     limited(max(seconds, LEAST_SECONDS), function)
 
 
-def _interrupted(seconds: float, function: Callable[[], object]) -> None:
+def _run_with_alarm(seconds: float, function: Callable[[], object]) -> None:
     armed = False
     ended = False
 
@@ -173,7 +173,7 @@ def _interrupted(seconds: float, function: Callable[[], object]) -> None:
         raise TimeLimitError
 
 
-def _abandoned(seconds: float, function: Callable[[], object]) -> None:
+def _run_in_thread(seconds: float, function: Callable[[], object]) -> None:
     raised: list[BaseException] = []
     ended = threading.Event()
 
@@ -253,9 +253,9 @@ class FunctionCaller:
             raise StoreError("FunctionNotFound", call.function) from error
         change = item_change(call)
         try:
-            if call.former and self._made_before(call):
+            if call.former and self._has_former_call(call):
                 return
-            self._once(lambda: self._limited(function, change), call_id=change.id)
+            self._once(lambda: self._run_within_limit(function, change), call_id=change.id)
         except RaisedError as error:
             raise StoreError("CallFailed", str(error)) from None
         except TimeLimitError:
@@ -265,11 +265,11 @@ class FunctionCaller:
         except IdempotencyPersistenceLayerError as error:
             raise aws_errors.store_error(error.__cause__ or error, "the calls made") from error
 
-    def _limited(self, function: Function, change: ItemChange) -> None:
+    def _run_within_limit(self, function: Function, change: ItemChange) -> None:
         seconds = min(self._max_seconds, (self._remaining_ms() - TIME_RESERVED_MS) / 1000)
         within(seconds, lambda: function(change))
 
-    def _made_before(self, call: Call) -> bool:
+    def _has_former_call(self, call: Call) -> bool:
         """True if the call was made under the former name of its rule. Raises IdempotencyAlreadyInProgressError while
         it is being made.
         """

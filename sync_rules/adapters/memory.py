@@ -158,11 +158,11 @@ class MemoryStore:
         if not all(item is not None or is_possible_key(key) for key, item in zip(request.keys, found, strict=True)):
             raise StoreError("ValidationException", "a key that no item can have")
         tables = dict.fromkeys(key.table for key in request.keys)  # attributes may be said of others
-        wanted = {table: self._wanted(table, request.attributes.get(table)) for table in tables}
+        wanted = {table: self._add_key_names(table, request.attributes.get(table)) for table in tables}
         return tuple(project(item, wanted.get(key.table)) for key, item in zip(request.keys, found, strict=True))
 
     def list(self, request: List) -> Page:
-        stored = self._stored(request.table)
+        stored = self._find_table(request.table)
         rows = stored.rows if request.index is None else stored.indexes.get(request.index)
         if rows is None:
             raise StoreError("IndexNotFound", f"table {request.table} has no index {request.index}")
@@ -172,17 +172,17 @@ class MemoryStore:
         place = None if request.cursor is None else rows.sort + stored.table.key
         cursor = None if place is None else key_values(request.cursor or {}, place)
         page = self._page(rows.query(request.conditions, cursor, backward=request.backward), request, names)
-        wanted = self._wanted(request.table, request.attributes)
+        wanted = self._add_key_names(request.table, request.attributes)
         items = (project(item, wanted) for item in page.items)
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
-    def _wanted(self, table: str, attributes: Names) -> Names:
+    def _add_key_names(self, table: str, attributes: Names) -> Names:
         """The requested attributes and those of the key; None: all."""
-        key = self._stored(table).table.key
+        key = self._find_table(table).table.key
         return None if attributes is None else attributes.union(attribute.name for attribute in key)
 
     def scan(self, request: Scan) -> Page:
-        stored = self._stored(request.table)
+        stored = self._find_table(request.table)
         if stored.order is None:
             stored.order = sorted((_spread(key[0]), key) for key in stored.rows.items)
         start = 0
@@ -218,15 +218,15 @@ class MemoryStore:
     # ------------------------------------------------------------ writes of an application
     def item(self, key: ItemKey) -> Item | None:
         """The current item."""
-        return self._stored(key.table).rows.items.get(identity(key))
+        return self._find_table(key.table).rows.items.get(identity(key))
 
     def items(self, table: str) -> tuple[Item, ...]:
         """All items of a table, in the order of the first write of each key."""
-        return tuple(self._stored(table).rows.items.values())
+        return tuple(self._find_table(table).rows.items.values())
 
     def put(self, table: str, item: Item) -> ItemKey:
         """Put a whole item. Raises StoreError when DynamoDB would reject it."""
-        stored = self._stored(table)
+        stored = self._find_table(table)
         key = stored.table.key_of(item)
         if key is None:
             raise StoreError("ValidationException", f"the item lacks a key attribute of table {table}")
@@ -237,7 +237,7 @@ class MemoryStore:
 
     def hold(self, key: ItemKey, item: Item) -> None:
         """Take an item as a table has it: nothing is checked, and there is no record of it."""
-        stored, place = self._stored(key.table), identity(key)
+        stored, place = self._find_table(key.table), identity(key)
         stored.order = None
         stored.rows.put(place, item)
         for index in stored.table.indexes:
@@ -265,7 +265,7 @@ class MemoryStore:
 
         Override it to make indexes lag: keep the arguments and call this later, in order for each key.
         """
-        stored = self._stored(table)
+        stored = self._find_table(table)
         stored.indexes[index.name].put(key, None if item is None else stored.table.row(index, item))
 
     # ------------------------------------------------------------ guarded writes
@@ -301,7 +301,7 @@ class MemoryStore:
         return new
 
     def _check(self, key: ItemKey, item: Item) -> None:
-        table = self._stored(key.table).table
+        table = self._find_table(key.table).table
         for name, kind, value in key.values:
             if not same(item.get(name), {kind: value}):
                 raise RejectedError("ValidationException")  # a key cannot change
@@ -318,7 +318,7 @@ class MemoryStore:
         self._store(key, item)
 
     def _store(self, key: ItemKey, item: Item | None) -> None:
-        stored, place = self._stored(key.table), identity(key)
+        stored, place = self._find_table(key.table), identity(key)
         old = stored.rows.items.get(place)
         if same_item(old, item):
             return  # a write that changes nothing leaves no stream record
@@ -330,7 +330,7 @@ class MemoryStore:
         if self.on_change is not None:
             self.on_change(key, old, item)
 
-    def _stored(self, table: str) -> StoredTable:
+    def _find_table(self, table: str) -> StoredTable:
         stored = self._tables.get(table)
         if stored is None:
             raise StoreError("TableNotFound", f"table {table}")

@@ -155,7 +155,7 @@ class MeteredStore(Remembering):
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
         """Send the writes a few at a time, as the limits allow, so that many large ones are not sent at one moment."""
-        unread = self._read_unseen(request.writes)
+        unread = self._read_unseen_items(request.writes)
         writes = [write for place, write in enumerate(request.writes) if place not in unread]
         results: list[Result] = []
         while len(results) < len(writes):
@@ -163,7 +163,7 @@ class MeteredStore(Remembering):
         rest = iter(results)
         return tuple(unread.get(place) or next(rest) for place in range(len(request.writes)))
 
-    def _read_unseen(self, writes: Sequence[Write]) -> dict[int, Result]:
+    def _read_unseen_items(self, writes: Sequence[Write]) -> dict[int, Result]:
         """Read the unseen items of limited writes. Returns the results of those that this failed, by position."""
         unseen = {
             place: [action.key for action in actions_of(write) if self._must_read(action)]

@@ -54,7 +54,7 @@ class Patience:
         self._shown: dict[str, float] = {}
         self.stopping: Callable[[], bool] = lambda: False
 
-    def failed(self, call: str, reason: str, seconds: float) -> None:
+    def note_failure(self, call: str, reason: str, seconds: float) -> None:
         """Note a failed attempt, `seconds` after the first attempt of its call, and show the wait when it is due."""
         with self._lock:
             now = self._clock()
@@ -64,7 +64,7 @@ class Patience:
             self._shown[call] = now
         self._show(Wait(call, reason, waited, None if self._seconds is None else max(0.0, self._seconds - waited)))
 
-    def answered(self, call: str) -> None:
+    def note_answer(self, call: str) -> None:
         """Note an answer, and show the end of a wait that was shown."""
         self._answered[call] = self._clock()
         if call not in self._began:
@@ -86,13 +86,15 @@ class Patience:
             return tried
         now = self._clock()
         alone = self._answered.get(call, -inf) >= now - seconds  # others were answered meanwhile
-        return self.stopping() or self._waited(call) >= self._seconds or (tried and alone)
+        return self.stopping() or self._measure_wait(call) >= self._seconds or (tried and alone)
 
     def is_over(self) -> bool:
         """True while a wait has lasted as long as the command waits: more calls would fail too."""
-        return self._seconds is not None and any(self._waited(call) >= self._seconds for call in tuple(self._began))
+        return self._seconds is not None and any(
+            self._measure_wait(call) >= self._seconds for call in tuple(self._began)
+        )
 
-    def _waited(self, call: str) -> float:
+    def _measure_wait(self, call: str) -> float:
         return self._clock() - self._began.get(call, inf)
 
 

@@ -69,7 +69,7 @@ def survey(
     Raises:
         StoreError: when a table cannot be described, unless it does not exist.
     """
-    retrying = retrying or retries.retrying(first=True)
+    retrying = retrying or retries.make_retry(first=True)
     problems: list[TableProblem] = []
     arns: list[str] = []
     used = {side.table.name for rule in rules.rules.values() for side in (rule.source, rule.target)}
@@ -88,20 +88,20 @@ def survey(
         problems += _key_problems(table, description)
         uses = _listing(rules, table)
         problems += _index_problems(table, description, uses)
-        problems += refused_by(rules, table, description, uses, rules.needed_times_to_live)
+        problems += list_refused_features(rules, table, description, uses, rules.needed_times_to_live)
         if streams and table in rules.streamed_tables:
             problems += _stream_problems(table, description)
             arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
         if times_to_live and not is_strong(description):
-            problems += _found_time_to_live(client, rules, table, retrying)
+            problems += _check_time_to_live(client, rules, table, retrying)
     return Survey(tuple(problems), tuple(arns))
 
 
 def differences(rules: Rules, table: Table, description: Mapping[str, Any]) -> tuple[TableProblem, ...]:
     """The differences between a table as described and the rules file: its key, all its indexes, its stream."""
-    uses = declared_indexes(table) | _listing(rules, table)
+    uses = list_declared_indexes(table) | _listing(rules, table)
     streams = _stream_problems(table, description) if table in rules.streamed_tables else ()
-    refused = refused_by(rules, table, description, uses, rules.times_to_live)
+    refused = list_refused_features(rules, table, description, uses, rules.times_to_live)
     return (*_key_problems(table, description), *_index_problems(table, description, uses), *refused, *streams)
 
 
@@ -113,7 +113,7 @@ def is_strong(description: Mapping[str, Any]) -> bool:
     return description.get("MultiRegionConsistency") == STRONG
 
 
-def refused_by(
+def list_refused_features(
     rules: Rules,
     table: Table,
     description: Mapping[str, Any],
@@ -146,7 +146,7 @@ def refused_by(
         yield TableProblem(table.physical_name, found, f"Leave it out of the rules file, or {move}")
 
 
-def declared_indexes(table: Table) -> dict[str, str]:
+def list_declared_indexes(table: Table) -> dict[str, str]:
     """The indexes that the rules file declares, with that as the reason why they are needed."""
     return {index.name: "the rules file declares" for index in table.indexes}
 
@@ -183,7 +183,7 @@ def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mappin
     return answer
 
 
-def _found_time_to_live(
+def _check_time_to_live(
     client: DynamoDBClient, rules: Rules, table: Table, retrying: Retrying
 ) -> tuple[TableProblem, ...]:
     """The problem with the Time to Live of a table. One that may not be described, or that an emulator does not know,
@@ -253,7 +253,7 @@ def latest_streams(client: DynamoDBClient, tables: Iterable[Table]) -> dict[str,
 
     Raises StoreError.
     """
-    once = retries.retrying(attempts_max=1)
+    once = retries.make_retry(attempts_max=1)
     found = {table.physical_name: describe(client, table, once) or {} for table in tables}
     return {name: it.get("LatestStreamArn") if _streams(it) else None for name, it in found.items()}
 
@@ -265,7 +265,7 @@ def _streams(description: Mapping[str, Any]) -> bool:
 def require_answer(client: DynamoDBClient, table: Table) -> None:
     """Check that DynamoDB answers, even with a refusal. Raises StoreError within seconds when nothing answers."""
     try:
-        retries.retrying(first=True)(client.describe_table, TableName=table.physical_name)
+        retries.make_retry(first=True)(client.describe_table, TableName=table.physical_name)
     except aws_errors.ERRORS as error:
         if aws_errors.no_answer(error, client):
             raise aws_errors.store_error(error, "", client=client) from error
@@ -273,7 +273,7 @@ def require_answer(client: DynamoDBClient, table: Table) -> None:
 
 def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[TableProblem]:
     found = _schema(description["KeySchema"], description)
-    expected = _expected((table.partition,), table.key[1:])
+    expected = _format_expected_key((table.partition,), table.key[1:])
     if found != expected:
         yield TableProblem(
             table.physical_name,
@@ -287,9 +287,9 @@ def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[
     found = {index["IndexName"]: index for kind in kinds for index in description.get(kind) or ()}
     for name, use in uses.items():
         index = table.index(name)
-        expected = _expected(index.partition, index.sort)
+        expected = _format_expected_key(index.partition, index.sort)
         if index.local and is_strong(description):
-            continue  # `refused_by` names it
+            continue  # `list_refused_features` names it
         if name not in found:
             missing = f"it has no index {name}, which {use}"
             cure = "A local index is made with its table only: make another table, or leave out local: true"
@@ -323,7 +323,7 @@ def _schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str
     return _key_text((e["KeyType"], e["AttributeName"], types.get(e["AttributeName"], "?")) for e in schema)
 
 
-def _expected(partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> str:
+def _format_expected_key(partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> str:
     kinds = {"HASH": partition, "RANGE": sort}
     return _key_text((kind, a.name, a.type) for kind, attributes in kinds.items() for a in attributes)
 

@@ -57,7 +57,7 @@ def _is_tried(retry_state: RetryCallState, attempts_max: int) -> bool:
     return command.gives_up(_call(retry_state), retry_state.seconds_since_start or 0.0, tried=tried)
 
 
-def retrying(
+def make_retry(
     remaining_seconds: RemainingSeconds = lambda: math.inf,
     attempts_max: int = ATTEMPTS_MAX,
     sleep: Callable[[float], None] = time.sleep,
@@ -85,10 +85,10 @@ def retrying(
         if isinstance(error, aws_errors.UnprocessedError) and error.progressed:
             retry_state.attempt_number = 0
         elif command is not None and error is not None and failed:
-            command.failed(_call(retry_state), aws_errors.reason(error), retry_state.seconds_since_start or 0.0)
+            command.note_failure(_call(retry_state), aws_errors.reason(error), retry_state.seconds_since_start or 0.0)
             return failed
         if command is not None:
-            command.answered(_call(retry_state))
+            command.note_answer(_call(retry_state))
         return failed
 
     def stops(retry_state: RetryCallState) -> bool:

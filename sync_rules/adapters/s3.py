@@ -35,7 +35,7 @@ class S3Bucket:
     def __init__(self, client: Any, name: str, retrying: Retrying | None = None, missing: str = "") -> None:
         self._client = client
         self.name = name
-        self._retrying = retrying or retries.retrying()
+        self._retrying = retrying or retries.make_retry()
         self._mistakes = {"BucketNotFound": missing}
 
     def put(self, key: str, body: bytes | IO[bytes], *, where: str = "", **parameters: Any) -> None:
@@ -105,7 +105,7 @@ class S3Archive:
 
     def __init__(self, client: Any, *, retrying: Retrying | None = None) -> None:
         self._client = client
-        self._retrying = retrying or retries.retrying()
+        self._retrying = retrying or retries.make_retry()
 
     def keep(self, keep: Keep) -> None:
         """Returns once S3 has the object. Raises StoreError."""
@@ -133,7 +133,7 @@ class OnFailureObjects:
     """
 
     hidden_seconds = 0
-    held = 0
+    held_count = 0
 
     def __init__(self, client: Any, bucket: str, prefix: str = "", *, mark: str = "") -> None:
         cure = "Correct its name, the Region or the endpoint."

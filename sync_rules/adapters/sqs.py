@@ -48,7 +48,7 @@ class _Queue:
     def __init__(self, client: SQSClient, queue_url: str, *, retrying: Retrying | None = None) -> None:
         self._client = client
         self._queue_url = queue_url
-        self._retrying = retrying or retries.retrying()
+        self._retrying = retrying or retries.make_retry()
 
     @property
     def name(self) -> str:
@@ -136,9 +136,9 @@ class SqsFailures(_Queue):
 class Receipts(_Queue):
     """Messages of a queue that a function received and did not finish."""
 
-    def come_again(self, receipt: str, times_received: int) -> None:
-        """Shorten the visibility timeout of a message, which is made for calls that die: half a minute, doubled with
-        each receive. If SQS refuses, the message comes later.
+    def shorten_timeout(self, receipt: str, times_received: int) -> None:
+        """Shorten the visibility timeout of a message whose processing failed: 30 seconds, doubled with each receive.
+        If SQS refuses, the message returns after its full timeout.
         """
         seconds = min(AGAIN_FIRST_SECONDS << min(times_received - 1, 10), DELAY_MAX_SECONDS)
         with suppress(StoreError):
@@ -232,13 +232,13 @@ class FailedMessages(_Queue):
         return f"{self._since_ms}:{''.join(sorted(self._tried))}"
 
     @property
-    def held(self) -> int:
+    def held_count(self) -> int:
         """How many messages `close` has to release; after it, how many it could not: they return by themselves."""
         return len(self._taken)
 
     def remove(self, entry: FailedEntry) -> None:
         self._ask(self._client.delete_message, ReceiptHandle=self._taken[entry.handle])
-        self._gone(entry.handle)
+        self._forget_message(entry.handle)
 
     def replace(self, entry: FailedEntry, text: str) -> None:
         """Replace a message when closed: one sent now would be received, and fail, once more. With a mark it would not,
@@ -247,15 +247,15 @@ class FailedMessages(_Queue):
         self._instead[entry.handle] = text
         if self._since_ms is not None:
             with suppress(StoreError, UserError):  # `close` tries again, and raises
-                self._replaced(entry.handle)
+                self._replace_message(entry.handle)
 
-    def _replaced(self, identifier: str) -> None:
+    def _replace_message(self, identifier: str) -> None:
         self._send(self._instead[identifier])
         self._ask(self._client.delete_message, ReceiptHandle=self._taken[identifier])
         del self._instead[identifier]
-        self._gone(identifier)
+        self._forget_message(identifier)
 
-    def _gone(self, identifier: str) -> None:
+    def _forget_message(self, identifier: str) -> None:
         del self._taken[identifier]
         self._tried.discard(_digest(identifier))
 
@@ -266,7 +266,7 @@ class FailedMessages(_Queue):
         errors: list[StoreError | UserError] = []
         for identifier in [*self._instead]:
             try:
-                self._replaced(identifier)
+                self._replace_message(identifier)
             except (StoreError, UserError) as error:
                 errors += [] if isinstance(error, StoreError) and error.reason == TOO_LARGE else [error]
         self._instead = {}

@@ -106,7 +106,7 @@ class FileState(MemoryState):
         if text is None:
             return {}
         try:
-            found = json_bytes.parsed(text, object_hook=untag_binary)
+            found = json_bytes.parse_json(text, object_hook=untag_binary)
         except ValueError:
             found = None
         if not isinstance(found, dict) or not all(isinstance(body, dict) for body in found.values()):
@@ -136,11 +136,11 @@ class TableState:
     _: KW_ONLY
     keep_seconds: int | None = None
     clock: Callable[[], float] = time.time
-    retrying: Retrying = field(default_factory=retries.retrying)
+    retrying: Retrying = field(default_factory=retries.make_retry)
 
     def load(self, name: str) -> dict[str, Any] | None:
         answer = self._ask(self.client.get_item, Key=self._key(name), ConsistentRead=True)
-        return _parsed(answer["Item"]) if "Item" in answer else None
+        return _parse_body(answer["Item"]) if "Item" in answer else None
 
     def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
         table = Table("state", self.table_name, KeyAttribute("id", "S"))
@@ -150,7 +150,7 @@ class TableState:
             self.client, {"state": table}, keys, lambda _table: CONSISTENT, lambda _key, item: items.append(item)
         ):
             self._call(batch)
-        return {item["id"]["S"].removeprefix(PREFIX): _parsed(item) for item in items}
+        return {item["id"]["S"].removeprefix(PREFIX): _parse_body(item) for item in items}
 
     def save(self, name: str, body: Body) -> None:
         self._ask(self.client.put_item, Item=self._item(name, body))
@@ -166,7 +166,7 @@ class TableState:
         except StoreError as error:
             if error.reason != "ConditionalCheckFailedException":
                 raise
-            return self.load(name) == _parsed(item)  # then it was saved, and the answer was lost
+            return self.load(name) == _parse_body(item)  # then it was saved, and the answer was lost
         return True
 
     def remove(self, name: str) -> None:
@@ -198,11 +198,11 @@ def _text(body: Body) -> str:
     return json.dumps(body, default=tag_binary, separators=(",", ":"), sort_keys=True)
 
 
-def _parsed(item: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_body(item: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a stored document. Raises StoreError for an item that holds none: it is not the same as no item."""
     body: object = None
     with suppress(ValueError, KeyError, TypeError):
-        body = json_bytes.parsed(item["document"]["S"], object_hook=untag_binary)
+        body = json_bytes.parse_json(item["document"]["S"], object_hook=untag_binary)
     if not isinstance(body, dict):
         words = f"sync-rules cannot read document {item['id']['S']}. Delete it, and start its job again"
         raise StoreError("StateUnreadable", words)
@@ -262,7 +262,7 @@ class LeasedState:
 
 
 # ---------------------------------------------------------------- the rules that were applied
-def read_applied(state: State) -> dict[str, str]:
+def read_applied_fingerprints(state: State) -> dict[str, str]:
     """The fingerprints of the applied rules, by name.
 
     Raises:
@@ -283,6 +283,6 @@ def read_applied_time(state: State) -> datetime | None:
     return None
 
 
-def save_applied(state: State, fingerprints: Mapping[str, str], at: datetime) -> None:
+def save_applied_fingerprints(state: State, fingerprints: Mapping[str, str], at: datetime) -> None:
     """Record which rules were applied, and since when: these, and no others. Raises StoreError."""
     state.save(APPLIED, {**fingerprints, AT: at.isoformat(timespec="seconds")})

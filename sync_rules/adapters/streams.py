@@ -86,7 +86,7 @@ class DynamoDBStreams:
 
     def __init__(self, client: DynamoDBStreamsClient) -> None:
         self._client = client
-        self._once = retries.retrying(attempts_max=1)  # the mapping tries again
+        self._once = retries.make_retry(attempts_max=1)  # the mapping tries again
 
     def shards(self, stream_arn: str) -> tuple[Shard, ...]:
         found: dict[str, Shard] = {}

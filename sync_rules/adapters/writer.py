@@ -105,7 +105,7 @@ class Writer:
         statements = self._statements(writes) if self._mode == "batch" else {}
         results, invalid = dict[int, Result](), set[int]()
         if len(statements) >= BATCH_MIN_STATEMENTS:
-            results, invalid = self._written(statements)
+            results, invalid = self._send_batches(statements)
         alone = [place for place in range(len(writes)) if place not in results]
         results |= zip(alone, self._share(lambda place: self._write(writes[place]), alone), strict=True)
         self._remember({statements[place].text for place in invalid if results[place].status in ACCEPTED})
@@ -144,15 +144,15 @@ class Writer:
             if statement is not None and statement.text not in self._refused_forms
         }
 
-    def _written(self, statements: dict[int, Statement]) -> tuple[dict[int, Result], set[int]]:
-        """The results of statements that count, while the others must be sent alone; those refused as invalid."""
+    def _send_batches(self, statements: dict[int, Statement]) -> tuple[dict[int, Result], set[int]]:
+        """Send statements in batches. Returns the results by position, and the positions to send alone."""
         batches = Batches(self._client, statements, self._pressure, self._share)
         with suppress(*aws_errors.ERRORS):  # the reasons are in what is left
             self._rounds(batches)
         for codes, text in ((batches.denied, DENIED), (batches.failed, FAILED)):
             if codes:
                 self._warn(text, codes)
-        return batches.results | batches.left(), batches.invalid
+        return batches.results | batches.list_unwritten_results(), batches.invalid
 
     def _pause(self, retry_state: RetryCallState) -> float:
         """Seconds before the next round."""
@@ -228,7 +228,7 @@ def result_of(error: BaseException) -> Result:
         *((r.get("Code"), r.get("Message")) for r in reasons),
     ]:
         if found in REJECTED:
-            return Result(Status.REJECTED, reason=_rejected(found, text or ""))
+            return Result(Status.REJECTED, reason=_name_rejection(found, text or ""))
     return Result(Status.FAILED, reason=aws_errors.reason(error))
 
 
@@ -236,7 +236,7 @@ def _item(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return answer.get("Item") or None
 
 
-def _rejected(code: str, text: str) -> str:
+def _name_rejection(code: str, text: str) -> str:
     if TOO_LARGE in text:
         return "ItemTooLarge"
     return "ValidationException" if code == "ValidationError" else code

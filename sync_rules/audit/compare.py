@@ -26,8 +26,8 @@ from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import describe_impossible
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import Delete, Transaction, Update, Write, differences, misfit, update_of
-from sync_rules.pipeline.ancestors import read_expected
-from sync_rules.pipeline.decide import lost_source
+from sync_rules.pipeline.ancestors import read_expected_sources
+from sync_rules.pipeline.decide import find_lost_source
 from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Found, Read, Scan, Work
 from sync_rules.pipeline.series import group_by_series, is_taken_again, list_series
@@ -178,10 +178,10 @@ def compare(stock: Stock) -> Work[Comparison]:
     """Compare targets, with their images as given, and parts, which are read, with their sources."""
     comparison = Comparison()
     unlisted = dict.fromkeys(stock.unlisted)
-    comparison.different += (_unlisted(rule, key) for rule, key in unlisted)
+    comparison.different += (_report_unlisted_item(rule, key) for rule, key in unlisted)
     missing = yield from stock.read_missing()
     for targets in split_rounds([*stock.targets, *missing], BOUNDS.limits):
-        sources = yield from read_expected(targets, BOUNDS)
+        sources = yield from read_expected_sources(targets, BOUNDS)
         for target in targets:
             empty = target.key in sources.empty and not target.absent
             rules = _compare_empty(target, comparison) if empty else target.rules
@@ -214,8 +214,8 @@ def _compare_empty(target: Target, comparison: Comparison) -> tuple[TargetRule, 
     return tuple(rule for rule in target.rules if stays and rule is not maker)
 
 
-def _unlisted(rule: str, key: ItemKey) -> Difference:
-    """An item without a key attribute of the index that its rule lists: only the application can set it."""
+def _report_unlisted_item(rule: str, key: ItemKey) -> Difference:
+    """Return the difference of an item without a key attribute of its rule's index. Only the application can set it."""
     return Difference(rule, Drift.STUCK, key, None, (), "", "", NOT_IN_INDEX, repairable=False)
 
 
@@ -231,7 +231,7 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
         if isinstance(write, Blocked) and write.of_target:  # one thing is one finding, whatever it is in the way of
             part, made_from = Part(part.rule, part.target, None), None
         if write is not None:
-            comparison.different.append(_differing_part(part, write, written_on, made_from))
+            comparison.different.append(_describe_part(part, write, written_on, made_from))
             return
     comparison.right.update([part.rule.name] * sides)
 
@@ -242,7 +242,7 @@ def _compare_series(series: Sequence[Part], sides: Mapping[Part, bool], comparis
     if isinstance(found, StoreError):
         raise found
     if isinstance(found, Blocked):
-        comparison.different.append(_differing_part(series[0], found, None, None))
+        comparison.different.append(_describe_part(series[0], found, None, None))
         return
     rule, source, asked = series[0].rule, series[0].source, {part.target: part for part in series}
     keys = (*found.keys, *(asked if found.more else ()))  # what is beyond a bounded listing, too
@@ -253,7 +253,7 @@ def _compare_series(series: Sequence[Part], sides: Mapping[Part, bool], comparis
             raise written_on
         write = part.rule.write_for(part, written_on, None)
         if write is not None:
-            comparison.different.append(_differing_part(asked[part.target], write, written_on, {}))
+            comparison.different.append(_describe_part(asked[part.target], write, written_on, {}))
 
 
 def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison: Comparison) -> None:
@@ -266,10 +266,10 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     if target.absent and isinstance(found, tuple) and not any(sources.has_members(one, target) for one in target.rules):
         comparison.right[rule.name] += 1
         return
-    desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
+    desired = found if isinstance(found, Blocked) else rule.compute_values(found, target.image)
     paths: Desired = {}
     reason, repairable, tried = "", True, False
-    lost = lost_source(rule, target, sources) is not None
+    lost = find_lost_source(rule, target, sources) is not None
     amiss = lost and isinstance(desired, Mapping) and bool(differences(target.image, desired))
     if lost and rule.orphans(target.image) and not amiss:
         drift, repairable = Drift.ORPHAN, False
@@ -279,8 +279,10 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         comparison.kept[rule.name] += 1
         comparison.orphaned[rule.name] += lost and rule.outlives(target.image)
         return
-    elif (paths := differences(target.image, desired)) or _left_out(rule, found, target.image):
-        reason = (_refused(rule, target, paths) if paths else "") or _left_out(rule, found, target.image)
+    elif (paths := differences(target.image, desired)) or _explain_omission(rule, found, target.image):
+        reason = (_explain_refusal(rule, target, paths) if paths else "") or _explain_omission(
+            rule, found, target.image
+        )
         drift = Drift.STUCK if reason else _drift(rule, target, paths, sources)
         repairable, tried = not reason, bool(reason and paths)
     else:
@@ -291,7 +293,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     says = desired.values() if isinstance(desired, Mapping) else ()
     source = next(iter(rule.source_keys(target.image)), None)
     there = found.reason if isinstance(found, Blocked) else not any(found)
-    truth, held_digest = digest(str(source), there, *map(ordered, says)), digest(*map(ordered, held))
+    truth, held_digest = digest(str(source), there, *map(sort_value, says)), digest(*map(sort_value, held))
     comparison.different.append(
         Difference(
             rule.name,
@@ -308,15 +310,15 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     )
 
 
-def _left_out(rule: TargetRule, found: Sequence[Item | None] | Blocked, image: Item) -> str:
-    """The reason why a target cannot show all that it should, though it can be as its rule says; "" for none."""
+def _explain_omission(rule: TargetRule, found: Sequence[Item | None] | Blocked, image: Item) -> str:
+    """Return why a target must omit something, although the omission is right by its rule; "" if it omits nothing."""
     left_out = None if isinstance(found, Blocked) else rule.find_omission(found, image)
     return "" if left_out is None else left_out.reason
 
 
-def _refused(rule: TargetRule, target: Target, paths: Desired) -> str:
-    """The reason why no write can make a target right as it is: there is no room, or no map; "" if there is none. A
-    repair tries it all the same: sizes near the limit are DynamoDB's to say.
+def _explain_refusal(rule: TargetRule, target: Target, paths: Desired) -> str:
+    """Return why no write can repair a target: too little room, or no map; "" if a write can. A repair tries it
+    anyway: only DynamoDB knows sizes near the limit.
     """
     if reason := misfit(target.image, paths):
         return reason
@@ -325,8 +327,8 @@ def _refused(rule: TargetRule, target: Target, paths: Desired) -> str:
     )
 
 
-def _differing_part(part: Part, write: Write | Blocked, target: Item | None, source: Item | None) -> Difference:
-    """A part that is not right. Of a set only the one element counts: the others come and go."""
+def _describe_part(part: Part, write: Write | Blocked, target: Item | None, source: Item | None) -> Difference:
+    """Return the difference of a wrong part. In a set only its own element counts: others may change."""
     reason: str = ""
     held: object = None
     unasked = Drift.ORPHAN if source is None else Drift.EXTRA
@@ -373,15 +375,15 @@ def list_values_at_stake(item: Item | StoreError | None, write: object, copies: 
     if item is None or isinstance(item, StoreError):
         return None
     paths = [*(path for path, _ in write.sets), *write.removes] if isinstance(write, Update) else list(copies)
-    return [ordered(get(item, path)) for path in paths] if paths else whole(item)
+    return [sort_value(get(item, path)) for path in paths] if paths else whole(item)
 
 
 def whole(item: Item | StoreError | None) -> object:
     """An item as a value."""
-    return ordered({"M": item}) if item is not None and not isinstance(item, StoreError) else None
+    return sort_value({"M": item}) if item is not None and not isinstance(item, StoreError) else None
 
 
-def ordered(value: AttributeValue | None) -> object:
+def sort_value(value: AttributeValue | None) -> object:
     """A value without the order of its sets and maps, which may differ from one read to the next."""
     if value is None:
         return None
@@ -390,7 +392,7 @@ def ordered(value: AttributeValue | None) -> object:
         case "SS" | "NS" | "BS":
             return kind, sorted(content)
         case "M":
-            return kind, [(name, ordered(content[name])) for name in sorted(content)]
+            return kind, [(name, sort_value(content[name])) for name in sorted(content)]
         case "L":
-            return kind, [*map(ordered, content)]
+            return kind, [*map(sort_value, content)]
     return kind, content

@@ -66,11 +66,11 @@ def list_consequences(change: Change, rules: Rules) -> list[Consequence]:
             part,
             effect.unsure if effect else "",
         )
-        for rule, does, subject, part, effect in _asked(change, rules)
+        for rule, does, subject, part, effect in _list_tasks(change, rules)
     ]
 
 
-def _asked(change: Change, rules: Rules) -> Iterator[tuple[Rule, Does, ItemKey, Part | None, Effect | None]]:
+def _list_tasks(change: Change, rules: Rules) -> Iterator[tuple[Rule, Does, ItemKey, Part | None, Effect | None]]:
     plan = tasks_of([change], rules)
     for push in plan.pushes:
         yield from ((rule, "push", push.source, None, None) for rule in push.rules)
@@ -88,19 +88,19 @@ def _because(change: Change, rules: Rules, ask: tuple[str, str, ItemKey]) -> tup
     """The attributes that trigger the same if they alone change; all that changed if only several do so together."""
     if change.old is None or change.new is None:
         return ("it came" if change.new is not None else "it went",)
-    different = changed_names(change.old, change.new)
+    different = list_changed_names(change.old, change.new)
     alone = tuple(
         name
         for name in different
         if any(
             (rule.name, does, subject) == ask
-            for rule, does, subject, *_ in _asked(Change(change.key, change.old, _with(change, name)), rules)
+            for rule, does, subject, *_ in _list_tasks(Change(change.key, change.old, _with(change, name)), rules)
         )
     )
     return alone or different
 
 
-def changed_names(old: Item, new: Item) -> tuple[str, ...]:
+def list_changed_names(old: Item, new: Item) -> tuple[str, ...]:
     """The attributes that differ between two images."""
     return tuple(name for name in dict.fromkeys([*old, *new]) if not same(old.get(name), new.get(name)))
 

@@ -22,7 +22,7 @@ from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import parse_path, show_path
-from sync_rules.pipeline.failure_records import plain_key, time_text, typed_key
+from sync_rules.pipeline.failure_records import plain_key, restore_key, time_text
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.tasks import part_of
 from sync_rules.rules.families import Part, PartRule
@@ -50,7 +50,7 @@ def make_header(rules: Rules, only: Collection[str], at: datetime, share: Share)
         "rules": {title: digest for title, digest in of_each(rules).items() if title in titles},
         "tables": tables,
         "at": time_text(at),
-        "sampled": share.percent if share.sampled else None,
+        "sampled": share.percent if share.is_sample else None,
     }
 
 
@@ -60,8 +60,8 @@ def make_row(finding: DriftFinding) -> dict[str, Any]:
     return {
         "rule": found.rule,
         "drift": found.drift.value,
-        "target": _shown(found.target),
-        "source": None if found.source is None else _shown(found.source),
+        "target": _format_key(found.target),
+        "source": None if found.source is None else _format_key(found.source),
         "element": None if found.part is None else found.part.rule.label(found.part),
         "paths": [show_path(path) for path in found.paths],
         "reason": found.reason or None,
@@ -76,7 +76,9 @@ def make_footer(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, A
     """
     names = sorted(names)
     waiting = {name: tally.waiting[name] for name in names if tally.waiting[name]}
-    altered = {name: {each.value: n for each, n in found.items()} for name in names if (found := tally.altered(name))}
+    altered = {
+        name: {each.value: n for each, n in found.items()} for name in names if (found := tally.count_alterations(name))
+    }
     return {
         "items": tally.items,
         "rules": {name: totals(tally, name) for name in names},
@@ -112,7 +114,7 @@ def totals(tally: Tally, rule: str) -> dict[str, int]:
     return {name: getattr(tally, name)[rule] for name in BY_RULE}
 
 
-def _shown(key: ItemKey) -> dict[str, Any]:
+def _format_key(key: ItemKey) -> dict[str, Any]:
     return {"table": key.table, "key": plain_key(key)}
 
 
@@ -126,7 +128,7 @@ class DriftReport:
     names: frozenset[str]
     at: datetime
 
-    def listed(self, names: frozenset[str]) -> Iterator[Difference]:
+    def read_differences(self, names: frozenset[str]) -> Iterator[Difference]:
         """The differences of some rules that are not repaired, line by line: a report may be larger than memory."""
         for number, body in _lines(self.path):
             if "drift" in body and not any(body.get(word) for word in LEFT_ALONE) and body.get("rule") in names:
@@ -180,7 +182,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             rows = (line.rstrip(b",\r\n") for line in file)
             for number, line in enumerate((row for row in rows if row not in BRACKETS), start=1):
                 try:
-                    body = json_bytes.parsed(line)
+                    body = json_bytes.parse_json(line)
                 except ValueError:
                     body = None
                 if not isinstance(body, dict):
@@ -240,7 +242,7 @@ def _path(text: str) -> tuple[str, ...]:
 
 
 def _key(body: Mapping[str, Any], rules: Rules) -> ItemKey:
-    return typed_key(body["table"], body["key"], rules.tables)
+    return restore_key(body["table"], body["key"], rules.tables)
 
 
 def _part(rule: Rule, target: ItemKey, source: ItemKey | None, element: str | None, rules: Rules) -> Part | None:

@@ -19,7 +19,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item
-from sync_rules.model.writes import Put, Status, Update, unchanged
+from sync_rules.model.writes import Put, Status, Update, expect_item
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.families import Part
 from sync_rules.rules.formula import stable_hash
@@ -68,7 +68,9 @@ def list_ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, t
         yield table, tuple(rule for rule in tallies if rule.target.table is table)
 
 
-def find_unbalanced(table: Table, rules: Sequence[TallyRule], *, consistent: bool = False) -> Work[dict[Slot, Balance]]:
+def find_unbalanced_totals(
+    table: Table, rules: Sequence[TallyRule], *, consistent: bool = False
+) -> Work[dict[Slot, Balance]]:
     """The totals that differ from the sum of their ledger entries. `consistent`: by scans that do not lag."""
     off: defaultdict[int, Decimal] = defaultdict(Decimal)  # by bucket: its totals, less its entries
     broken: set[int] = set()
@@ -84,7 +86,7 @@ def find_unbalanced(table: Table, rules: Sequence[TallyRule], *, consistent: boo
     uneven = frozenset(sorted(wrong)[:UNEVEN_MAX_BUCKETS])
     if not uneven:
         return {}
-    return (yield from _added_up(table, rules, lambda slot: _bucket(slot) in uneven, consistent=consistent))
+    return (yield from _add_up(table, rules, lambda slot: _bucket(slot) in uneven, consistent=consistent))
 
 
 def find_unsound(rules: Rules, names: frozenset[str]) -> Work[frozenset[str]]:
@@ -94,17 +96,17 @@ def find_unsound(rules: Rules, names: frozenset[str]) -> Work[frozenset[str]]:
     found: set[str] = set()
     for table, tallies in list_ledgers(rules, names):
         found |= yield from _scan(table, tallies, lambda _slot, _balance: None, consistent=True)
-        wrong = yield from find_unbalanced(table, tallies, consistent=True)
-        off = (yield from confirm_unbalanced(table, tallies, wrong, consistent=True)) if wrong else {}
+        wrong = yield from find_unbalanced_totals(table, tallies, consistent=True)
+        off = (yield from confirm_unbalanced_totals(table, tallies, wrong, consistent=True)) if wrong else {}
         found |= {balance.rule.name for balance in off.values()}
     return frozenset(found)
 
 
-def confirm_unbalanced(
+def confirm_unbalanced_totals(
     table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Balance], *, consistent: bool = False
 ) -> Work[dict[Slot, Balance]]:
     """The slots with the same total and sum as before: no writer is changing them."""
-    again = yield from _added_up(table, rules, lambda slot: slot in found, consistent=consistent)
+    again = yield from _add_up(table, rules, lambda slot: slot in found, consistent=consistent)
     return {slot: balance for slot, balance in found.items() if again.get(slot) == balance}
 
 
@@ -118,7 +120,7 @@ def repair_total(key: ItemKey, balances: Mapping[str, Balance]) -> Work[bool]:
             return False
     values = {at: {"N": spell(balance.entered)} for at, balance in balances.items()}
     values[VERSION] = {"N": spell((number_of(held.get(VERSION)) or ZERO) + 1)}
-    guard = unchanged(key.values[0][0], item, [(at,) for at in values])
+    guard = expect_item(key.values[0][0], item, [(at,) for at in values])
     sets = tuple(((at,), value) for at, value in values.items())
     write = Put(key, {**key.attributes(), **values}, guard) if item is None else Update(key, sets, (), guard)
     (result,) = yield Apply((write,))
@@ -143,10 +145,10 @@ def find_slot(difference: Difference) -> Slot | None:
 
 def check_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Balance]]:
     """The given totals that differ from the sum of their ledger entries; of a slot without an attribute, all groups."""
-    return (yield from _added_up(table, rules, lambda slot: slot in slots or (slot[0], "") in slots))
+    return (yield from _add_up(table, rules, lambda slot: slot in slots or (slot[0], "") in slots))
 
 
-def _added_up(
+def _add_up(
     table: Table, rules: Sequence[TallyRule], wanted: Callable[[Slot], bool], *, consistent: bool = False
 ) -> Work[dict[Slot, Balance]]:
     sums: dict[Slot, Balance] = {}
@@ -186,7 +188,7 @@ def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]
             for at, balance in _slots_of(rule, item).items():
                 yield rule, (key, at), balance
         elif rule.target.fields(key) is not None:
-            held = rule.held_by(item)
+            held = rule.read_contribution(item)
             if held is None:
                 yield rule, None, Balance(rule, broken=True)
             elif rule.totals.fields(held.total) is not None:  # else of totals that are used no more

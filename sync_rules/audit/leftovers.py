@@ -13,7 +13,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Path, get, overlaps
-from sync_rules.model.writes import Delete, Result, Status, Transaction, Update, as_seen, target_exists
+from sync_rules.model.writes import Delete, Result, Status, Transaction, Update, expect_values, target_exists
 from sync_rules.pipeline.requests import Apply, Scan, Work
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
@@ -69,14 +69,12 @@ class FormerRules:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables that could hold leftovers, as the old file names them."""
-        tables = {entity.table.name: entity.table for rule in self._rules for entity in _written(rule)}
+        tables = {entity.table.name: entity.table for rule in self._rules for entity in _list_written_entities(rule)}
         return tuple(tables.values())
 
     @property
-    def deleted(self) -> frozenset[str]:
-        """The names, in the old rules file, of the rules that the new one lacks. A snapshot is one of them even if its
-        copies stay.
-        """
+    def deleted_rules(self) -> frozenset[str]:
+        """The names of rules in the old rules file that the new file lacks. Includes snapshots, whose copies stay."""
         return self._titles - {rule.title for rule in self._now.rules.values()}
 
     def is_deleted(self, table: Table) -> bool:
@@ -85,10 +83,10 @@ class FormerRules:
 
     def leftovers(self, table: Table, item: Item) -> tuple[Leftover, ...]:
         """The leftovers on one item: a single one if the whole item is."""
-        found = tuple(self._found(table, item))
+        found = tuple(self._find_leftovers(table, item))
         return next(((one,) for one in found if not one.paths), found)
 
-    def _found(self, table: Table, item: Item) -> Iterator[Leftover]:
+    def _find_leftovers(self, table: Table, item: Item) -> Iterator[Leftover]:
         key = table.key_of(item)
         entity = self._before.entity_of(key) if key is not None else None
         if key is None or entity is None:
@@ -100,15 +98,15 @@ class FormerRules:
             if owned and not _has_more(rule, entity, item) and not any(_answers_for(one, today, item) for one in now):
                 yield _whole(rule, key, item)
             elif rule.target is entity and (rule.makes or entity not in rule.owned_entities):
-                yield from _paths(rule, key, item, self._kept(today))
+                yield from _paths(rule, key, item, self._list_written_paths(today))
 
-    def _kept(self, today: Entity | None) -> tuple[Path, ...]:
-        """The paths that rules of today write on an entity. The empty path is a whole mirror, and holds all others."""
+    def _list_written_paths(self, today: Entity | None) -> tuple[Path, ...]:
+        """Return the paths that current rules write on an entity. The empty path means a whole mirror."""
         written = [node.writes for rule in self._now.rules.values() if not rule.moves for node in rule.nodes()]
         return tuple(path for entity, path in written if entity is today)
 
 
-def _written(rule: Rule) -> tuple[Entity, ...]:
+def _list_written_entities(rule: Rule) -> tuple[Entity, ...]:
     return (*rule.owned_entities, *((rule.target,) if rule.copies else ()))
 
 
@@ -129,11 +127,11 @@ def _paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iter
         if get(item, path) is not None and not any(overlaps(path, other) for other in kept)
     )
     if paths:
-        guard = (target_exists(key), *as_seen(item, paths))
+        guard = (target_exists(key), *expect_values(item, paths))
         yield Leftover(rule.title, key, paths, Update(key, (), paths, guard))
 
 
 def _whole(rule: Rule, key: ItemKey, item: Item) -> Leftover:
     """An item that the rule made."""
-    guard = (target_exists(key), *as_seen(item, [(name,) for name in item if name not in key.attributes()]))
+    guard = (target_exists(key), *expect_values(item, [(name,) for name in item if name not in key.attributes()]))
     return Leftover(rule.title, key, (), Transaction((Delete(key, guard),)))

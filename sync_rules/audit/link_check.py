@@ -78,7 +78,7 @@ def sample_links(rules: Rules, names: Iterable[str], store: Store) -> tuple[Link
     written = tuple(node for rule in rules.rules.values() for node in rule.nodes())
     found: dict[tuple[str, str], LinkFinding] = {}
     for rule, one in connected:
-        for finding in (*_unmatched(rule, one, samples), *_judge(rule, one, samples, written, store)):
+        for finding in (*_report_unmatched_items(rule, one, samples), *_judge(rule, one, samples, written, store)):
             found.setdefault((finding.title, finding.found), finding)
     return tuple(found.values())
 
@@ -127,8 +127,10 @@ def _read(keys: Iterable[ItemKey], store: Store) -> dict[ItemKey, Item]:
 
 
 # ---------------------------------------------------------------- judging
-def _unmatched(rule: Rule, one: Connection, samples: Mapping[Entity, EntitySample]) -> Iterator[LinkFinding]:
-    """A notice for an entity without sampled items, beside items of no entity: its key template may be wrong."""
+def _report_unmatched_items(
+    rule: Rule, one: Connection, samples: Mapping[Entity, EntitySample]
+) -> Iterator[LinkFinding]:
+    """Report an entity without sampled items in a table with unmatched items: its key template may be wrong."""
     for entity in dict.fromkeys((one.pointing, one.named)):
         sampled = samples[entity]
         if not sampled.items and sampled.unknown >= ENOUGH_ITEMS:
@@ -165,7 +167,7 @@ def _judge(
         decides = (entity, path) in one.conditions
         own = samples[one.pointing].items if decides else pointing  # a condition may leave out all items
         items = own if entity is one.pointing and (decides or entity is not one.named) else sources
-        if not _is_written(entity, stored := entity.stored(path), written):
+        if not _is_written(entity, stored := entity.locate_field(path), written):
             lost = "" if decides and pointing else _at_stake(rule, (entity, stored), samples, written)
             yield from _lacks(rule, entity, path, tuple(items.values()), lost)
 
@@ -265,14 +267,14 @@ def _other_case(one: Connection, seen: Evidence, store: Store) -> str:
         derived = f'{{derive: {one.pointing.name}.{name}, as: "{{{ref.field}:{case}}}"}}'
         link = ", ".join([f"{field}: {name}", *(f"{other}: {at.field}" for other, at in others)])
         return f"these ids exist in {case} case: add a rule {derived}, and link: {{{link}}}"
-    folded = {_folded(key) for key in seen.sources}
-    if any(_folded(key) in folded for key in seen.keys.values() if key is not None):
+    folded = {_fold_case(key) for key in seen.sources}
+    if any(_fold_case(key) in folded for key in seen.keys.values() if key is not None):
         return f"these ids exist in another case: write them in one case on {one.named.name} and {one.pointing.name}"
     return ""
 
 
-def _folded(key: ItemKey) -> tuple[object, ...]:
-    """A key whose texts are compared without their case."""
+def _fold_case(key: ItemKey) -> tuple[object, ...]:
+    """Return the key's values with texts in folded case, for comparison."""
     return tuple(value.casefold() if isinstance(value, str) else value for _, _, value in key.values)
 
 
@@ -289,7 +291,7 @@ def _other_attribute(one: Connection, seen: Evidence, store: Store) -> str:
     """The cure that names an attribute of the sampled items that hits in place of one of the link; "" if none does."""
     some = seen.some
     linked = {ref.field for _, ref in one.link}
-    names = {*one.pointing.bound, *(name for item in some.values() for name in item)} - linked
+    names = {*one.pointing.bound_fields, *(name for item in some.values() for name in item)} - linked
     plain = sorted(filter(_is_plain, names))
     trials: dict[str, list[ItemKey]] = {}
     for place, (wanted, ref) in enumerate(one.link):
@@ -298,11 +300,11 @@ def _other_attribute(one: Connection, seen: Evidence, store: Store) -> str:
             pointer = Pointer(link, one.named)
             keys = {key: pointer(item) for key, item in some.items()}
             if all(named is not None and named != own for own, named in keys.items()):
-                trials.setdefault(_written(link), [named for named in keys.values() if named is not None])
+                trials.setdefault(_format_link(link), [named for named in keys.values() if named is not None])
     there = _read((key for keys in trials.values() for key in keys), store)
     return next((f"write {text}" for text, keys in trials.items() if all(key in there for key in keys)), "")
 
 
-def _written(link: Link) -> str:
+def _format_link(link: Link) -> str:
     """A link as the rules file spells it: only the names that differ."""
     return f"link: {{{', '.join(f'{name}: {ref.field}' for name, ref in link if name != ref.field)}}}"

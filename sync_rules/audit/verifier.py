@@ -39,9 +39,9 @@ from sync_rules.audit.ledger_balance import (
     Slot,
     as_difference,
     check_slots,
-    confirm_unbalanced,
+    confirm_unbalanced_totals,
     find_slot,
-    find_unbalanced,
+    find_unbalanced_totals,
     list_ledgers,
 )
 from sync_rules.audit.verify_tally import DriftFinding, Tally
@@ -55,7 +55,7 @@ from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import PartLook, Tasks, pull_of
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part
-from sync_rules.rules.order import Step, cascade, swept_tables
+from sync_rules.rules.order import Step, cascade, list_swept_tables
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import WHOLE, Share
 
@@ -100,7 +100,9 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
     after = yield from look_again(repairable, rules)
     before = {one.subject: one for one in repairable}
     left = {one.subject for one in drifted} - {one.subject for one in repairable}
-    still = (one for one in after.different if one.target in report.failed or not _moved(before.get(one.subject), one))
+    still = (
+        one for one in after.different if one.target in report.failed or not _has_moved(before.get(one.subject), one)
+    )
     return Repair(frozenset(left | {one.subject for one in still}), frozenset(report.rebuilt), report.alterations)
 
 
@@ -116,8 +118,8 @@ def _in_the_way(found: Sequence[Difference], rules: Rules) -> Work[list[Part]]:
     return parts
 
 
-def _moved(before: Difference | None, now: Difference) -> bool:
-    """True if both a copy and what it must be have changed. None: it was another difference before."""
+def _has_moved(before: Difference | None, now: Difference) -> bool:
+    """True if both the copy and its expected value changed. `before` is None for a new difference."""
     return before is not None and now.held != before.held and now.truth != before.truth
 
 
@@ -166,14 +168,14 @@ class Verifier:
 
     def sweep(self) -> Iterator[DriftFinding]:
         """Verify the share of the tables of all rules. Raises StoreError when a page cannot be read."""
-        return self._in_order(self.only, self._sweep, completes=self.repair and not self.share.sampled)
+        return self._in_order(self.only, self._sweep, completes=self.repair and not self.share.is_sample)
 
     def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[DriftFinding]:
         """Verify the share of the tables once, with the rules of one step of a cascade, but no totals of ledgers. The
         items of the tables in `counted` are not counted again. Raises StoreError.
         """
         self._scanned |= set(counted)
-        tables = [table.name for table in swept_tables(self.rules, names)]
+        tables = [table.name for table in list_swept_tables(self.rules, names)]
         for pages in self._pages(tables, names):
             for scan, page in pages:
                 self.tally.items += 0 if scan.table in self._scanned else page.items
@@ -204,7 +206,7 @@ class Verifier:
         asked = self.only.intersection(rule.name for rule in about)
         return self._in_order(asked or self.only, look)
 
-    def listed(self, listed: Listed, age_seconds: float) -> Iterator[DriftFinding]:
+    def verify_report(self, listed: Listed, age_seconds: float) -> Iterator[DriftFinding]:
         """Verify only what a report lists: what is right by now, and what still drifts. For a repair a report that is
         older than the grace period counts as the first look; otherwise each difference is looked at twice.
         """
@@ -232,7 +234,7 @@ class Verifier:
         """Look at what a report lists. Only in the `first` round has something come right by itself."""
         comparison = run_work(look_again(some, self.rules), self.world)
         differing = {one.subject for one in comparison.different}
-        right = [self.tally.came_right(one) for one in some if one.subject not in differing]
+        right = [self.tally.count_repaired_row(one) for one in some if one.subject not in differing]
         yield from right if first else ()
         if self.repair:
             yield from self._repair_drift(comparison.different)
@@ -262,7 +264,7 @@ class Verifier:
 
     def _sweep(self, names: frozenset[str]) -> Iterator[DriftFinding]:
         yield from self.look_over(names)
-        if not self.share.sampled:
+        if not self.share.is_sample:
             self._rebuilt.clear()
             yield from self.add_up(names)
         yield from self._balance_rebuilt()
@@ -297,22 +299,22 @@ class Verifier:
                 continue
             of, observe = self.world, partial(self.on_progress, self.tally, f"adding up {table.name}")
             world = _ObservedWorld(of.store, of.queue, of.failures, inner=of, observe=observe)
-            look = find_unbalanced(table, tallies) if listed is None else check_slots(table, tallies, asked)
+            look = find_unbalanced_totals(table, tallies) if listed is None else check_slots(table, tallies, asked)
             found = run_work(look, world)
             off = {*found, *((key, "") for key, _ in found)}
-            right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in off]
+            right = [self.tally.count_repaired_row(one) for slot, one in asked.items() if slot not in off]
             yield from right if first else ()
             if found:
                 self._wait(self.grace_seconds, f"{len(found)} differ")
             totals: dict[ItemKey, dict[str, Balance]] = {}
             for (key, at), balance in (
-                run_work(confirm_unbalanced(table, tallies, found), world).items() if found else ()
+                run_work(confirm_unbalanced_totals(table, tallies, found), world).items() if found else ()
             ):
                 totals.setdefault(key, {})[at] = balance
             for key, slots in totals.items():
                 repaired = self.repair and run_work(ledger_balance.repair_total(key, slots), self.world)
                 for at, balance in slots.items():
-                    yield self.tally.found(as_difference((key, at), balance), repaired=repaired)
+                    yield self.tally.count_drift(as_difference((key, at), balance), repaired=repaired)
 
     def _balance_rebuilt(self) -> Iterator[DriftFinding]:
         """Verify the totals of rules with rebuilt entries: the totals may or may not have counted these entries."""
@@ -376,7 +378,7 @@ class Verifier:
             self.tally.alterations.update(done.alterations)
             unrepaired = done.left
         for some in group_by_thing(drifted).values():
-            yield self.tally.found(merge_thing(some), repaired=all(one.subject not in unrepaired for one in some))
+            yield self.tally.count_drift(merge_thing(some), repaired=all(one.subject not in unrepaired for one in some))
 
 
 def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, repaired: bool) -> Work[Comparison]:

@@ -52,8 +52,8 @@ class Tally:
     items: int = 0
 
     @property
-    def left(self) -> int:
-        """Drift that is still there."""
+    def remaining_count(self) -> int:
+        """Number of drifted values that are not repaired."""
         return self.drift.total() - self.repaired.total()
 
     def body(self) -> dict[str, Any]:
@@ -91,11 +91,11 @@ class Tally:
         """The drift of a rule that is left though it could be repaired. What is stuck stays out of all books."""
         return sum(n for (name, drift), n in self.unmended.items() if name == rule and drift is not Drift.STUCK)
 
-    def seen(self, rule: str) -> int:
-        """The targets of a rule that were looked at."""
+    def count_targets(self, rule: str) -> int:
+        """Return how many targets of a rule were checked."""
         return sum(counter[rule] for counter in (self.right, self.kept, self.waiting, self.lag, self.drift))
 
-    def altered(self, rule: str | None = None) -> dict[Alteration, int]:
+    def count_alterations(self, rule: str | None = None) -> dict[Alteration, int]:
         """The number of values that repairs altered, of one rule or of all."""
         of = [(each, count) for (name, each), count in self.alterations.items() if rule in (None, name)]
         return {each: total for each in Alteration if (total := sum(count for one, count in of if one is each))}
@@ -107,7 +107,7 @@ class Tally:
         self.orphaned.update(comparison.orphaned)
         self.waiting.update(comparison.waiting)
 
-    def found(self, one: Difference, *, repaired: bool) -> DriftFinding:
+    def count_drift(self, one: Difference, *, repaired: bool) -> DriftFinding:
         """Count a drift, and whether it was repaired."""
         self.drift[one.rule] += 1
         self.repaired[one.rule] += repaired
@@ -115,8 +115,8 @@ class Tally:
         self.hopeless[one.rule, one.drift] += not repaired and not one.repairable
         return DriftFinding(one, repaired)
 
-    def came_right(self, one: Difference) -> DriftFinding:
-        """Count a row of a report that is right by now."""
+    def count_repaired_row(self, one: Difference) -> DriftFinding:
+        """Count a report row whose value is right now."""
         self.right[one.rule] += 1
         return DriftFinding(one, came_right=True)
 

@@ -49,7 +49,7 @@ def find_uses(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
             continue
         use, image = found
         yield use
-        fed = _fed_by(use.rule, rules)
+        fed = _list_readers(use.rule, rules)
         again = hash((use.target, fed))
         if fed and again not in seen:
             seen.add(again)
@@ -66,14 +66,14 @@ def list_archives(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
     while waiting:
         rule = waiting.pop()
         holding.add(rule.target)
-        fed = _fed_by(rule, rules) - known
+        fed = _list_readers(rule, rules) - known
         known |= fed
         waiting += (rules.rules[name] for name in fed)
     yield from (rule for rule in map(rules.rules.__getitem__, rules.archives) if rule.source in holding)
 
 
-def _fed_by(writer: Rule, rules: Rules) -> frozenset[str]:
-    """The rules that read what one rule writes."""
+def _list_readers(writer: Rule, rules: Rules) -> frozenset[str]:
+    """Return the names of the rules that read what `writer` writes."""
     return frozenset(rule.name for rule in rules.rules.values() if writer.feeds(rule))
 
 
@@ -87,7 +87,7 @@ def _uses(
             continue
         if isinstance(rule, TargetRule):
             if rule.find is not None and rule.anchor is entity and rule.copies:
-                yield from _listed(rule, key, rules, store)
+                yield from _list_targets(rule, key, rules, store)
             for hint in rule.hints(change):
                 image = _read(store, hint.target)
                 if image is not None and (paths := _there(rule, image)):
@@ -98,8 +98,8 @@ def _uses(
                     yield from _of_part(part, rules, store)
 
 
-def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
-    """The targets that a source lists and that hold something of the rule. Rows of an index are but keys."""
+def _list_targets(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
+    """Yield the targets of a source that hold values of the rule. For an index, read the images by key."""
     conditions = rule.conditions(key)
     table, index = rule.listed_entity.table, rule.find.index if rule.find is not None else None
     cursor: Item | None = None

@@ -204,7 +204,7 @@ def _make_application(given: list[str]) -> Callable[..., Any]:
     called = next((word for word in words if not word.startswith("-")), None)
     for verb, listed in VERBS.items():
         if verb != called:
-            app.command(verb, help=listed.line)(_not_called)
+            app.command(verb, help=listed.line)(_refuse_call)
     found = None if called is None else VERBS.get(called) or _find_plug_in(called)
     if called is not None and found is not None:
         app.command(called)(_load(called, found))
@@ -254,7 +254,7 @@ def _load(verb: str, listed: VerbEntry) -> Callable[..., None]:
     return run
 
 
-def _not_called() -> None:
+def _refuse_call() -> None:
     raise AssertionError("only the called verb is loaded")
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters.acceptance import find_applied
+from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.cli.account import Account
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.show.console import make_console
@@ -17,12 +17,12 @@ from sync_rules.jobs.account.protocol import describe_rules, require_units, sele
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import parse_where
 from sync_rules.jobs.backfill.page import segments as segments_of
-from sync_rules.jobs.backfill.progress import Totals, load_unfinished
+from sync_rules.jobs.backfill.progress import Totals, load_unfinished_head
 from sync_rules.jobs.backfill.scope import require_beginning, require_same, rules_to_apply
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
-from sync_rules.model.suggest import unknown
-from sync_rules.rules.order import cascade, swept_tables
+from sync_rules.model.suggest import explain_unknown_name
+from sync_rules.rules.order import cascade, list_swept_tables
 from sync_rules.rules.ruleset import Rules
 
 VERB: Final = "backfill"
@@ -47,7 +47,7 @@ class RemoteBackfill:
         `given` names the options the user gave, as opposed to defaults.
         """
         rules_to_apply(rules, asked["rules"], None)  # reports an unknown rule name at once
-        running = self._account.machine.running()
+        running = self._account.machine.list_running_executions()
         if running and asked["resume"]:
             self._require_as_it_runs(running[0], asked, given)
             return self._watch(rules, running[0])
@@ -62,7 +62,7 @@ class RemoteBackfill:
 
     def stop(self) -> int:
         """Stop the running backfill: its workers finish the writes in flight. Raises UserError when none is running."""
-        running = self._account.machine.running()
+        running = self._account.machine.list_running_executions()
         if not running:
             raise UserError(f"no backfill is running in {self._place}")
         for name in running:
@@ -97,7 +97,7 @@ class RemoteBackfill:
         """The request, completed by the options of the unfinished backfill. Raises UserError when there is none, or an
         option that was given differs in a way that would change its scope.
         """
-        head = load_unfinished(self._account.state)
+        head = load_unfinished_head(self._account.state)
         if head is None:
             raise UserError(f"{self._place} has no unfinished backfill: leave out --resume")
         given |= {"rules", "changed"} if given & {"rules", "changed"} else set()  # either selects the rules
@@ -109,7 +109,7 @@ class RemoteBackfill:
         return body
 
     def _names(self, rules: Rules, body: Mapping[str, Any]) -> frozenset[str]:
-        before = find_applied(self._account.state, rules) if body["changed"] else None
+        before = find_applied_rules(self._account.state, rules) if body["changed"] else None
         names, _ = rules_to_apply(rules, body["rules"], before)
         return names
 
@@ -117,7 +117,7 @@ class RemoteBackfill:
         """Check what can be checked before anything is started in the account. Raises UserError."""
         names, table = self._names(rules, body), body["table"]
         if table is not None and table not in rules.tables:
-            raise UserError(unknown("table", table, rules.tables))
+            raise UserError(explain_unknown_name("table", table, rules.tables))
         if body["where"] is not None:
             parse_where(body["where"], rules)
         supplies = segments_of(rules, body["segments"], () if table is None else (table,))
@@ -131,7 +131,7 @@ class RemoteBackfill:
         """Show the progress until the execution has ended, then the result."""
         state = self._account.state
         items: dict[str, int] = {}  # of each table, once it has begun
-        meter = Meter(lambda names: sum(items.get(table.name, 0) for table in swept_tables(rules, names)))
+        meter = Meter(lambda names: sum(items.get(table.name, 0) for table in list_swept_tables(rules, names)))
 
         def look() -> BackfillRun | None:
             asked = {} if items else state.load(name_request(name)) or {}

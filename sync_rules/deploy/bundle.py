@@ -25,7 +25,7 @@ from sync_rules.adapters.files import read_if_there
 from sync_rules.deploy import files
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.sam_template import read_machine
-from sync_rules.deploy.template import find_rules_file, fixed_part_of_any
+from sync_rules.deploy.template import empty_any_blocks, find_rules_file
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
@@ -78,7 +78,7 @@ def bundle(directory: Path, template: Path) -> None:
     _copy(rules_file.parent, list_called_files(deployment.rules, rules_file), directory)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     compiled = compiled_file.dump(deployment.rules, marks, python, source=rules_file.read_bytes())
-    compiled_file.compiled_path(directory / RULES_NAME).write_bytes(compiled)
+    compiled_file.name_compiled_file(directory / RULES_NAME).write_bytes(compiled)
     install(locked, directory, python, platform)
     precompile(directory, python)
 
@@ -143,7 +143,7 @@ def list_called_files(rules: Rules, rules_file: Path) -> list[Path]:
 
 def find_platform(text: str, template: Path) -> tuple[str, str]:
     """The Python version, such as 3.14, and the platform of the functions of a template. Raises UserError."""
-    python, machine = read_machine(read_yaml(fixed_part_of_any(text, template), str(template)), template)
+    python, machine = read_machine(read_yaml(empty_any_blocks(text, template), str(template)), template)
     python = os.environ.get(PYTHON) or python
     return ".".join(python.split(".")[:2]), os.environ.get(PLATFORM) or f"{machine}-{GLIBC}"
 

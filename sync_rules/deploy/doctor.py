@@ -111,11 +111,11 @@ class Site:
             case {"Ref": str(name)} | {"Fn::If": [_, _, {"Ref": str(name)}]}:
                 return self.parameters.get(name) or streams.get(name)
             case {"Fn::Sub": str(text)}:
-                known = self._known(text)
+                known = self._resolve_marks(text)
                 return None if None in known.values() else MARK.sub(lambda mark: str(known[mark[1]]), text)
         return None
 
-    def _known(self, text: str) -> dict[str, str | None]:
+    def _resolve_marks(self, text: str) -> dict[str, str | None]:
         _, partition, _, region, account, _ = self.arn.split(":", 5)
         pseudo = {"Partition": partition, "Region": region, "AccountId": account, "StackName": self.name}
         given = {**{f"AWS::{name}": value for name, value in pseudo.items()}, **self.parameters}
@@ -179,7 +179,7 @@ def check_mappings(site: Site, descriptions: Descriptions, of_stream: Iterable[A
         if not mine:
             yield StackFinding(f"table {table.name}: no mapping of {STREAM} reads its stream", BY_HAND)
         for one in mine:
-            yield from _check_enabled(site, f"table {table.name}", one)
+            yield from _check_mapping_state(site, f"table {table.name}", one)
             yield from _check_stream(table, description, one)
             if _patterns(one.get("FilterCriteria")) != _patterns(filter_criteria(site.rules, table)):
                 yield StackFinding(f"table {table.name}: its mapping filters other records than the rules say", BY_HAND)
@@ -187,10 +187,10 @@ def check_mappings(site: Site, descriptions: Descriptions, of_stream: Iterable[A
     if not queue:
         yield StackFinding(f"FanoutQueue: no mapping of {FANOUT} reads it", BY_HAND)
     for one in queue:
-        yield from _check_enabled(site, "FanoutQueue", one)
+        yield from _check_mapping_state(site, "FanoutQueue", one)
 
 
-def _check_enabled(site: Site, what: str, mapping: Answer) -> Iterator[StackFinding]:
+def _check_mapping_state(site: Site, what: str, mapping: Answer) -> Iterator[StackFinding]:
     state, result = mapping.get("State", ""), mapping.get("LastProcessingResult") or ""
     if state in ("Disabled", "Disabling"):
         words = ("lambda", "update-event-source-mapping", "--uuid", mapping["UUID"], "--enabled")
@@ -215,7 +215,7 @@ def _patterns(criteria: Answer | None) -> set[str]:
 
 def _canonical(pattern: str) -> str:
     try:
-        return str(json_bytes.parsed(pattern))
+        return str(json_bytes.parse_json(pattern))
     except ValueError:
         return pattern  # none of ours
 

@@ -37,7 +37,7 @@ class NotSeenError(Exception):
         super().__init__(f"{action}: {code}")
         self.action, self.code = action, code
 
-    def finding(self) -> StackFinding:
+    def make_finding(self) -> StackFinding:
         """The refusal as a finding of its area."""
         if self.code.startswith("AccessDenied"):
             return StackFinding("could not be looked at", f"allow {self.action} for your credentials")
@@ -53,7 +53,7 @@ def ask(client: Client, action: str, **parameters: Any) -> Any:
     service, _, operation = action.partition(":")
     call = getattr(client(service), WORD.sub("_", operation).lower())
     try:
-        return retries.retrying(first=True)(call, **parameters)
+        return retries.make_retry(first=True)(call, **parameters)
     except aws_errors.ERRORS as error:
         code = aws_errors.code(error)
         if code == type(error).__name__ and code != UNFIT:  # the service did not answer
@@ -98,7 +98,7 @@ class Examination:
             "mappings": self._of_mappings,
             "queues": self._of_queues,
             "versions": lambda: doctor.check_versions(self.site, self._configurations),
-            "roles": lambda: doctor.check_roles(self._find_denied()),
+            "roles": lambda: doctor.check_roles(self._find_denied_actions()),
             "alarms": self._of_alarms,
             "lag": self._of_lag,
         }
@@ -111,7 +111,7 @@ class Examination:
             try:
                 yield area, list(look())
             except NotSeenError as refused:
-                yield area, [refused.finding()]
+                yield area, [refused.make_finding()]
 
     @cached_property
     def _descriptions(self) -> dict[Table, Answer | None]:
@@ -131,7 +131,7 @@ class Examination:
         try:
             yield from doctor.check_times_to_live(self.site, self._times_to_live)
         except NotSeenError as refused:  # which hides nothing of what was found before
-            yield refused.finding()
+            yield refused.make_finding()
 
     @cached_property
     def _times_to_live(self) -> dict[Table, Answer]:
@@ -175,8 +175,8 @@ class Examination:
         attributes = {name: answer.get("Attributes", {}) for name, answer in asked.items()}
         return doctor.check_queues(self.site, attributes, int(self._configurations[FANOUT].get("Timeout", 0)))
 
-    def _find_denied(self) -> Iterator[tuple[str, str, str, str]]:
-        """Every permission that IAM says a role lacks. What the stack has not got cannot be asked about."""
+    def _find_denied_actions(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield every permission that a role lacks according to IAM. Resources that do not exist are skipped."""
         streams: dict[str, str] = {}
         for table, description in self._descriptions.items():
             streams |= doctor.find_stream(table, description)

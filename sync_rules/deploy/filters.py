@@ -57,10 +57,10 @@ def _pattern(entity: Entity) -> Pattern:
 
 def _join(one: Pattern, other: Pattern) -> Pattern:
     """The pattern that matches whatever one of the two matches, and more if they differ in both attributes."""
-    return {name: _drop_covered(one[name] | other[name]) for name in one if name in other}
+    return {name: _drop_covered_values(one[name] | other[name]) for name in one if name in other}
 
 
-def _drop_covered(said: frozenset[tuple[bool, str]]) -> frozenset[tuple[bool, str]]:
+def _drop_covered_values(said: frozenset[tuple[bool, str]]) -> frozenset[tuple[bool, str]]:
     """The values without those that a shorter prefix covers."""
     prefixes = [text for begins, text in said if begins]
     return frozenset(

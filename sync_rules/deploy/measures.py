@@ -219,7 +219,7 @@ def rule_subjects(deployment: Deployment, *, kept: bool = False) -> tuple[Subjec
     """
     rules = deployment.rules
     names = dict.fromkeys(rule.title for rule in rules.rules.values())
-    shown = dict.fromkeys(rules.rules[name].title for name in rules.rules if name in rules.kept or not kept)
+    shown = dict.fromkeys(rules.rules[name].title for name in rules.rules if name in rules.keeper_names or not kept)
     if len(names) > RULES_MAX:
         return (Subject(ALL_RULES, "some rule", _ours()),) if shown else ()
     ids = assign_ids(names)

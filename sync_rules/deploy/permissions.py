@@ -89,7 +89,7 @@ def list_needs(deployment: Deployment) -> tuple[Need, ...]:
 
 def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
     if function == WRITE:
-        yield from _of_writing(deployment)
+        yield from _list_write_needs(deployment)
         return
     for rule in deployment.rules.rules.values():
         uses = [*rule.uses()]
@@ -112,9 +112,9 @@ def _each(function: str, grant: Grant, rule: str) -> Iterator[Need]:
     return (Need(function, action, resource, rule, why) for action in actions)
 
 
-def _of_writing(deployment: Deployment) -> Iterator[Need]:
-    """The needs of the write function: what the application asks of its own items, and what rules then ask for. What
-    was read is compared in the transaction that writes.
+def _list_write_needs(deployment: Deployment) -> Iterator[Need]:
+    """Yield the needs of the write function: its writes of the application's items, and the uses of rules. A
+    transaction also checks the values that the function read.
     """
     rules = deployment.rules
     made = {entity.name for rule in rules.rules.values() for entity in rule.owned_entities}
@@ -166,7 +166,7 @@ def call_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
         yield ACTIONS[Operation.SCAN], STATE_TABLE, "whether calls were made before their beginning was noted"
 
 
-def kept_call_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+def list_call_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The objects of calls that no message can hold, or that were given up."""
     if rule.calls:
         yield ("s3:PutObject",), CALLS, "calls too large for a message, and calls that were given up"
@@ -199,11 +199,11 @@ def queue_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 
 
 OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Iterator[Grant]], ...]]] = {
-    STREAM: (stream_grants, queue_grants, archive_grants, call_grants, kept_call_grants),
-    FANOUT: (queue_grants, call_grants, kept_call_grants, fetch_grants),
+    STREAM: (stream_grants, queue_grants, archive_grants, call_grants, list_call_grants),
+    FANOUT: (queue_grants, call_grants, list_call_grants, fetch_grants),
     VERIFY: (),
     BACKFILL: (),
-    REDRIVE: (reread_grants, queue_grants, archive_grants, call_grants, kept_call_grants, fetch_grants),
+    REDRIVE: (reread_grants, queue_grants, archive_grants, call_grants, list_call_grants, fetch_grants),
 }
 
 

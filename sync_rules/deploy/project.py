@@ -21,7 +21,7 @@ from sync_rules.deploy import files
 from sync_rules.deploy.blocks import find_blocks, read_block
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.resources import VERSION
-from sync_rules.deploy.template import clear_template, fill_template, fixed_part, fixed_part_of_any
+from sync_rules.deploy.template import clear_template, empty_any_blocks, empty_blocks, fill_template
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.schema import schema_text
@@ -80,7 +80,7 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
 
 def current_files() -> dict[str, str]:
     """The files of a project that may change with the version of sync-rules, by name; the template without rules."""
-    template = fixed_part(files.text_of(files.TEMPLATE), Path(files.TEMPLATE))
+    template = empty_blocks(files.text_of(files.TEMPLATE), Path(files.TEMPLATE))
     lock = [line for line in files.text_of(files.REQUIREMENTS).splitlines() if not line.startswith("#")]
     return {
         files.TEMPLATE: template.replace(PAGE, f"{DOCS}/deploy.md"),
@@ -91,14 +91,14 @@ def current_files() -> dict[str, str]:
     }
 
 
-def find_missing(template: Path) -> list[Path]:
+def find_missing_files(template: Path) -> list[Path]:
     """The files that a deployment needs beside the template of a project, and that do not exist."""
     folder = template.parent
     needed = (LOCK, files.MACHINE) if (folder / SCHEMA).exists() else ()
     return [folder / name for name in needed if not (folder / name).exists()]
 
 
-def find_outdated(template: Path, text: str) -> list[Path]:
+def find_outdated_files(template: Path, text: str) -> list[Path]:
     """The files of a project that differ from those of this version, if another version wrote the template's blocks.
 
     Raises:
@@ -112,7 +112,7 @@ def find_outdated(template: Path, text: str) -> list[Path]:
     if not (folder / SCHEMA).exists():
         return []
     found = {other: read_if_there(folder / other, "a text") for other in current if other != files.TEMPLATE}
-    differing = [template] if _differ(fixed_part_of_any(text, template), current[files.TEMPLATE]) else []
+    differing = [template] if _differ(empty_any_blocks(text, template), current[files.TEMPLATE]) else []
     return differing + [
         folder / other
         for other, content in found.items()
@@ -177,7 +177,7 @@ def write(project: Project) -> None:
             f"these files exist, and nothing was written:{listed}\nMove them away, or name a folder for the project:"
             " sync-rules init FOLDER"
         )
-    with _undo_if_raised() as (made_folders, made_files):
+    with _undo_on_error() as (made_folders, made_files):
         for path, text in project.new.items():
             _make_folder(path.parent, made_folders)
             try:
@@ -189,7 +189,7 @@ def write(project: Project) -> None:
 
 
 @contextmanager
-def _undo_if_raised() -> Iterator[tuple[list[Path], list[Path]]]:
+def _undo_on_error() -> Iterator[tuple[list[Path], list[Path]]]:
     """Lists for the folders and files that are made; they are removed again when the block raises."""
     folders: list[Path] = []
     found: list[Path] = []

@@ -29,7 +29,7 @@ def is_elsewhere(table: Table) -> bool:
     return table.physical_name.startswith("arn:")
 
 
-def created_tables(deployment: Deployment) -> tuple[Table, ...]:
+def list_created_tables(deployment: Deployment) -> tuple[Table, ...]:
     """The tables that the stack may create."""
     return tuple(table for table in deployment.rules.streamed_tables if not is_elsewhere(table))
 
@@ -74,7 +74,7 @@ def conditions(deployment: Deployment) -> dict[str, Any]:
     """The conditions under which tables and buckets are created, and objects in these deleted."""
     made: dict[str, Any] = {
         condition_id(table): {"Fn::Equals": [{"Ref": stream_parameter(table)}, ""]}
-        for table in created_tables(deployment)
+        for table in list_created_tables(deployment)
     }
     for bucket in archive_buckets(deployment):
         given = {"Ref": days_parameter(bucket)}
@@ -99,7 +99,7 @@ def tables(deployment: Deployment) -> dict[str, Any]:
             "UpdateReplacePolicy": "Retain",
             "Properties": _table(deployment, table),
         }
-        for table in created_tables(deployment)
+        for table in list_created_tables(deployment)
     }
 
 

@@ -37,7 +37,7 @@ def read_timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
             if not isinstance(timeout, int):
                 raise UserError(f"{template}: Timeout of {name} must be a number of seconds: its alarm depends on it")
             found[name] = timeout
-    _require_hidden(whole, found.get("FanoutFunction", 0), template)
+    _require_visibility_timeout(whole, found.get("FanoutFunction", 0), template)
     for name in MACHINES_CALL:
         if found.get(name, 0) > MACHINE_WAITS_SECONDS - SPARE_SECONDS:
             raise UserError(
@@ -68,7 +68,7 @@ def read_machine(whole: Whole, template: object) -> tuple[str, str]:
     return found[0].removeprefix("python"), MACHINES[found[1]]
 
 
-def _require_hidden(whole: Whole, timeout: int, template: object) -> None:
+def _require_visibility_timeout(whole: Whole, timeout: int, template: object) -> None:
     queue = at(whole, "Resources", "FanoutQueue")
     hidden = at(queue, "Properties", "VisibilityTimeout") or VISIBILITY_SECONDS
     if queue is not None and isinstance(hidden, int) and hidden < VISIBILITY_FACTOR * timeout:

@@ -96,7 +96,7 @@ def compare_tables(client: DynamoDBClient, rules: Rules, calls_table: str | None
         UserError: when the table of calls is a table of the rules.
         StoreError: when a table cannot be described.
     """
-    retrying = retries.retrying(first=True)
+    retrying = retries.make_retry(first=True)
     compared: list[ComparedTable] = []
     for table, parameters in zip(rules.tables.values(), all_parameters(rules), strict=True):
         found = describe(client, table, retrying)
@@ -136,7 +136,7 @@ def _check_place(table: Table) -> tuple[TableProblem, ...]:
 
 
 # ---------------------------------------------------------------- created
-def create_missing(
+def create_missing_tables(
     client: DynamoDBClient, compared: Iterable[ComparedTable], *, active_max_seconds: float = ACTIVE_MAX_SECONDS
 ) -> tuple[ComparedTable, ...]:
     """Create the tables that do not exist, and wait until they are active; returns them. The others are left alone.
@@ -162,11 +162,11 @@ def time_to_live(name: str) -> dict[str, Any]:
 def _enable_time_to_live(client: DynamoDBClient, table: Table, name: str) -> None:
     where, call = f"UpdateTimeToLive of {table.physical_name}", client.update_time_to_live
     specification: Any = time_to_live(name)
-    retries.ask(retries.retrying(), where, call, TableName=table.physical_name, TimeToLiveSpecification=specification)
+    retries.ask(retries.make_retry(), where, call, TableName=table.physical_name, TimeToLiveSpecification=specification)
 
 
 def _create(client: DynamoDBClient, parameters: Mapping[str, Any]) -> None:
-    retries.ask(retries.retrying(), f"CreateTable of {parameters['TableName']}", client.create_table, **parameters)
+    retries.ask(retries.make_retry(), f"CreateTable of {parameters['TableName']}", client.create_table, **parameters)
 
 
 def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: float = ACTIVE_MAX_SECONDS) -> None:
@@ -177,11 +177,11 @@ def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: f
     """
     made = zip(rules.tables.values(), all_parameters(rules), strict=True)
     new = (ComparedTable(table, one, exists=False, ttl=rules.times_to_live.get(table.name)) for table, one in made)
-    create_missing(client, new, active_max_seconds=active_max_seconds)
+    create_missing_tables(client, new, active_max_seconds=active_max_seconds)
 
 
 def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float) -> None:
-    retrying = retries.retrying()
+    retrying = retries.make_retry()
 
     def active() -> bool:
         description = describe(client, table, retrying)

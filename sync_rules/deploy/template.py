@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters.preflight import declared_indexes, refused_by
+from sync_rules.adapters.preflight import list_declared_indexes, list_refused_features
 from sync_rules.deploy import resources, write_function
 from sync_rules.deploy.blocks import find_blocks, read_block, replace_blocks
 from sync_rules.deploy.dashboard import dashboard_resource
@@ -58,7 +58,7 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
             each other.
     """
     _require_deployable(deployment, rules_file)
-    fixed = read_yaml(fixed_part(text, template), str(template))
+    fixed = read_yaml(empty_blocks(text, template), str(template))
     read_machine(fixed, template)
     generated: dict[str, dict[str, Any]] = {
         "parameters": _limit_parameters(resources.parameters(deployment), value_limits(deployment)),
@@ -85,12 +85,12 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
     return replace_blocks(text, generated, str(template))
 
 
-def fixed_part(text: str, template: Path) -> str:
+def empty_blocks(text: str, template: Path) -> str:
     """A template with nothing in its blocks. Raises UserError when a block is missing or not known."""
     return replace_blocks(text, {name: {} for name in (RULES_BLOCK, *BLOCKS)}, str(template))
 
 
-def fixed_part_of_any(text: str, template: Path) -> str:
+def empty_any_blocks(text: str, template: Path) -> str:
     """A template of any version with nothing in its blocks. Raises UserError when the marks are not in order."""
     return replace_blocks(text, {name: {} for name in find_blocks(text, str(template))}, str(template))
 
@@ -215,8 +215,8 @@ def warn_of_consistency(text: str, deployment: Deployment, template: Path) -> It
         called = at(one, "Properties", "TableName")
         table = tables.get(str(at(called, "Fn::Sub") or called))
         if one["Type"] == GLOBAL_TABLE and table is not None:
-            uses = declared_indexes(table)
-            for problem in refused_by(rules, table, one["Properties"], uses, rules.times_to_live):
+            uses = list_declared_indexes(table)
+            for problem in list_refused_features(rules, table, one["Properties"], uses, rules.times_to_live):
                 yield f"{template}: {name}: {problem.found}. {problem.cure}"
 
 

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.request import Request, urlopen
 
-from sync_rules.functions.logs import log_waiting, logger
-from sync_rules.pipeline.books import books_named, finish_empty, identities, restart_books
+from sync_rules.functions.logs import log_waiting_rule, logger
+from sync_rules.pipeline.books import find_books, finish_empty, identities, restart_books
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.rules.ruleset import Rules
 
@@ -45,7 +45,7 @@ def answer_stack(event: Mapping[str, Any], place: Callable[[], tuple[Rules, Worl
             rules, world = place()
             _restart(_list_new(event), rules, world)
             for rule in run_work(finish_empty(rules), world) if event.get("ResourceType") == AFTER else ():
-                log_waiting(rule.title)
+                log_waiting_rule(rule.title)
         except Exception as error:  # noqa: BLE001 - whatever it is, the stack goes on without it
             logger.error("books were not looked at", error=type(error).__name__, reason=str(error))
     body = {"Status": "SUCCESS", "PhysicalResourceId": NAME, **{name: event.get(name) for name in COPIED}}
@@ -54,23 +54,23 @@ def answer_stack(event: Mapping[str, Any], place: Callable[[], tuple[Rules, Worl
 
 def _list_new(event: Mapping[str, Any]) -> list[str]:
     """The identities of the books that the deployment before did not keep, or not by these rules."""
-    kept = _kept(event, "ResourceProperties")
+    kept = _read_identities(event, "ResourceProperties")
     if event.get("RequestType") == "Create":  # EmptyBooks is created with Books, or after it
         return [] if event.get("ResourceType") == AFTER else kept or []
-    before = _kept(event, "OldResourceProperties")
+    before = _read_identities(event, "OldResourceProperties")
     if before is None:
         logger.warning("books are taken as they are", reason="the deployment before did not list those that it kept")
     return [one for one in kept or () if before is not None and one not in before]
 
 
-def _kept(event: Mapping[str, Any], properties: str) -> list[str] | None:
+def _read_identities(event: Mapping[str, Any], properties: str) -> list[str] | None:
     return (event.get(properties) or {}).get(KEPT)
 
 
 def _restart(new: list[str], rules: Rules, world: World) -> None:
     """Restart books. In a rollback this function may still have, or have again, other rules than those asked for."""
     own = identities(rules)
-    found = {one: rule.books if (rule := own.get(one)) else books_named(rules, one) for one in new}
+    found = {one: rule.books if (rule := own.get(one)) else find_books(rules, one) for one in new}
     failed = run_work(restart_books(books for books in found.values() if books is not None), world)
     for identity, books in found.items():
         title = own[identity].title if identity in own else identity.split(" ")[1].partition("/")[0]

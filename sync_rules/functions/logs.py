@@ -161,7 +161,7 @@ def describe_message(message: Message) -> dict[str, Any]:
     return {name: value for name, value in about.items() if value is not None}
 
 
-def log_done(telemetry: Telemetry, before: Mapping[tuple[str, Outcome], int]) -> None:
+def log_message_end(telemetry: Telemetry, before: Mapping[tuple[str, Outcome], int]) -> None:
     """Log the outcomes of a message: the difference to the counts before it."""
     logger.info("message done", outcomes=sum_over_rules(telemetry.outcomes - Counter(before)))
 
@@ -183,7 +183,7 @@ def sum_up(telemetry: Telemetry, counts: InvocationCounts) -> None:
     for (rule, outcome), count in telemetry.outcomes.items():
         waiting[title_of(rule)] += count if outcome is Outcome.WAITING else 0
     for title, count in sorted((+waiting).items()):
-        log_waiting(title, times=count)
+        log_waiting_rule(title, times=count)
     figures: dict[str, Any] = {
         "records": telemetry.records,
         "unreadable": telemetry.unreadable_records,
@@ -196,11 +196,11 @@ def sum_up(telemetry: Telemetry, counts: InvocationCounts) -> None:
     }
     figures = {name: figure for name, figure in figures.items() if figure}
     if figures:
-        figures |= {"lag_ms": max(telemetry.lag_ms.values())} if telemetry.lag_ms else {}
+        figures |= {"lag_ms": max(lags.values())} if (lags := telemetry.read_lags_ms()) else {}
         logger.info("invocation done", **figures)
 
 
-def log_waiting(title: str, **more: Any) -> None:
+def log_waiting_rule(title: str, **more: Any) -> None:
     """Log that a rule waits for a backfill, and the command that ends it."""
     command = f"sync-rules backfill --remote --rule {title}"
     logger.warning("waits for a backfill", rule=title, cure=command, **more)

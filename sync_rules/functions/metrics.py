@@ -45,15 +45,15 @@ def emit(telemetry: Telemetry) -> None:
         per_rule.setdefault(title_of(rule), Counter())[METRIC_NAMES[what]] += count
     for rule, count in counts.failures.items():
         per_rule.setdefault(title_of(rule), Counter())[FAILURE_RECORDS] += count
-    for rule, lag_ms in telemetry.lag_ms.items():
-        figures = per_rule.setdefault(title_of(rule), Counter())
-        figures[LAG] = max(figures[LAG], lag_ms)
+    lags_ms = telemetry.read_lags_ms()
+    for rule, lag_ms in lags_ms.items():
+        per_rule.setdefault(rule, Counter())[LAG] = lag_ms
     for rule in sorted(per_rule.keys() - {""}):  # an unreadable message is of no rule
         _write(per_rule[rule], rule=rule)
     whole = sum(per_rule.values(), Counter({UNREADABLE: telemetry.unreadable_records}))
     whole[SETUP_ERRORS] = telemetry.setup_errors
-    whole[LAG] = max(telemetry.lag_ms.values(), default=0)
-    _write({name: figure for name, figure in whole.items() if figure or (name == LAG and telemetry.lag_ms)})
+    whole[LAG] = max(lags_ms.values(), default=0)
+    _write({name: figure for name, figure in whole.items() if figure or (name == LAG and lags_ms)})
     _write_counts(counts)
     sum_up(telemetry, counts)
     telemetry.clear()
@@ -70,7 +70,7 @@ def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> N
     seen: Counter[str] = Counter()
     drift: Counter[str] = Counter()
     for name in names:
-        seen[title_of(name)] += tally.seen(name)
+        seen[title_of(name)] += tally.count_targets(name)
         drift[title_of(name)] += tally.drift[name]
     altered = {title: Counter[str]() for title in titles}
     for (name, each), count in tally.alterations.items():
@@ -80,7 +80,10 @@ def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> N
     _write({**_share(seen.total(), drift.total(), whole=whole), **sum(altered.values(), Counter())})
     _write_counts(counts)
     logger.info(
-        "verified", items=tally.items, drift={title: drift[title] for title in titles if drift[title]}, left=tally.left
+        "verified",
+        items=tally.items,
+        drift={title: drift[title] for title in titles if drift[title]},
+        left=tally.remaining_count,
     )
 
 

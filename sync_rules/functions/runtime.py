@@ -297,7 +297,7 @@ def _queue() -> Queue:
 def receipts() -> Receipts | None:
     """The receipts of the queue's messages; None without a queue."""
     url = os.environ.get(QUEUE_URL)
-    return Receipts(sqs(), url, retrying=retries.retrying(deadline.remaining_seconds)) if url else None
+    return Receipts(sqs(), url, retrying=retries.make_retry(deadline.remaining_seconds)) if url else None
 
 
 def _outside() -> tuple[Archive, Caller, KeptCalls]:
@@ -315,7 +315,7 @@ def _outside() -> tuple[Archive, Caller, KeptCalls]:
             f" ({', '.join(calls)}): set it to the name of a table with the string key 'id', and Time to Live on"
             " 'expiration'"
         )
-    retrying = retries.retrying(deadline.remaining_seconds)
+    retrying = retries.make_retry(deadline.remaining_seconds)
     caller = make_caller(
         rules(),
         aws.dynamodb(endpoint()),
@@ -330,7 +330,11 @@ def _outside() -> tuple[Archive, Caller, KeptCalls]:
         from sync_rules.adapters.kept_calls import CallsInBucket  # noqa: PLC0415 - slow to load, and needed by few rules
 
         noted = beginnings.note_in_table(
-            aws.dynamodb(endpoint()), rules(), table, lambda: beginnings.deployed_ms(endpoint()), retrying=retrying
+            aws.dynamodb(endpoint()),
+            rules(),
+            table,
+            lambda: beginnings.read_deploy_time_ms(endpoint()),
+            retrying=retrying,
         )
         caller = beginnings.CallsSince(caller, beginnings.since(rules(), noted))
         for name, words in beginnings.describe_beginnings(rules(), noted).items():

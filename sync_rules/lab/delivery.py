@@ -179,12 +179,12 @@ class Arrivals:
             return
         keys = None if failed is None else frozenset(failed)
         first = next((n for n, change in enumerate(arrival.changes) if keys is None or change.key in keys), 0)
-        self.finished(replace(arrival, changes=arrival.changes[:first]))
+        self.finish(replace(arrival, changes=arrival.changes[:first]))
         for change in arrival.changes[first:]:
             self._tries[change.position] = arrival.tries + 1
         self._records.put_back(arrival.changes[first:])
 
-    def finished(self, arrival: Arrival) -> None:
+    def finish(self, arrival: Arrival) -> None:
         """Note a finished arrival. With duplicates, some come again soon, and all come again late."""
         for change in arrival.changes:
             self._tries.pop(change.position, None)

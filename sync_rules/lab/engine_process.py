@@ -49,17 +49,17 @@ class Statements:
 
     def _note_writes(self, write: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(write)
-        def noted(table: Any, partition: Any, sort: Any, *item: Any) -> Any:
+        def note_write(table: Any, partition: Any, sort: Any, *item: Any) -> Any:
             before = write(table, partition, sort, *item)
             if self._changes is not None:
                 self._changes.append((table, partition, sort, before, item[0] if item else None))
             return before
 
-        return noted
+        return note_write
 
     def _record_changes(self, execute: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(execute)
-        def recorded(data: Any) -> Any:
+        def record_changes(data: Any) -> Any:
             changes: list[Change] = []
             self._changes = changes
             try:
@@ -68,15 +68,15 @@ class Statements:
                 self._changes = None
             if answer[0] != 200:  # noqa: PLR2004 - OK
                 return answer
-            refusal = self._undo_refused(changes)
+            refusal = self._undo_refused_changes(changes)
             if refusal is None:
                 for change in changes:
                     self._record(change)
             return refusal or answer
 
-        return recorded
+        return record_changes
 
-    def _undo_refused(self, changes: list[Change]) -> Any:
+    def _undo_refused_changes(self, changes: list[Change]) -> Any:
         """Undo changes if one has an invalid index key. Returns the refusal, or None."""
         refusals = (self._refusal(table, after, update_expr=True) for table, *_, after in changes if after is not None)
         refusal = next(filter(None, refusals), None)

@@ -17,7 +17,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.item_change import ItemChange, item_change
 from sync_rules.model.items import Call, ItemKey
 from sync_rules.model.python_values import plain_of, raw_of
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item, parse_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
@@ -90,7 +90,7 @@ class PlainRehearsal:
 
     def _table(self, name: str) -> Table:
         if name not in self.rules.tables:
-            raise UserError(unknown("table", name, self.rules.tables))
+            raise UserError(explain_unknown_name("table", name, self.rules.tables))
         return self.rules.tables[name]
 
     def _key(self, table: str, given: Plain) -> ItemKey:

@@ -35,7 +35,7 @@ class Provenance:
         """Tell whether the items of an entity belong to a ledger."""
         return entity.name in self._ledgers
 
-    def derived_paths(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+    def list_derived_paths(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """The paths of an item that rules wrote, and not the application."""
         entity = self._rules.entity_of(key)
         into = self.rules_into(entity) if entity is not None else ()
@@ -64,21 +64,21 @@ class Provenance:
                 return rule
         return None
 
-    def strip_derived(self, key: ItemKey, item: Item, *, at_times: Iterable[Item] = ()) -> Item:
+    def strip_derived_paths(self, key: ItemKey, item: Item, *, at_times: Iterable[Item] = ()) -> Item:
         """The application's attributes of an item: without derived ones, and without maps that become empty. With
         `at_times`, images of the item, without what was derived in any of them: a root keeps what it took as a child.
         """
-        return drop_paths(item, {path for image in (item, *at_times) for path in self.derived_paths(key, image)})
+        return drop_paths(item, {path for image in (item, *at_times) for path in self.list_derived_paths(key, image)})
 
     def is_pipeline_write(self, change: Change) -> bool:
         """Tell whether a record changes derived data alone, so the recorded pipeline wrote it."""
         old, new = change.old, change.new
         if old is not None and new is not None:
-            return same(*({"M": self.strip_derived(change.key, item)} for item in (old, new)))
+            return same(*({"M": self.strip_derived_paths(change.key, item)} for item in (old, new)))
         item = new if old is None else old
         return item is not None and self.find_mirror_rule(change.key, item) is not None
 
-    def rules_deleting(self, key: ItemKey, item: Item) -> tuple[TargetRule, ...]:
+    def list_deleting_rules(self, key: ItemKey, item: Item) -> tuple[TargetRule, ...]:
         """The rules that delete an item with its source."""
         entity = self._rules.entity_of(key)
         into = self._rules.into_target(entity) if entity is not None else ()

@@ -53,7 +53,7 @@ def sync_rules_engine(request: pytest.FixtureRequest) -> Callable[..., PlainRehe
     """
     from sync_rules.lab.pytest_scenarios import make_engine
 
-    return partial(make_engine, partial(_found, request))
+    return partial(make_engine, partial(_find_file, request))
 
 
 @pytest.fixture
@@ -74,10 +74,10 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., None]:
     """
     from sync_rules.lab.pytest_scenarios import replay_file
 
-    return partial(replay_file, partial(_found, request))
+    return partial(replay_file, partial(_find_file, request))
 
 
-def _found(request: pytest.FixtureRequest, name: str | Path) -> Path:
+def _find_file(request: pytest.FixtureRequest, name: str | Path) -> Path:
     """A file beside the test, or else from pytest's root."""
     beside: Path = request.path.parent / name
     return beside if beside.exists() else request.config.rootpath / name

@@ -19,7 +19,7 @@ from sync_rules.lab.plain_rehearsal import Function, PlainRehearsal
 from sync_rules.lab.recording import read
 from sync_rules.lab.recording_replay import load_data, replay
 from sync_rules.lab.scenario import Scenario
-from sync_rules.lab.scenario_file import NAMES, as_typed, load_scenario, rules_in_memory
+from sync_rules.lab.scenario_file import NAMES, load_scenario, rules_in_memory, shorten_path
 from sync_rules.lab.trial import choose_deliveries, run_trial
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
@@ -57,7 +57,7 @@ class ScenarioFile(pytest.File):
     def collect(self) -> Iterator[ScenarioItem]:
         """Yield the tests. Raises CollectError when the file is wrong."""
         try:
-            scenario = load_scenario(as_typed(self.path))
+            scenario = load_scenario(shorten_path(self.path))
         except UserError as error:
             raise self.CollectError(str(error)) from None
         for delivery in self._deliveries:
@@ -119,11 +119,11 @@ def replay_file(
 ) -> None:
     """The function of fixture `replay`."""
     known = _rules(rules, find)
-    file = as_typed(find(recording))
+    file = shorten_path(find(recording))
     records = read(file, known).records
     if not records:
         raise UserError(f"{file}: expected records of the tables of the rules, found none")
-    there = () if data is None else load_data(as_typed(find(data)), known)
+    there = () if data is None else load_data(shorten_path(find(data)), known)
     for delivery in _deliveries(deliveries, seed):
         mismatch = replay(records, known, delivery, there, with_copies=with_copies)
         if mismatch is not None:
@@ -131,7 +131,7 @@ def replay_file(
 
 
 def _rules(given: str | Path | Rules, find: Find) -> Rules:
-    return rules_in_memory(as_typed(find(given))) if isinstance(given, str | Path) else given
+    return rules_in_memory(shorten_path(find(given))) if isinstance(given, str | Path) else given
 
 
 def _deliveries(given: Sequence[str | Delivery], seed: int) -> tuple[Delivery, ...]:

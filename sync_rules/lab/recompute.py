@@ -82,8 +82,8 @@ def list_discrepancies(ending: Ending) -> Iterator[Discrepancy]:
 
 def differences(rules: Rules, store: Store) -> Iterator[Difference]:
     """The differences that verify finds while no work is pending."""
-    if rules.kept:
-        verifier = Verifier(rules, World(store, NULL_PORTS, NULL_PORTS), rules.kept, grace_seconds=0)
+    if rules.keeper_names:
+        verifier = Verifier(rules, World(store, NULL_PORTS, NULL_PORTS), rules.keeper_names, grace_seconds=0)
         yield from (finding.difference for finding in verifier.sweep())
 
 
@@ -91,9 +91,9 @@ def differences(rules: Rules, store: Store) -> Iterator[Difference]:
 def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepancy]:
     for one in found:
         if one.repairable:
-            wrong = not (_impossible(ending, one) or can_be_late(one, ending.rules) or _was_too_many(ending, one))
+            wrong = not (_impossible(ending, one) or can_be_late(one, ending.rules) or _exceeds_versions(ending, one))
         else:
-            wrong = one.drift is Drift.ORPHAN and _should_be_gone(ending, one)
+            wrong = one.drift is Drift.ORPHAN and _is_late_orphan(ending, one)
         if wrong:
             path = one.paths[0] if one.paths else one.part.rule.copies[0] if one.part and one.part.rule.copies else ()
             source = one.part.source if one.part else one.source
@@ -146,14 +146,14 @@ def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]
     return found
 
 
-def _was_too_many(ending: Ending, one: Difference) -> bool:
-    """Tell whether the version that an item now is was not put, because newer ones were there then."""
+def _exceeds_versions(ending: Ending, one: Difference) -> bool:
+    """True if a version is missing because newer versions already filled its place."""
     rule = ending.rules.rules.get(f"{one.rule}.keep")
     return one.part is not None and isinstance(rule, KeepRule) and bool(_too_many(ending, rule, [one.part]))
 
 
-def _should_be_gone(ending: Ending, one: Difference) -> bool:
-    """Tell whether an orphan existed, under a rule that deletes it, before its source was deleted. Later ones stay."""
+def _is_late_orphan(ending: Ending, one: Difference) -> bool:
+    """True if a rule had to delete this orphan: it existed before its source was deleted. Later ones stay."""
     rule = ending.rules.rules[one.rule]
     assert isinstance(rule, TargetRule), "only a target can be an orphan"
     went = max((n for n, c in enumerate(ending.changes) if c.key == one.source and c.new is None), default=-1)
@@ -174,7 +174,7 @@ def _by_application(ending: Ending) -> Iterator[Discrepancy]:
     for key in _keys(ending.rules, ending.applied, ending.store):
         if not _is_derived_item(provenance, key, ending.rules):
             wrote, found = ending.applied.item(key), ending.store.item(key)
-            yield from _not_applied(provenance, key, wrote, found, ending.images.get(key, ()))
+            yield from _compare_with_writes(provenance, key, wrote, found, ending.images.get(key, ()))
 
 
 def _is_derived_item(provenance: Provenance, key: ItemKey, rules: Rules) -> bool:
@@ -190,18 +190,18 @@ def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
         yield from (key for key in dict.fromkeys(keys) if key is not None)
 
 
-def _not_applied(
+def _compare_with_writes(
     provenance: Provenance, key: ItemKey, wrote: Item | None, found: Item | None, images: Sequence[Item]
 ) -> Iterator[Discrepancy]:
     if wrote is None or found is None:
         if wrote is None:
             yield Discrepancy("", Drift.EXTRA, key, check="application")
         elif not any(
-            provenance.rules_deleting(key, image) for image in (wrote, *images[-1:])
+            provenance.list_deleting_rules(key, image) for image in (wrote, *images[-1:])
         ):  # the last one has copies too
             yield Discrepancy("", Drift.MISSING, key, check="application")
         return
-    wrote, found = (provenance.strip_derived(key, item, at_times=images) for item in (wrote, found))
+    wrote, found = (provenance.strip_derived_paths(key, item, at_times=images) for item in (wrote, found))
     for name in dict.fromkeys((*wrote, *found)):
         if not same(wrote.get(name), found.get(name)):
             yield Discrepancy("", _drift(found.get(name), wrote.get(name)), key, (name,), check="application")
@@ -275,15 +275,15 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
         assert item is not None, "the key of an item in the store"
         history.items |= {key} if entity is not None and provenance.history_rules(entity) else set()
         for rule in ending.rules.into_target(entity) if entity is not None else ():
-            history.paths.setdefault(key, set()).update(_left(ending.store, rule, item))
+            history.paths.setdefault(key, set()).update(_list_left_copies(ending.store, rule, item))
     return history
 
 
-def _left(store: MemoryStore, rule: TargetRule, item: Item) -> Iterable[Path]:
-    """The copies on a target that a rule leaves as they are."""
+def _list_left_copies(store: MemoryStore, rule: TargetRule, item: Item) -> Iterable[Path]:
+    """Return the copies on a target that a rule does not change."""
     if not isinstance(rule, LinkedRule):
         return ()
-    desired = rule.desired([store.item(key) for key in rule.source_keys(item)], item)
+    desired = rule.compute_values([store.item(key) for key in rule.source_keys(item)], item)
     if desired is None or isinstance(desired, Blocked):
         return rule.copies
     return (copy for copy in rule.copies if copy not in desired)
@@ -314,20 +314,20 @@ def _strip(ending: Ending, history: _History) -> MemoryStore:
         elif not provenance.is_in_ledger(key) and provenance.find_mirror_rule(key, item) is None:
             identity = (path for rule in provenance.mirror_rules(entity) for path in rule.identity_paths)
             spare = (*identity, *history.paths.get(key, ()))
-            made.put(key.table, drop_paths(item, provenance.derived_paths(key, item), spare, emptied=True))
+            made.put(key.table, drop_paths(item, provenance.list_derived_paths(key, item), spare, emptied=True))
     return made
 
 
 def _backfill(rules: Rules, made: MemoryStore) -> MemoryStore:
     """These tables, after a backfill of all rules. Raises StoreError when it does not finish."""
     run = BackfillRun(
-        Selection(rules, rules.kept),
+        Selection(rules, rules.keeper_names),
         made,
         NULL_PORTS,
         MemoryState(),
         {},
         supplies=segments(rules, 1),
-        completes=rules.kept,
+        completes=rules.keeper_names,
         sleep=lambda _seconds: None,
     )
     if not run.run():

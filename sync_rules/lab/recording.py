@@ -97,7 +97,7 @@ def read_all(paths: Sequence[Path], rules: Rules) -> Recording:
                     raise UserError(f"{path}:{line}\n  {error}. Nothing was done.") from error
         except OSError as error:
             raise UserError(f"{path}: expected a recording to read, found {error.strerror}") from error
-    return reading.recording()
+    return reading.make_recording()
 
 
 class _Reading:
@@ -131,7 +131,7 @@ class _Reading:
             else:
                 self._found.append((change, body, identity))
 
-    def recording(self) -> Recording:
+    def make_recording(self) -> Recording:
         """The recording of all documents."""
         header = self._header or Header()
         found = self._found if header.ordered else _in_time(self._found)
@@ -187,11 +187,11 @@ def _documents(path: Path) -> Iterator[tuple[int, Any]]:
                 if not line.strip():
                     continue
                 try:
-                    value = json_bytes.parsed(line)
+                    value = json_bytes.parse_json(line)
                 except json.JSONDecodeError:
                     if not first:
                         raise
-                    yield number, json_bytes.parsed("\n" * (number - 1) + line + file.read())
+                    yield number, json_bytes.parse_json("\n" * (number - 1) + line + file.read())
                     return
                 first = False
                 yield number, value
@@ -213,7 +213,7 @@ def _bodies(value: Any) -> Iterator[Body]:
             yield from records
         case {"payload": str(text)}:
             try:
-                yield from _bodies(json_bytes.parsed(text))
+                yield from _bodies(json_bytes.parse_json(text))
             except ValueError as error:
                 raise RecordError("the payload of an on-failure object is not JSON") from error
         case {"payload": Mapping() as payload}:
@@ -290,7 +290,7 @@ def _require_same_sort(path: Path, header: Header) -> None:
     except OSError as error:
         raise UserError(f"{path}: expected a recording to append to, found {error.strerror}") from error
     try:
-        found = header_of(json_bytes.parsed(text.partition(b"\n")[0]))
+        found = header_of(json_bytes.parse_json(text.partition(b"\n")[0]))
     except (ValueError, AttributeError, RecordError) as error:
         raise UserError(f"{path}: expected a recording to append to, found something else") from error
     if not text.endswith(b"\n"):

@@ -26,7 +26,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, same, show_path
 from sync_rules.model.writes import Delete, Put, Update
-from sync_rules.pipeline.failure_records import printable, shown_key
+from sync_rules.pipeline.failure_records import printable, show_key
 from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -84,7 +84,7 @@ class Mismatch:
             "rule": self.rule or None,
             "drift": self.drift,
             "table": self.key and self.key.table,
-            "key": self.key and shown_key(self.key),
+            "key": self.key and show_key(self.key),
             "path": self.path or None,
             "check": self.check or None,
             "reason": self.reason or None,
@@ -160,7 +160,7 @@ class Replay:
             if not self._play(records, data):
                 yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
                 return
-            for wrong in list_discrepancies(self._tables.ending()):
+            for wrong in list_discrepancies(self._tables.make_ending()):
                 yield self._mismatch(wrong)
         except StoreError as error:
             yield Mismatch("", FAILED, self._delivery, reason=error.reason, history=tuple(self.events))
@@ -172,7 +172,7 @@ class Replay:
         self.counts["ledger"] = len(records) - len(own)
         if not self._tables.begin(self._first(own, data), self._delivery):
             return False
-        moved = self._tables.moves.recorded(own) if not self._with_copies else ()
+        moved = self._tables.moves.find_moves(own) if not self._with_copies else ()
         for one in own:
             outcome = "copies" if one.number in moved else self._redo(one)
             self.counts[outcome] += 1
@@ -207,7 +207,7 @@ class Replay:
         """Tell whether a rule makes this delete: the target's source is gone."""
         if change.new is not None or present is None:
             return False
-        rules = self._provenance.rules_deleting(change.key, present)
+        rules = self._provenance.list_deleting_rules(change.key, present)
         return any(self._tables.stage.item(key) is None for rule in rules for key in rule.source_keys(present))
 
     # ---------------------------------------------------------------- the rules

@@ -51,7 +51,7 @@ class Redactor:
     """
 
     def __init__(self, rules: Rules, salt: bytes, *, keep_shape: bool = False, tables: Collection[str] = ()) -> None:
-        _refuse_formed(rules, tables or rules.tables)
+        _refuse_formed_keys(rules, tables or rules.tables)
         self._rules = rules
         self._salt = salt
         self._keep_shape = keep_shape
@@ -60,7 +60,9 @@ class Redactor:
         between = r"[\W_]" if keep_shape else f"[{re.escape(''.join(sorted(set(WORD.sub('', literals)))))}]"
         self._separator = re.compile(f"({between})" if between != "[]" else r"(?!)")
         words = {word for text in texts for word in ALONE.findall(FIELD.sub("{}", text))}
-        compared = {piece for text in _compared_texts(rules) for separator, piece in self._split(text) if not separator}
+        compared = {
+            piece for text in _list_compared_texts(rules) for separator, piece in self._split(text) if not separator
+        }
         self.words = frozenset(words | compared)
         self.names = frozenset(_list_names(rules))
         self._templates = _templates(rules)
@@ -200,7 +202,7 @@ class Redactor:
 
 
 # ---------------------------------------------------------------- texts of the rules
-def _refuse_formed(rules: Rules, tables: Collection[str]) -> None:
+def _refuse_formed_keys(rules: Rules, tables: Collection[str]) -> None:
     """Refuse tables whose keys form a field: no replacement has the order and length of digits, or two spellings."""
     for entity in rules.entities.values():
         formed = {field for template in entity.templates.values() for field, _ in (*template.pads, *template.cases)}
@@ -235,7 +237,7 @@ def _templates(rules: Rules) -> dict[tuple[str, str], Template]:
     return found
 
 
-def _compared_texts(rules: Rules) -> Iterator[str]:
+def _list_compared_texts(rules: Rules) -> Iterator[str]:
     """The texts that values are compared with: literals in conditions, the values that weights and formats name."""
     for rule in rules.rules.values():
         for where in rule.filters.values():

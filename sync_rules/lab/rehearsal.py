@@ -106,7 +106,7 @@ class Rehearsal:
         return self.store.item(key)
 
     def objects(self, rule: str) -> Sequence[Item]:
-        return [item for keep in self._objects.values() if keep.rule == rule for item in read_archived(keep.body)]
+        return [item for keep in self._objects.values() if keep.rule == rule for item in read_archived_items(keep.body)]
 
     def reports(self) -> Sequence[Reported]:
         return [(failure.rule, failure.reason) for failure in self._failures]
@@ -114,13 +114,13 @@ class Rehearsal:
     def calls(self, rule: str) -> int:
         return self._calls.times(rule)
 
-    def parked(self) -> tuple[Failure, ...]:
+    def list_failures(self) -> tuple[Failure, ...]:
         """The failures, each once."""
         return tuple(dict.fromkeys(self._failures))
 
     def look_again(self) -> None:
         """Retry parked work: a taken key may be free, a missing parent may exist now."""
-        for failure in self.parked():
+        for failure in self.list_failures():
             if failure.key is not None and failure.element is not None:
                 self.send(PartMessage(failure.rule, failure.key, failure.member, failure.element), 0)
             elif failure.key is not None:
@@ -161,7 +161,7 @@ class Rehearsal:
         finally:
             self._faults.calm = True
         if not report.failed:
-            self._arrivals.finished(arrival)
+            self._arrivals.finish(arrival)
         elif self._faults.met:
             self._arrivals.retry(arrival, report.failed)
         else:
@@ -200,7 +200,7 @@ class CountedCalls:
         return sum(name == rule for name, _ in self.known)
 
 
-def read_archived(body: bytes) -> Iterator[Item]:
+def read_archived_items(body: bytes) -> Iterator[Item]:
     """The items in an archived object."""
     for line in gzip.decompress(body).splitlines():
-        yield read_image(json_bytes.parsed(line)["item"])
+        yield read_image(json_bytes.parse_json(line)["item"])

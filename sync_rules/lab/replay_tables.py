@@ -38,7 +38,7 @@ class Moves:
     applied: MemoryStore
     going: dict[ItemKey, Item] = field(default_factory=dict)
 
-    def recorded(self, records: Iterable[Recorded]) -> frozenset[int]:
+    def find_moves(self, records: Iterable[Recorded]) -> frozenset[int]:
         """The numbers of the records that the recorded pipeline wrote to move items: a delete, and a put of the same
         item under the key that a rule names.
         """
@@ -70,7 +70,7 @@ class Moves:
         if rule is None or source is None or gone is None or wrote is None or not _asks(rule, change.key, gone):
             return
         images = [one.new for one in past if one.key == source and one.new is not None]
-        item = self._carried(source, gone, wrote, images)
+        item = self._carry_attributes(source, gone, wrote, images)
         made = {ref.path[0]: rule.source.ref(name).read(gone) for name, ref in rule.names}
         made |= {name: (change.new or {}).get(name) for name in rule.index_keys}
         made |= change.key.attributes()
@@ -100,11 +100,11 @@ class Moves:
                     return rule, source
         return None, None
 
-    def _carried(self, key: ItemKey, gone: Item, wrote: Item, images: Sequence[Item]) -> Item:
-        """The attributes with which an item must come to its place: those of the application as it wrote them, and
-        those that rules kept on it.
+    def _carry_attributes(self, key: ItemKey, gone: Item, wrote: Item, images: Sequence[Item]) -> Item:
+        """Return the attributes that a moved item must have: the application's as it wrote them, and those that rules
+        kept on the item.
         """
-        theirs, ours = (self.provenance.strip_derived(key, item, at_times=images) for item in (gone, wrote))
+        theirs, ours = (self.provenance.strip_derived_paths(key, item, at_times=images) for item in (gone, wrote))
         names = (name for name in {**gone, **wrote} if name not in key.attributes())
         right = {name: (gone if same(theirs.get(name), ours.get(name)) else wrote).get(name) for name in names}
         return {name: value for name, value in right.items() if value is not None}
@@ -197,9 +197,9 @@ class ReplayTables:
         write(self.applied, action)
         return True
 
-    def ending(self) -> Ending:
+    def make_ending(self) -> Ending:
         """The tables as they are in the end."""
-        changes, parked = [event.change for event in self.events], self.stage.parked()
+        changes, parked = [event.change for event in self.events], self.stage.list_failures()
         self.moves.excuse(parked, self.stage.store, changes)
         erased = frozenset(one.change.key for one in self.events if one.by == "record" and one.change.new is None)
         return Ending(self._rules, self.stage.store, self.applied, changes, parked, erased)

@@ -129,7 +129,7 @@ def step_differences(file: str, step: ScenarioStep, scene: Scene, reports_before
             place = f"{expected.key} {show_path(path)}".strip()
             yield _wrong(file, expected.location, f"{step.say} · {place}", want, found)
     for kept in step.objects:
-        for want, found in _unmatched(kept.items, scene.objects(kept.rule)):
+        for want, found in _list_mismatches(kept.items, scene.objects(kept.rule)):
             yield _wrong(file, kept.location, f"{step.say} · objects of {kept.rule}", want, found)
     for called in step.calls:
         times = scene.calls(called.rule)
@@ -184,7 +184,7 @@ def _apart(
         yield from _apart((*path, name), want["M"].get(name), found["M"].get(name))
 
 
-def _unmatched(wanted: Iterable[Wanted], found: Iterable[Item]) -> Iterator[tuple[str, str]]:
+def _list_mismatches(wanted: Iterable[Wanted], found: Iterable[Item]) -> Iterator[tuple[str, str]]:
     """Expected objects that are missing, and objects that are not expected."""
     left = list(found)
     for want in wanted:

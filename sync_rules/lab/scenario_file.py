@@ -57,7 +57,7 @@ def rules_in_memory(file: File) -> Rules:
         RulesFileError: with every error in it.
         UserError: when the file cannot be read.
     """
-    return _parsed(str(file), read_text(file), tuple(sorted(os.environ.items())))
+    return _parse_rules(str(file), read_text(file), tuple(sorted(os.environ.items())))
 
 
 def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
@@ -87,15 +87,15 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
     return Scenario(str(reader.file), reader.rules, tuple(steps), answers)
 
 
-def as_typed(file: File) -> File:
-    """A path relative to the working directory, if it is below that, so that one file has one name."""
+def shorten_path(file: File) -> File:
+    """Return a path relative to the working directory if it is inside, so that one file has one name."""
     whole = file.resolve()
     return whole.relative_to(File.cwd()) if whole.is_relative_to(File.cwd()) else whole
 
 
 def _rules_of(reader: ScenarioReader, named: str | None) -> Rules:
     """Load the rules that a scenario names."""
-    file = as_typed(reader.file.parent / (RULES if named is None else named))
+    file = shorten_path(reader.file.parent / (RULES if named is None else named))
     if named is None and not file.exists():
         reader.say(
             Location(), f"no {RULES} beside it, and it does not name its rules: say `rules: ../{RULES}`, for instance"
@@ -108,7 +108,7 @@ def _rules_of(reader: ScenarioReader, named: str | None) -> Rules:
 
 
 @lru_cache(maxsize=32)
-def _parsed(name: str, text: str, environ: tuple[tuple[str, str], ...]) -> Rules:
+def _parse_rules(name: str, text: str, environ: tuple[tuple[str, str], ...]) -> Rules:
     rules, problems = check_rules(text, dict(environ))
     if rules is None:
         raise RulesFileError(name, errors(problems))

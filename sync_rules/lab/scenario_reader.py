@@ -33,7 +33,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.python_values import raw_of
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import AttributeValue, Path, parse_path, visible
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
@@ -161,7 +161,7 @@ class ScenarioReader:
     def wrong_lines(self) -> Iterator[str]:
         """The mistakes in the order of the file."""
         for location, message in sorted(self.wrong, key=lambda one: (one[0].line, one[0].column)):
-            keys = location.shown()
+            keys = location.format_path()
             yield f"{self.file}:{location.line}:{location.column}" + (f" · {keys}" if keys else "") + f"\n  {message}"
 
     def say(self, location: Location, message: str) -> None:
@@ -196,7 +196,7 @@ class ScenarioReader:
         """The names in a map, each with its key path and value. A name that is not known is a mistake."""
         for name, value in given.items():
             if name not in known:
-                self.say(self.location_of_key(*keys, name), unknown(what, name, known))
+                self.say(self.location_of_key(*keys, name), explain_unknown_name(what, name, known))
             yield name, (*keys, name), value
 
     def tables(self, keys: KeyPath, given: Mapping[str, Sequence[T]]) -> Iterator[tuple[Table, KeyPath, T]]:
@@ -210,7 +210,7 @@ class ScenarioReader:
         """Read the file; None unless it has this shape. Raises UserError when it cannot be read."""
         problems = Problems()
         document = read(read_text(self.file), problems, TAGS)
-        for problem in problems.sorted():
+        for problem in problems.sort_problems():
             self.say(problem.location, problem.message + (f" ({problem.cure})" if problem.cure else ""))
         if document is None or self.wrong:
             return None
@@ -227,7 +227,7 @@ class ScenarioReader:
         if detail["type"] == "missing":
             self.say(self.location(*keys[:-1]), f"{keys[-1]!r} is missing")
         elif detail["type"] == "extra_forbidden":
-            self.say(self.location_of_key(*keys), unknown("key", str(keys[-1]), keys_at(keys)))
+            self.say(self.location_of_key(*keys), explain_unknown_name("key", str(keys[-1]), keys_at(keys)))
         else:
             message = f"expected {EXPECTED.get(detail['type'], 'something else')}, found {type_name(detail['input'])}"
             self.say(self.location(*keys), message)
@@ -272,7 +272,7 @@ class ScenarioReader:
             self.say(self.location_of_key(*keys), str(error))
             return None
 
-    def wanted(self, keys: KeyPath, given: Mapping[str, Any]) -> Wanted:
+    def read_expected_values(self, keys: KeyPath, given: Mapping[str, Any]) -> Wanted:
         """The expected value at each path of an item."""
         paths = ((name, self.path((*keys, name), name)) for name in given)
         return {
@@ -294,7 +294,7 @@ class ScenarioReader:
         yield from self.puts((*here, "put"), step.put)
         for table, at, change in self.tables((*here, "update"), step.update):
             key = self.key(table, (*at, "key"), change.key, alone=True)
-            sets = self.wanted((*at, "set"), change.sets)
+            sets = self.read_expected_values((*at, "set"), change.sets)
             removes = [self.path((*at, "remove"), text) for text in change.remove]
             if key is not None:
                 set_paths = tuple((path, value) for path, value in sets.items() if value is not None)
@@ -323,7 +323,8 @@ class ScenarioReader:
             actions,
             tuple(self._items(here, form)),
             tuple(
-                ExpectedObjects(self.location(*at), name, self._all_wanted(at, items)) for name, at, items in objects
+                ExpectedObjects(self.location(*at), name, self._read_expected_items(at, items))
+                for name, at, items in objects
             ),
             tuple(ExpectedCalls(self.location(*at), name, times) for name, at, times in calls),
             frozenset((name, reason) for name, _, reasons in failures for reason in reasons),
@@ -335,8 +336,10 @@ class ScenarioReader:
                 key = self.key(table, at, given, alone=word == "expect_gone")
                 if key is not None:
                     names = {attribute.name for attribute in table.key}
-                    wanted = self.wanted(at, {name: value for name, value in given.items() if name not in names})
+                    wanted = self.read_expected_values(
+                        at, {name: value for name, value in given.items() if name not in names}
+                    )
                     yield ExpectedItem(self.location(*at), key, wanted if word == "expect" else None)
 
-    def _all_wanted(self, keys: KeyPath, items: Sequence[Mapping[str, Any]]) -> tuple[Wanted, ...]:
-        return tuple(self.wanted((*keys, index), item) for index, item in enumerate(items))
+    def _read_expected_items(self, keys: KeyPath, items: Sequence[Mapping[str, Any]]) -> tuple[Wanted, ...]:
+        return tuple(self.read_expected_values((*keys, index), item) for index, item in enumerate(items))

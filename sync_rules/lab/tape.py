@@ -21,7 +21,7 @@ from sync_rules.lab.provenance import Provenance
 from sync_rules.lab.recording import Body, Write
 from sync_rules.lab.redact import Redactor
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.rules.ruleset import Rules
 
 BATCH_MAX_RECORDS: Final = 1_000
@@ -36,7 +36,7 @@ def select_tables(rules: Rules, names: Sequence[str]) -> Rules:
     known = {table.name: table for table in rules.streamed_tables}
     for name in names:
         if name not in known:
-            raise UserError(unknown("table", name, known))
+            raise UserError(explain_unknown_name("table", name, known))
     kept = Provenance(rules)
     recorded = {entity.table.name for entity in rules.entities.values() if not kept.is_ledger(entity)}
     for name in names:
@@ -60,23 +60,23 @@ class Tape:
     def take(self, event: Mapping[str, Any]) -> None:
         """Write the records of an event, except those of a ledger: a replay computes them again."""
         try:
-            self.write(self._chosen(event["Records"]))
+            self.write(self._select_bodies(event["Records"]))
         except Exception as error:  # the mapping would retry it without end
             self.broken = error
             raise
 
-    def _chosen(self, bodies: Iterable[Body]) -> Iterable[Body]:
+    def _select_bodies(self, bodies: Iterable[Body]) -> Iterable[Body]:
         for body in bodies:
             table = self.rules.of_stream(str(body["eventSourceARN"]))
             assert table is not None, "only the streams of the rules' tables are read"
             key = table.key_of(body["dynamodb"]["Keys"])
-            if self.full or (key is not None and self._kept.is_in_ledger(key)):
+            if self.full or (key is not None and self._provenance.is_in_ledger(key)):
                 continue
             yield self.redactor.record(body) if self.redactor else body
             self.tables[table.name] += 1
 
     @cached_property
-    def _kept(self) -> Provenance:
+    def _provenance(self) -> Provenance:
         return Provenance(self.rules)
 
     @property
@@ -126,7 +126,7 @@ def record_streams(
             return
         if until.seconds is not None and clock() - began >= until.seconds:
             return
-        if not any(step.progressed for step in steps):
+        if not any(step.has_progress for step in steps):
             sleep(WAIT_SECONDS)
 
 

@@ -17,7 +17,7 @@ from sync_rules.lab.recompute import differences
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Scenario, ScenarioStep, at, play
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import World
@@ -63,7 +63,7 @@ def choose_deliveries(names: Sequence[str] = (), seed: int = 0) -> tuple[Deliver
     known = {delivery.name: replace(delivery, seed=seed) for delivery in VARIANTS}
     for name in names:
         if name not in known:
-            raise UserError(unknown("variant", name, known))
+            raise UserError(explain_unknown_name("variant", name, known))
     return tuple(delivery for name, delivery in known.items() if not names or name in names)
 
 

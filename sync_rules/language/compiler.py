@@ -21,7 +21,7 @@ from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Path, parse_path, show_path
 from sync_rules.model.where import Where, compile_where
 
@@ -130,7 +130,7 @@ class RuleCompiler:
         if entity is None:
             self.sound = False
             if name not in self.known.broken:
-                self.add("SR102", location, unknown("entity", name, self.known.document.names("entities")))
+                self.add("SR102", location, explain_unknown_name("entity", name, self.known.document.names("entities")))
             return None
         if attribute and not path:
             message = f"{text!r} is an entity: expected one of its attributes, such as {text}.name"
@@ -170,8 +170,8 @@ class RuleCompiler:
         found = [self.path(text, self.at(option, index)) for index, text in enumerate(texts or ())]
         return tuple(path for path in found if path is not None)
 
-    def renamed(self, given: list[str] | Mapping[str, str], option: str) -> tuple[tuple[Path, Path], ...]:
-        """Attributes as (path, name they take): those of a list keep their last name."""
+    def parse_renames(self, given: list[str] | Mapping[str, str], option: str) -> tuple[tuple[Path, Path], ...]:
+        """Return pairs of (source path, path to write). Attributes in a list keep their last name."""
         pairs: list[tuple[Path, Path]] = []
         for index, text in enumerate(given):
             location = self.at(option, index) if isinstance(given, list) else self.at_key(option, text)
@@ -230,7 +230,7 @@ class RuleCompiler:
         sound = True
         for name in given:
             if name not in one.identity:
-                message = unknown("key field", name, one.identity, f"entity {one.name!r}")
+                message = explain_unknown_name("key field", name, one.identity, f"entity {one.name!r}")
                 self.add("SR202", self.at_key("link", name), message)
                 sound = False
         for name, text in given.items():
@@ -272,7 +272,7 @@ class RuleCompiler:
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
         if via is not None and via not in indexes:
-            self.add("SR102", "via", unknown("index", via, indexes, f"table {many.table.name!r}"))
+            self.add("SR102", "via", explain_unknown_name("index", via, indexes, f"table {many.table.name!r}"))
             return None
         ways = links.list_ways(one, many, link, self.known.list_sure_attributes(many))
         nearest = choose(ways, via)
@@ -283,32 +283,38 @@ class RuleCompiler:
             message = f"no key of table {many.table.name!r} lists the items of {many.name!r} by {known}"
             meant = links.find_near_index(many, link)
             hint = f". Did you mean {meant[0]!r} (index {meant[1]!r})?" if meant else ""
-            self.add("SR201", at, message + hint, links.missing_way(one, many, link))
+            self.add("SR201", at, message + hint, links.suggest_way(one, many, link))
             return None
         if sparse and not nearest.missing:
-            message = f"`sparse` leaves out nothing: {nearest.listed} lists all items of {many.name!r}"
+            message = f"`sparse` leaves out nothing: {nearest.place_name} lists all items of {many.name!r}"
             self.refuse("sparse", message, "remove it, or name another index with via")
             return None
         way = nearest.as_sparse() if sparse else choose([way for way in ways if not way.missing], via)
         if way is None:
             names = " and ".join(repr(attribute.name) for attribute in nearest.missing)
-            message = f"{nearest.listed} lists only the items of {many.name!r} that have {names}"
-            cure = self._all_listed(nearest, one, many, link, whole=whole) + ("" if via is None else ", and drop via")
+            message = f"{nearest.place_name} lists only the items of {many.name!r} that have {names}"
+            cure = self._suggest_full_listing(nearest, one, many, link, whole=whole) + (
+                "" if via is None else ", and drop via"
+            )
             self.add("SR217", at if via is None else "via", message, cure)
             return None
         if not way.narrow:
-            message = f"the Query of {way.listed} is the same for every {one.name!r}: it does not hold {known}"
-            self.add("SR409", at, message, self._all_listed(nearest if nearest.narrow else way, one, many, link))
+            message = f"the Query of {way.place_name} is the same for every {one.name!r}: it does not hold {known}"
+            self.add(
+                "SR409", at, message, self._suggest_full_listing(nearest if nearest.narrow else way, one, many, link)
+            )
         return way.find
 
-    def _all_listed(self, way: links.Way, one: Entity, many: Entity, link: Link, *, whole: bool = False) -> str:
-        """The cure for a way that does not list all items, or none but those of one source."""
+    def _suggest_full_listing(
+        self, way: links.Way, one: Entity, many: Entity, link: Link, *, whole: bool = False
+    ) -> str:
+        """Return the cure for a key that does not list all items, or lists items of other sources."""
         if not way.missing:
-            return links.missing_index(one, many, link)
+            return links.suggest_index(one, many, link)
         missing = [attribute.name for attribute in way.missing]
         required = ", ".join(dict.fromkeys((*many.required, *missing)))
         sparse = "" if whole else "; if the rule means only the items in the index, say sparse: true in it"
         return (
             f"if every item has {' and '.join(missing)}, say entities.{many.name}.required: [{required}]{sparse}; "
-            f"else {links.missing_index(one, many, link)}"
+            f"else {links.suggest_index(one, many, link)}"
         )

@@ -20,7 +20,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import respell
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.sizes import ITEM_MAX_BYTES, index_key_limits, value_bytes
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.templates import is_possible
 from sync_rules.model.values import TYPES, AttributeValue, Path, show_path
 
@@ -59,7 +59,9 @@ def compile_defaults(
         location = compiler.at_key(OPTION, text)
         name = compiler.path(text, location)
         if name is not None and name not in paths:
-            compiler.add("SR102", location, unknown(what, text, names, "this rule"), f"give a default to a {what}")
+            compiler.add(
+                "SR102", location, explain_unknown_name(what, text, names, "this rule"), f"give a default to a {what}"
+            )
         elif name is not None:
             values |= compile_default(compiler, value, entity, paths[name], (OPTION, text))
     return values

@@ -16,7 +16,7 @@ from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.lookups import Link
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Path
 from sync_rules.rules.kinds.copy import CopyRule, HopRule
 
@@ -100,7 +100,7 @@ def _entities(
                 message,
                 "give each entity on the way a map, {} if no name differs",
             )
-    found = [(many, {}), *_known(compiler, named)]
+    found = [(many, {}), *_find_entities(compiler, named)]
     if not compiler.sound:
         return None
     if found[-1][0] is not one or len(found) == 1:
@@ -111,7 +111,7 @@ def _entities(
     return found
 
 
-def _known(compiler: RuleCompiler, named: Mapping[str, Names]) -> Iterator[tuple[Entity, Names]]:
+def _find_entities(compiler: RuleCompiler, named: Mapping[str, Names]) -> Iterator[tuple[Entity, Names]]:
     entities = compiler.known.entities
     for name, names in named.items():
         if name in entities:
@@ -119,7 +119,9 @@ def _known(compiler: RuleCompiler, named: Mapping[str, Names]) -> Iterator[tuple
         elif name in compiler.known.broken:
             compiler.sound = False
         else:
-            compiler.add("SR102", "link", unknown("entity", name, compiler.known.document.names("entities")))
+            compiler.add(
+                "SR102", "link", explain_unknown_name("entity", name, compiler.known.document.names("entities"))
+            )
 
 
 def _indexes(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Entity, Names]]) -> Names:
@@ -129,7 +131,7 @@ def _indexes(compiler: RuleCompiler, form: Linked, path: Sequence[tuple[Entity, 
     known = [entity.name for entity, _ in path[1:]]
     for name in form.via:
         if name not in known:
-            message = unknown("entity", name, known, "this link")
+            message = explain_unknown_name("entity", name, known, "this link")
             compiler.add("SR102", compiler.at_key("via", name), message, "name an entity on the way, or remove it")
     return form.via
 
@@ -171,7 +173,7 @@ def _over_several(
         before, link = link, tuple(onward)
         if not _is_kept_alone(compiler, many, link, mapping.values()):
             return None
-        rules += _kept(compiler, form, (near, many), before, tuple(mapping.items()), via=via.get(near.name))
+        rules += _compile_hop(compiler, form, (near, many), before, tuple(mapping.items()), via=via.get(near.name))
     for name in sorted(unused):
         message = f"the items of {many.name!r} keep nothing for {name!r}"
         compiler.add(
@@ -203,7 +205,7 @@ def _is_kept_alone(compiler: RuleCompiler, many: Entity, onward: Link, kept: Ite
     return compiler.sound
 
 
-def _kept(
+def _compile_hop(
     compiler: RuleCompiler,
     form: Linked,
     hop: tuple[Entity, Entity],

@@ -105,7 +105,7 @@ class Way:
     missing: tuple[KeyAttribute, ...] = ()
 
     @property
-    def listed(self) -> str:
+    def place_name(self) -> str:
         """The table or the index, for messages."""
         return f"index {self.find.index!r}" if self.find.index else "the table"
 
@@ -114,7 +114,7 @@ class Way:
         return replace(self, find=replace(self.find, needs=(*self.find.needs, *self.missing), sparse=True), missing=())
 
 
-def known_fields(source: Entity, link: Link) -> dict[str, str]:
+def list_known_fields(source: Entity, link: Link) -> dict[str, str]:
     """The target's fields that follow from the source's key, by name, with their types on the source; for a field in
     lower or upper case in the key, that case.
     """
@@ -127,7 +127,7 @@ def list_ways(source: Entity, target: Entity, link: Link, said: frozenset[str] =
     """The ways by every key of the target's table that the link fills, base table first. `said`: the attributes that
     every target has besides its key templates.
     """
-    known = known_fields(source, link)
+    known = list_known_fields(source, link)
     table = target.table
     base = Index("", (table.partition,), () if table.sort is None else (table.sort,))
     found = (_way(index, target, known) for index in (base, *table.indexes))
@@ -210,7 +210,7 @@ def find_near_index(entity: Entity, link: Link) -> tuple[str, str] | None:
     return None
 
 
-def missing_way(source: Entity, target: Entity, link: Link) -> str:
+def suggest_way(source: Entity, target: Entity, link: Link) -> str:
     """The cure for targets that no key lists. For an index by an attribute of the source's key, the link or a key
     template suffices.
     """
@@ -226,18 +226,18 @@ def missing_way(source: Entity, target: Entity, link: Link) -> str:
         if len(template.fields) == 1:
             (field,) = template.fields
             held.append(f"if {name} holds {{{field}}} alone, say link: {{{field}: {name}}} in the rule")
-    found = missing_index(source, target, link)
+    found = suggest_index(source, target, link)
     return "; ".join((*held, f"else {found}")) if held else found
 
 
-def missing_index(source: Entity, target: Entity, link: Link) -> str:
-    """The cure for targets that no key lists: what to add to the rules file."""
+def suggest_index(source: Entity, target: Entity, link: Link) -> str:
+    """Return the cure for targets that no key lists: the index to add to the rules file."""
     types = field_types(source)
     where = f"tables.{target.table.name}.indexes"
     if not link:
         return f"let an index under {where} hold all items of {target.name!r} under one fixed key: by_kind: {{kind: S}}"
     attributes: dict[str, KeyType] = {}
-    known = known_fields(source, link)
+    known = list_known_fields(source, link)
     declared = {attribute.name: attribute.type for attribute in target.table.key_attributes}
     nested: list[Ref] = []
     inside: list[str] = []

@@ -14,19 +14,19 @@ from itertools import pairwise
 from typing import Any
 
 from sync_rules.language.compiler import Known
-from sync_rules.language.made_items import deleted_made_items, unmade
+from sync_rules.language.made_items import report_deletions_of_made_items, report_unmade_entities
 from sync_rules.language.moves import moves
 from sync_rules.language.own_names import doubt_own_names
 from sync_rules.language.problems import Problem, errors
 from sync_rules.language.sections import Section
 from sync_rules.language.types import key_types, read_types
-from sync_rules.language.writers import attribute, two_writers, written_at
+from sync_rules.language.writers import attribute, locate_write, two_writers
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.suggest import few
 from sync_rules.model.values import Path, overlaps
-from sync_rules.model.where_check import CONSTANT, quoted_names
+from sync_rules.model.where_check import CONSTANT, list_quoted_names
 from sync_rules.rules.families import ListingRule
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.copy import HopRule
@@ -48,8 +48,8 @@ def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
     problems.extend(doubt_own_names(known.own_names, rules, known.list_sure_attributes))
     if not errors(problems.found):
         named = {name for one in sections for name in one.entities_of(rules.sections[one.name])}
-        problems.extend(unused(rules, document, named))
-        problems.extend(unmade(rules, document))
+        problems.extend(report_unused_names(rules, document, named))
+        problems.extend(report_unmade_entities(rules, document))
 
 
 def list_linked_rules(rules: Rules) -> Iterator[LinkedRule]:
@@ -62,7 +62,7 @@ def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report copies into the table's key, and into an index key, unless the kind is there to fill index keys."""
     for rule in rules.rules.values():
         table = rule.target.table
-        location = written_at(rule, document)
+        location = locate_write(rule, document)
         keys = {a.name for a in table.key}
         for path in rule.copies:
             what = attribute(rule.target, path)
@@ -77,7 +77,7 @@ def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
 def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report rules that write what tells them which source to copy from, or whether to."""
     for rule in list_linked_rules(rules):
-        location = written_at(rule, document)
+        location = locate_write(rule, document)
         for path in rule.copies:
             what = attribute(rule.target, path)
             if any(overlaps(path, link) for link in rule.link_paths):
@@ -94,24 +94,24 @@ def histories(rules: Rules, document: Document) -> Iterator[Problem]:
         own = [(rule, node.writes) for rule in others for node in rule.nodes()]
         for rule, (entity, path) in own:
             what = f"{attribute(entity, path)} is written by rule {rule.title}"
-            if entity is history.source and history.numbered_by(path):
+            if entity is history.source and history.is_version_field(path):
                 cure = "tell versions apart by an attribute that only the application writes"
-                yield Problem("SR318", f"{what}, and names a version", written_at(history, document, "link"), cure)
+                yield Problem("SR318", f"{what}, and names a version", locate_write(history, document, "link"), cure)
             elif entity is history.source and history.holds(path):
-                location = written_at(history, document, "attributes")
+                location = locate_write(history, document, "attributes")
                 yield Problem("SR318", f"{what}, and is part of each version", location)
 
 
-def expiring_newest(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report a newest state under the key of a version whose Time to Live a rule sets: it does not go with its age."""
+def report_expiring_states(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report rules that set Time to Live on the newest version: it would expire although it is current."""
     for newest in (rule for rule in rules.rules.values() if isinstance(rule, NewestRule)):
         for rule in rules.rules.values():
             if rule.times_to_live and rule.archive is None and rule.target is newest.target:
                 message = f"the items of {newest.target.name!r} expire by rule {rule.title}, the newest among them"
-                yield Problem("SR319", message, written_at(newest, document, "newest"))
+                yield Problem("SR319", message, locate_write(newest, document, "newest"))
 
 
-def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
+def report_unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of a link that reads a field from an index key that no rule fills, although a rule writes the field."""
     written = {(rule.target, path) for rule in rules.rules.values() for path in rule.copies}
     told = set[tuple[str, str]]()
@@ -131,7 +131,7 @@ def unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
             cure = f"derive: {key}, as: {ref.template.text!r}"
             if not isinstance(rule, HopRule) and not _lists_by(rule, ref):
                 cure += f"; or link by the attribute itself: link: {{{field}: '\"{ref.field}\"'}}"
-            yield Problem("SR461", message, written_at(rule, document, "link"), cure)
+            yield Problem("SR461", message, locate_write(rule, document, "link"), cure)
 
 
 def _lists_by(rule: Rule, ref: Ref) -> bool:
@@ -166,14 +166,14 @@ def bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a name in double quotes, and a comparison with a name that the file has nowhere else: likely a text
     without quotes. It is an error if only that side is written like a constant.
     """
-    known = named_attributes(rules)
+    known = list_named_attributes(rules)
     for rule in rules.rules.values():
         entity = rule.target if isinstance(rule, LinkedRule) else rule.source
         for option, where in rule.filters.items():
             location = document.locations.get(("rules", rule.title, option))
             if location is None:
                 continue
-            quoted = dict.fromkeys(filter(NEEDS_NO_QUOTES.fullmatch, quoted_names(where.text)))
+            quoted = dict.fromkeys(filter(NEEDS_NO_QUOTES.fullmatch, list_quoted_names(where.text)))
             for name, other in where_check.bare_words(where.text):
                 if name in known[entity.name] or name == where.source_name:
                     continue
@@ -188,9 +188,9 @@ def bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
                 yield Problem("SR410", f"\"{name}\" is the attribute {name}: for the text, write '{name}'", location)
 
 
-def named_attributes(rules: Rules) -> dict[str, set[str]]:
-    """The attributes of each entity that anything but a condition names: keys, links, what rules read and write."""
-    known = {entity.name: {*entity.bound, *entity.identity} for entity in rules.entities.values()}
+def list_named_attributes(rules: Rules) -> dict[str, set[str]]:
+    """Return, by entity, the attributes that keys, links and rules name. Conditions do not count."""
+    known = {entity.name: {*entity.bound_fields, *entity.identity} for entity in rules.entities.values()}
     for entity in rules.entities.values():
         known[entity.name] |= {attribute.name for attribute in entity.table.key_attributes}
     for rule in rules.rules.values():
@@ -220,7 +220,7 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
         alike = frozenset((node.rule, *_of_item(*node.writes)) for node in circle)
         if alike not in told:
             told.add(alike)
-            yield _drawn(circle, document)
+            yield _report_circle(circle, document)
         for cause, effect in pairwise(circle):  # taken apart, so that the next cycle can be found
             after[effect].pop(cause, None)
 
@@ -230,7 +230,7 @@ def _of_item(entity: Entity, path: Path) -> tuple[Entity, Path]:
     return entity, () if path[:1] in [(attribute.name,) for attribute in entity.table.key] else path
 
 
-def _drawn(circle: list[Node], document: Document) -> Problem:
+def _report_circle(circle: list[Node], document: Document) -> Problem:
     shown = [node for node in circle[:-1] if "." not in node.writes[0].name] or circle[:-1]  # without ledgers
     written = [attribute(*node.writes) for node in (*shown, shown[0])]
     rules = list(dict.fromkeys(node.rule for node in circle))
@@ -240,7 +240,7 @@ def _drawn(circle: list[Node], document: Document) -> Problem:
         read = next(read for of, read in circle[0].reads if of is entity and overlaps(path, read))
         written = [attribute(entity, read), written[0]]
     names = few([*dict.fromkeys(rule.title for rule in rules)])
-    return Problem("SR305", f"{few(written, ' -> ')} (rules {names})", written_at(last, document))
+    return Problem("SR305", f"{few(written, ' -> ')} (rules {names})", locate_write(last, document))
 
 
 # ---------------------------------------------------------------- entities
@@ -248,7 +248,7 @@ def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report keys that fit two entities. The first entity that fits wins, so an entity with one field in both key
     attributes, like the nodes of a graph among its edges, may come before one without.
     """
-    for two in rules.declared:
+    for two in rules.declared_entities:
         for one in (one for one in two.first if _repeats(two) or not _repeats(one)):
             message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
             cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
@@ -260,10 +260,10 @@ def _repeats(entity: Entity) -> bool:
     return len(fields) > len(set(fields))
 
 
-def unused(rules: Rules, document: Document, named: set[str]) -> Iterator[Problem]:
+def report_unused_names(rules: Rules, document: Document, named: set[str]) -> Iterator[Problem]:
     """Warn of entities without a rule and tables without an entity. `named`: the entities that sections name."""
     used = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target)} | named
-    for entity in rules.declared:
+    for entity in rules.declared_entities:
         if entity.name not in used:
             message = f"no rule reads or writes {entity.name!r}"
             yield Problem("SR406", message, document.key("entities", entity.name))
@@ -307,7 +307,7 @@ def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
 def costs(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of rules that cost more, or act later, than it seems."""
     for rule in rules.rules.values():
-        location = written_at(rule, document)
+        location = locate_write(rule, document)
         for index in rule.target.table.indexes if not rule.fills_index_keys else ():
             shown = index.projection if isinstance(index.projection, tuple) else ()
             keys = {a.name for a in index.attributes}
@@ -330,15 +330,15 @@ LINTS: tuple[Lint, ...] = (
     key_types,
     read_types,
     own_reads,
-    unfilled_links,
+    report_unfilled_links,
     histories,
-    expiring_newest,
+    report_expiring_states,
     deletes,
     slips,
     bare_words,
     cycles,
     moves,
-    deleted_made_items,
+    report_deletions_of_made_items,
     times_to_live,
     settings_elsewhere,
     costs,

@@ -27,7 +27,7 @@ from sync_rules.model.entities import KEY_MAX_BYTES, Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.sizes import index_key_limits
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.templates import Template, may_overlap, parse_template
 from sync_rules.rules import fingerprints
 from sync_rules.rules.rule import Rule
@@ -95,7 +95,7 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     document = read(text, problems)
     valid = validate(document, problems) if document is not None else None
     if document is None or valid is None:
-        return None, problems.sorted()
+        return None, problems.sort_problems()
     variables = Variables(environ, problems, running)
     tables = compile_tables(document, problems, valid.form.tables, variables)
     entities = _entities(document, problems, valid, tables)
@@ -111,7 +111,7 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
     rules = replace(rules, sections={one.name: one.compile(known, valid.form, rules) for one in valid.sections})
     lint.lint(rules, known, valid.sections)
-    found = problems.sorted()
+    found = problems.sort_problems()
     return (None if errors(found) else rules), found
 
 
@@ -140,11 +140,11 @@ def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ..
     rules = () if form is None else kind_of_form(form).compile(compiler, form)
     if not compiler.sound:
         return ()
-    renamed_from = _renamed_from(form)
+    renamed_from = _read_former_name(form)
     return tuple(replace(rule, renamed_from=renamed_from) for rule in rules) if renamed_from else rules
 
 
-def _renamed_from(form: object) -> str | None:
+def _read_former_name(form: object) -> str | None:
     """The former name of a rule that was read. A sentence has no options, and a kind of a test need not have this."""
     return getattr(form, "renamed_from", None)
 
@@ -154,7 +154,7 @@ def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
     renamed: dict[str, str] = {}
     names = frozenset(known.document.names("rules"))
     for name, entry in entries.items():
-        old = _renamed_from(entry)
+        old = _read_former_name(entry)
         if old is None:
             continue
         compiler = RuleCompiler(known, name)
@@ -182,11 +182,11 @@ def _entities(
             if entity is not None:
                 begins = entity.templates[table.partition.name].literals[0]
                 others = before.setdefault(table.name, Prefixes())
-                first = tuple(other for other in others.touching(begins) if _may_be_both(other, entity))
+                first = tuple(other for other in others.find_overlaps(begins) if _may_be_both(other, entity))
                 entities[name] = replace(entity, first=first)
                 others.add(begins, entities[name])
         elif form.table not in valid.broken["tables"]:
-            message = unknown("table", form.table, document.names("tables"))
+            message = explain_unknown_name("table", form.table, document.names("tables"))
             problems.add("SR102", document.value("entities", name, "table"), message)
     return entities
 
@@ -211,7 +211,7 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, probl
     for attribute, text in form.key.items():
         location = document.value("entities", name, "key", attribute)
         if attribute not in types:
-            message = unknown("key attribute", attribute, types, f"table {table.name!r}")
+            message = explain_unknown_name("key attribute", attribute, types, f"table {table.name!r}")
             problems.add("SR102", document.key("entities", name, "key", attribute), message)
             sound = False
             continue

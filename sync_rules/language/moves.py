@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from sync_rules.language.problems import Problem
-from sync_rules.language.writers import attribute, written_at
+from sync_rules.language.writers import attribute, locate_write
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import overlaps
@@ -21,14 +21,14 @@ def moves(rules: Rules, document: Document) -> Iterator[Problem]:
         if isinstance(rule, MoveRule) and (first := moving.setdefault(rule.source, rule)) is not rule:
             message = f"items of {rule.source.name!r} move by rule {first.title} already"
             yield Problem("SR320", message, document.value("rules", rule.title, "mirror"))
-    yield from _moving_on(moving, document)
+    yield from _report_chains(moving, document)
     for keeping in rules.rules.values():
         for rule in moving.values():
             for side, option in ((rule.source, "mirror"), (rule.target, "into")):
                 if side in keeping.owned_entities:
                     message = f"the items of {side.name!r} are kept where they are by rule {keeping.title}"
                     yield Problem("SR301", message, document.value("rules", rule.title, option))
-    yield from _overwriting(rules, moving.values(), document)
+    yield from _report_overwrites(rules, moving.values(), document)
     for rule in rules.rules.values():
         if isinstance(rule, LinkedRule) and rule.on_delete in ("delete", "restrict") and rule.source in moving:
             message = f"{rule.source.name!r} is gone from its key when rule {moving[rule.source].title} moves it"
@@ -36,7 +36,7 @@ def moves(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR321", message, document.value("rules", rule.title, "on_delete"), cure)
 
 
-def _overwriting(rules: Rules, moving: Iterable[MoveRule], document: Document) -> Iterator[Problem]:
+def _report_overwrites(rules: Rules, moving: Iterable[MoveRule], document: Document) -> Iterator[Problem]:
     """Report writes over the former key of a moved item, its only copy."""
     for move in moving:
         for rule in rules.rules.values():
@@ -44,10 +44,10 @@ def _overwriting(rules: Rules, moving: Iterable[MoveRule], document: Document) -
                 if any(overlaps(path, one) for one in move.identity_paths):
                     what = attribute(rule.target, path)
                     message = f"{what} is a part of the key that the item had before rule {move.title} moved it"
-                    yield Problem("SR323", message, written_at(rule, document))
+                    yield Problem("SR323", message, locate_write(rule, document))
 
 
-def _moving_on(moving: Mapping[Entity, MoveRule], document: Document) -> Iterator[Problem]:
+def _report_chains(moving: Mapping[Entity, MoveRule], document: Document) -> Iterator[Problem]:
     """Report moves of moved items: the second move hides what the first one left behind. A move back is a cycle."""
     for rule in moving.values():
         onward = moving.get(rule.target)

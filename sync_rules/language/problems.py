@@ -38,7 +38,7 @@ class Location:
         """The same place, with a longer key path: for parts of a sentence, which the file does not tell apart."""
         return Location(self.line, self.column, (*self.key_path, *more))
 
-    def shown(self) -> str:
+    def format_path(self) -> str:
         """The key path in words: `rule user-name-on-orders · into`."""
         parts = [f"item {part + 1}" if isinstance(part, int) else part for part in self.key_path]
         if len(parts) > 1 and parts[0] in SECTIONS:
@@ -64,7 +64,7 @@ class Problem:
         return severity(self.code)
 
     def render(self, file: str) -> str:
-        way = self.location.shown()
+        way = self.location.format_path()
         head = f"{file}:{self.location.line}:{self.location.column}" + (f" · {way}" if way else "")
         mark = self.code if self.severity == "error" else f"{self.code}, {self.severity}"
         lines = [head, f"{INDENT}{self.message}        [{mark}]"]
@@ -81,7 +81,7 @@ class Problem:
             "file": file,
             "line": self.location.line,
             "column": self.location.column,
-            "road": self.location.shown(),
+            "road": self.location.format_path(),
             "message": self.message,
             "why": code_of(self.code).why,
             "cure": self.cure or code_of(self.code).cure,
@@ -99,8 +99,8 @@ class Problems:
     def extend(self, problems: Iterable[Problem]) -> None:
         self.found.update(dict.fromkeys(problems))
 
-    def sorted(self) -> list[Problem]:
-        """All problems in the order of the file. A value that could not be read has no other problem."""
+    def sort_problems(self) -> list[Problem]:
+        """Return all problems in the order of the file. An unreadable value reports no other problem."""
         unread = {(p.location.line, p.location.column) for p in self.found if p.code == UNREAD and p.location.key_path}
         said = (p for p in self.found if p.code == UNREAD or (p.location.line, p.location.column) not in unread)
         return sorted(said, key=lambda p: (p.location.line, p.location.column, p.code, p.message))

@@ -76,7 +76,7 @@ class UsedSections:
     loaded: tuple[Section, ...] = ()
     broken: frozenset[str] = frozenset()
 
-    def named(self, name: object) -> Section | None:
+    def find_section(self, name: object) -> Section | None:
         """The section of this name; None for one of the language itself."""
         return next((one for one in self.loaded if one.name == name), None)
 
@@ -99,7 +99,7 @@ def sections_of(document: Document, problems: Problems) -> UsedSections:
     loaded, broken = [], set[str]()
     for name, (location, points) in places.items():
         try:
-            loaded.append(_built_in(name) if points is None else _plugged(name, points))
+            loaded.append(_load_built_in(name) if points is None else _load_plug_in(name, points))
         except UserError as error:
             problems.add("SR121", location, error.found, error.cure or None)
             broken.add(name)
@@ -109,7 +109,7 @@ def sections_of(document: Document, problems: Problems) -> UsedSections:
 def all_sections() -> tuple[Section, ...]:
     """Every section of this package and of those that are installed. Raises UserError if one cannot be loaded."""
     names = dict.fromkeys(point.name for point in entry_points(group=GROUP) if point.name not in NAMES)
-    return (*map(_built_in, BUILT_IN), *(_plugged(name, _entry_points(name)) for name in names))
+    return (*map(_load_built_in, BUILT_IN), *(_load_plug_in(name, _entry_points(name)) for name in names))
 
 
 def _first_use(document: Document, name: str, built_in: BuiltIn) -> Location | None:
@@ -127,19 +127,19 @@ def _entry_points(name: str) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=GROUP, name=name))
 
 
-def _built_in(name: str) -> Section:
+def _load_built_in(name: str) -> Section:
     module, _, attribute = BUILT_IN[name].place.partition(":")
-    return _checked(name, lambda: getattr(import_module(module), attribute), "sync-rules")
+    return _load_section(name, lambda: getattr(import_module(module), attribute), "sync-rules")
 
 
-def _plugged(name: str, points: tuple[EntryPoint, ...]) -> Section:
+def _load_plug_in(name: str, points: tuple[EntryPoint, ...]) -> Section:
     owners = [one.dist.name if one.dist is not None else one.value for one in points]
     if len(points) > 1:
         raise UserError(f"several packages have a section {name!r}: {', '.join(owners)}", "uninstall all but one")
-    return _checked(name, points[0].load, owners[0])
+    return _load_section(name, points[0].load, owners[0])
 
 
-def _checked(name: str, load: Callable[[], Any], owner: str) -> Section:
+def _load_section(name: str, load: Callable[[], Any], owner: str) -> Section:
     """Load a section of this name. Raises UserError if that fails."""
     try:
         found = load()

@@ -24,7 +24,7 @@ from sync_rules.language.problems import Problems
 from sync_rules.language.schema import DeployForm, EntityForm, FileForm, TableForm, file_form
 from sync_rules.language.sections import CORE, ENTITY_KEYS, NAMES, Section, UsedSections, is_plugged, sections_of
 from sync_rules.language.yaml_source import Document, KeyPath, type_name
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 
 TAG: Final = "form:"  # how the names of forms begin, which pydantic puts into its locations
 EXPECTED: Final = {
@@ -94,7 +94,7 @@ def _rename_sections(document: Document, problems: Problems) -> None:
     for name in [name for name in document.data if name not in NAMES]:
         meant = get_close_matches(name, [section for section in NAMES if section not in document.data], n=1)
         if meant and not is_plugged(name):
-            problems.add("SR101", document.key(name), unknown("key", name, NAMES))
+            problems.add("SR101", document.key(name), explain_unknown_name("key", name, NAMES))
             document.rename(meant[0], name)
 
 
@@ -147,9 +147,9 @@ class _Validator:
                 continue
             self.broken["rules"].add(name)
             if word == MERGE:
-                self.problems.add("SR101", location, *self._unknown_key(("rules", name, word)))
+                self.problems.add("SR101", location, *self._explain_unknown_key(("rules", name, word)))
             elif word:
-                self.problems.add("SR112", location, unknown("kind of rule", word, KINDS))
+                self.problems.add("SR112", location, explain_unknown_name("kind of rule", word, KINDS))
             else:
                 message = f"the kind of rule is missing: expected one of {', '.join(KINDS)}"
                 self.problems.add("SR103", location, message, "say what is copied: copy: user.name")
@@ -171,12 +171,12 @@ class _Validator:
         elif error in NO_PLACE and path[0] == "tables" and name in CREATED_WITH:
             add("SR130", at_key, f"{name!r} is a setting of the table itself, which no rule depends on")
         elif error == "extra_forbidden":
-            add("SR101", at_key, *self._unknown_key(path))
+            add("SR101", at_key, *self._explain_unknown_key(path))
         elif on_key:
             as_there = "give it the name that it has in DynamoDB" if len(path) > NAMED_HERE else None
             add("SR105", at_key, _bad_name(error, name, path), as_there)
         elif error in EXPECTED:
-            cure = self._meant(EXPECTED[error], value, path)
+            cure = self._suggest_form(EXPECTED[error], value, path)
             add("SR104", at_value, f"expected {EXPECTED[error]}, found {type_name(value)}", cure)
         elif error == NO_FORM:
             add("SR104", at_value, f"expected {detail['msg']}; found {type_name(value)}")
@@ -192,7 +192,7 @@ class _Validator:
             return _keys(file_form(self.used.loaded)) | dict.fromkeys(NAMES, FieldInfo())
         if path[0] == "deploy":
             return _keys(DeployForm)
-        if section := self.used.named(path[0]):
+        if section := self.used.find_section(path[0]):
             form = section.form_of(self.data[section.name][path[1]])
             return {} if form is None else _keys(form)
         if kind := self._kind(path):
@@ -210,8 +210,8 @@ class _Validator:
             fields = {key: one for form in forms for key, one in _keys(form).items()} or fields
         return fields
 
-    def _unknown_key(self, path: KeyPath) -> tuple[str, str | None]:
-        """The message for an unknown key, which most often belongs somewhere else, and its cure."""
+    def _explain_unknown_key(self, path: KeyPath) -> tuple[str, str | None]:
+        """Return the message for an unknown key and its cure. Most unknown keys belong to another place."""
         name = str(path[-1])
         if name == MERGE:
             return f"{MERGE!r} merges nothing: YAML 1.2 has no merge keys", "write the options out in each rule"
@@ -223,9 +223,9 @@ class _Validator:
             owners = [other.name for other in KINDS.values() if name in _keys(other.form)]
             if owners:
                 return f"no key {name!r} in {kind.name}, but in {', '.join(owners)}. Known: {', '.join(keys)}.", None
-        return unknown("key", name, keys), None
+        return explain_unknown_name("key", name, keys), None
 
-    def _meant(self, expected: str, value: Any, path: KeyPath) -> str | None:
+    def _suggest_form(self, expected: str, value: Any, path: KeyPath) -> str | None:
         """The form that was most likely meant by a value of another type."""
         several = self._over_several(value, path)
         if several is not None:
@@ -233,7 +233,7 @@ class _Validator:
         if expected == EXPECTED["string_type"] and isinstance(value, dict):
             return "quote text that starts with a brace, such as " + _as_template(value)
         kind, name = self._kind(path), str(path[-1])
-        if section := self.used.named(path[0]):
+        if section := self.used.find_section(path[0]):
             return section.meant(name, value, expected == EXPECTED["list_type"])
         if kind is None or not isinstance(value, str | int) or isinstance(value, bool):
             return None

@@ -22,8 +22,8 @@ def attribute(entity: Entity, path: Path) -> str:
     return f"{entity.name}.{show_path(path)}" if path else entity.name
 
 
-def written_at(rule: Rule, document: Document, option: str = "into") -> Location:
-    """The location of the option that says what a rule writes, or of another one; of the rule where it is not given."""
+def locate_write(rule: Rule, document: Document, option: str = "into") -> Location:
+    """Return the location of `option` in a rule; the location of the rule if the option is missing."""
     key_path = ("rules", rule.title, "link" if isinstance(rule, HopRule) else option)
     return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
 
@@ -31,14 +31,14 @@ def written_at(rule: Rule, document: Document, option: str = "into") -> Location
 def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report attributes that two rules write, or one rule twice. A mirror writes what it keeps, and its key."""
     mirrors = set[tuple[str, str]]()
-    for (one, target, left), (two, entity, right) in _overlapping(rules):
-        what, location = attribute(entity, right or left), written_at(two, document)
+    for (one, target, left), (two, entity, right) in _find_overlaps(rules):
+        what, location = attribute(entity, right or left), locate_write(two, document)
         if one is two:
             carried = document.locations.get(("rules", one.title, "carry"))
             cure = "remove it from carry" if carried else None
             yield Problem("SR301", f"{what} is written twice by this rule", carried or location, cure)
             continue
-        line = written_at(one, document).line
+        line = locate_write(one, document).line
         both = entity in one.owned_entities and entity in two.owned_entities
         if both and one.title == two.title:
             continue  # each has items of its own
@@ -80,15 +80,15 @@ def _elsewhere(hop: Rule, other: Rule, rules: Rules) -> str | None:
     return f"{cure}; or link by what rule {other.title} keeps: link: {{{field}: {show_path(ref.path)}}}"
 
 
-def _overlapping(rules: Rules) -> Iterator[tuple[Writer, Writer]]:
-    """Each attribute that is written before: with an earlier write of the same rule, and the first of another."""
+def _find_overlaps(rules: Rules) -> Iterator[tuple[Writer, Writer]]:
+    """Yield pairs of writers of one attribute: a later writer with an earlier one of its rule, and of another rule."""
     writers: dict[Entity, Prefixes[Writer]] = {}
     for rule in rules.rules.values():
         own: list[Writer] = [] if rule.moves else [(rule, *node.writes) for node in rule.nodes()]
         for number, two in enumerate(own):
             _, entity, path = two
             mine = (one for one in own[:number] if one[1] is entity and overlaps(one[2], path))
-            others = writers[entity].touching(path) if entity in writers else iter(())
+            others = writers[entity].find_overlaps(path) if entity in writers else iter(())
             yield from ((one, two) for one in (next(mine, None), next(others, None)) if one is not None)
         for writer in own:
             writers.setdefault(writer[1], Prefixes()).add(writer[2], writer)

@@ -153,12 +153,12 @@ class Table:
     def key_of(self, item: Item) -> ItemKey | None:
         """The primary key inside an item or a record's Keys; None when an attribute is missing or of another type."""
         try:
-            return ItemKey(self.name, tuple([(name, kind, item[name][kind]) for name, kind in self._typed]))
+            return ItemKey(self.name, tuple([(name, kind, item[name][kind]) for name, kind in self._key_types]))
         except (KeyError, TypeError):
             return None
 
     @cached_property
-    def _typed(self) -> tuple[tuple[str, KeyType], ...]:
+    def _key_types(self) -> tuple[tuple[str, KeyType], ...]:
         """Name and type of each attribute of its key: every record asks."""
         return tuple((attribute.name, attribute.type) for attribute in self.key)
 
@@ -254,17 +254,17 @@ class Entity:
         return None if any(other.fields(key) is not None for other in self.first) else bound
 
     @cached_property
-    def bound(self) -> Mapping[str, Ref]:
+    def bound_fields(self) -> Mapping[str, Ref]:
         """The fields that live inside a key attribute, under another name than its own."""
         fields = (field for name, template in self.templates.items() for field in template.fields if field != name)
         refs = {field: self.ref(field) for field in dict.fromkeys(fields)}
         return {field: ref for field, ref in refs.items() if ref.path[0] in self.templates}
 
-    def stored(self, path: Path) -> Path:
+    def locate_field(self, path: Path) -> Path:
         """The path where an item stores the field of this path: a key attribute, if the key binds the field."""
-        return self.bound[path[0]].path if path[0] in self.bound else path
+        return self.bound_fields[path[0]].path if path[0] in self.bound_fields else path
 
-    def changing(self, paths: Iterable[Path]) -> tuple[Path, ...]:
+    def drop_key_paths(self, paths: Iterable[Path]) -> tuple[Path, ...]:
         """These paths, each once, without those inside the table's key, which cannot change."""
         keys = {attribute.name for attribute in self.table.key}
         return tuple(dict.fromkeys(path for path in paths if path[0] not in keys))
@@ -273,23 +273,25 @@ class Entity:
         """The item with the bound fields of these paths as attributes. A padded field becomes a number, because text
         sorts 10 before 9.
         """
-        names = {path[0] for path in paths} & self.bound.keys()
+        names = {path[0] for path in paths} & self.bound_fields.keys()
         if not names:
             return item
-        read = {name: self.bound[name].read(item) for name in names}
-        seen = {name: {"N": value["S"]} if name in self._padded else value for name, value in read.items() if value}
+        read = {name: self.bound_fields[name].read(item) for name in names}
+        seen = {
+            name: {"N": value["S"]} if name in self._padded_fields else value for name, value in read.items() if value
+        }
         return {**item, **seen}
 
     def is_padded(self, field: str) -> bool:
         """True for a field that is padded in a key: a number."""
-        return field in self._padded
+        return field in self._padded_fields
 
     def is_attribute(self, field: str) -> bool:
         """True for a field that an attribute of its name holds as it is, and the key in one case."""
         return any(self.templates[one.name].is_cased(field) for one in self.table.key)
 
     @cached_property
-    def _padded(self) -> frozenset[str]:
+    def _padded_fields(self) -> frozenset[str]:
         return frozenset(field for template in self.templates.values() for field, _ in template.pads)
 
     def key_of(self, fields: Fields) -> ItemKey | None:

@@ -1,7 +1,7 @@
 """JSON: read within bounds, and written with binary values in two forms: tagged, which can be read again, and plain
 base64, as DynamoDB's own JSON.
 
-Invariant: JSON of any origin is read here, by `parsed`. What is deeper than anything that DynamoDB or this package
+Invariant: JSON of any origin is read here, by `parse_json`. What is deeper than anything that DynamoDB or this package
 writes, or is not Unicode, is no JSON for any reader, so that none of them fails on it further on.
 """
 
@@ -22,7 +22,7 @@ NEVER_SENT: Final = re.compile("[\ud800-\udfff\ufffe\uffff]")
 JSON_MAX_LEVELS: Final = 100
 
 
-def parsed(
+def parse_json(
     text: str | bytes,
     *,
     object_hook: Callable[[dict[str, Any]], Any] | None = None,
@@ -35,7 +35,7 @@ def parsed(
             Infinity or a number of thousands of digits.
     """
     try:
-        value = json.loads(text, object_hook=object_hook, parse_float=parse_float, parse_constant=_refused)
+        value = json.loads(text, object_hook=object_hook, parse_float=parse_float, parse_constant=_refuse_constant)
     except RecursionError:
         raise ValueError(f"nests more than {JSON_MAX_LEVELS} levels") from None
     if _may_be_odd(text):
@@ -43,7 +43,7 @@ def parsed(
     return value
 
 
-def _refused(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
 
 

@@ -102,7 +102,7 @@ class Limits:
         """True if a failure is recorded at this attempt: the first, or the second if `patient`, and the last."""
         return attempt in (int(patient and self.parked_max_looks > 0), self.parked_max_looks)
 
-    def parked_delay_seconds(self, attempt: int) -> int:
+    def compute_parked_delay_seconds(self, attempt: int) -> int:
         """The delay before the next retry of an item that was parked `attempt` times before."""
         return min(self.parked_first_delay_seconds << min(attempt, 10), self.settle_max_seconds)
 

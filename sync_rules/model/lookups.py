@@ -37,13 +37,13 @@ class Find:
     needs: tuple[KeyAttribute, ...] = ()
     sparse: bool = False
 
-    def lacking(self, item: Item) -> tuple[KeyAttribute, ...]:
-        """The needed attributes that an item does not have."""
+    def list_missing_attributes(self, item: Item) -> tuple[KeyAttribute, ...]:
+        """Return the index key attributes that an item lacks."""
         return tuple([attribute for attribute in self.needs if attribute.type not in item.get(attribute.name, NOTHING)])
 
     def leaves_out(self, item: Item) -> bool:
         """True if an item is not meant, because it is not in the sparse index."""
-        return self.sparse and bool(self.lacking(item))
+        return self.sparse and bool(self.list_missing_attributes(item))
 
     def conditions(self, fields: Fields) -> KeyConditions | None:
         """The key conditions for a source with these fields (named as on the target); None if no target can exist."""
@@ -96,7 +96,7 @@ class Pointer:
         try:
             return self._known[asked]
         except KeyError:
-            key = self._named(asked)
+            key = self._find_key(asked)
         except TypeError:  # a list, a map or a set: no key
             return None
         if len(self._known) >= LINKS_KEPT_MAX:
@@ -104,7 +104,7 @@ class Pointer:
         self._known[asked] = key
         return key
 
-    def _named(self, values: tuple[KeyValue, ...]) -> ItemKey | None:
+    def _find_key(self, values: tuple[KeyValue, ...]) -> ItemKey | None:
         fields: dict[str, AttributeValue] = {}
         for (field, ref), (kind, content) in zip(self._link, values, strict=True):
             value = ref.within({kind: content}) if kind in KEY_TYPES else None
@@ -114,7 +114,7 @@ class Pointer:
         return self._entity.key_of(fields)
 
 
-def named_fields(link: Link, entity: Entity, key: ItemKey) -> Fields:
-    """The identity of the item that is named, under the field names of the items that name it."""
+def translate_identity(link: Link, entity: Entity, key: ItemKey) -> Fields:
+    """Return the identity in `key`, under the field names of the items that link to it."""
     fields = entity.fields(key) or {}
     return {ref.field: fields[field] for field, ref in link}

@@ -28,8 +28,8 @@ class Prefixes(Generic[T]):
         for length in range(len(sequence)):
             self._inside.setdefault(sequence[:length], []).append(entry)
 
-    def touching(self, sequence: Sequence[Any]) -> Iterator[T]:
-        """The values of sequences that this one begins with, or that begin with this one, in the order of `add`."""
+    def find_overlaps(self, sequence: Sequence[Any]) -> Iterator[T]:
+        """Return the values whose sequence begins this one, or begins with this one, in the order of `add`."""
         found = [self._at.get(sequence[:length]) for length in range(len(sequence) + 1)]
         found.append(self._inside.get(sequence))
         return (value for _, value in merge(*(some for some in found if some), key=itemgetter(0)))

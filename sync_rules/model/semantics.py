@@ -113,9 +113,9 @@ def apply_update(item: Item, change: Update) -> Item:
     for path in change.removes:
         _put(attributes, path, None)
     for path, value in change.adds:
-        _put(attributes, path, _added(item, path[0], value))
+        _put(attributes, path, _add_value(item, path[0], value))
     for path, value in change.discards:
-        _put(attributes, path, _discarded(item, path[0], value))
+        _put(attributes, path, _discard_elements(item, path[0], value))
     return attributes
 
 
@@ -132,7 +132,7 @@ def same_item(old: Item | None, new: Item | None) -> bool:
     return True
 
 
-def _added(item: Item, name: str, more: AttributeValue) -> AttributeValue:
+def _add_value(item: Item, name: str, more: AttributeValue) -> AttributeValue:
     """ADD: the sum of two numbers, a missing one being 0; the union of two sets."""
     ((kind, content),) = more.items()
     if kind == "N":
@@ -145,7 +145,7 @@ def _added(item: Item, name: str, more: AttributeValue) -> AttributeValue:
     return {kind: [*elements, *(element for element in content if comparable(kind[0], element) not in known)]}
 
 
-def _discarded(item: Item, name: str, elements: AttributeValue) -> AttributeValue | None:
+def _discard_elements(item: Item, name: str, elements: AttributeValue) -> AttributeValue | None:
     """DELETE: the rest of a set; None instead of the empty set, which DynamoDB cannot hold."""
     ((kind, content),) = elements.items()
     gone = {comparable(kind[0], element) for element in content}

@@ -16,7 +16,7 @@ def few(names: Sequence[str], between: str = ", ") -> str:
     return between.join(names)
 
 
-def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
+def explain_unknown_name(what: str, name: str, known: Iterable[str], of: str = "") -> str:
     """The message for an unknown name: the known names, and the closest one. `of`: the thing that should have it."""
     names = list(known)
     text = f"no {what} {name!r}{of and ' in '}{of}. Known: {few(names) or 'none'}."

@@ -93,13 +93,13 @@ class Template:
         digits = dict(self.pads).get(field) if self.pads else None
         if digits is None:
             text = as_text(value)
-            return text if text is None or not self.cases else self._cased(field, text)
+            return text if text is None or not self.cases else self._apply_case(field, text)
         text = respell(value["N"]) if value is not None and "N" in value else as_text(value)
         whole = text is not None and WHOLE_NUMBER.fullmatch(text) and len(text) <= digits
         return text.zfill(digits) if text is not None and whole else None
 
-    def _cased(self, field: str, text: str) -> str:
-        """The text of a field in the letters that the key has."""
+    def _apply_case(self, field: str, text: str) -> str:
+        """Return the text of a field in the case (lower or upper) that the key template demands."""
         case = dict(self.cases).get(field)
         return text if case is None else CASES[case](text)
 
@@ -107,7 +107,7 @@ class Template:
         """The field in the text of a key, without zeros in front; None for a text that the template does not make."""
         digits = dict(self.pads).get(field)
         if digits is None:
-            return text if text == self._cased(field, text) else None
+            return text if text == self._apply_case(field, text) else None
         return (text.lstrip("0") or "0") if len(text) == digits and text.isascii() and text.isdecimal() else None
 
     def prefix(self, fields: Fields) -> str:

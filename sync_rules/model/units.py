@@ -43,7 +43,7 @@ def index_write_units(before_bytes: int | None, after_bytes: int | None, *, move
     return write_units(before_bytes) * moved + write_units(after_bytes)
 
 
-def stored_bytes(size_bytes: int, items: int) -> int:
+def count_stored_bytes(size_bytes: int, items: int) -> int:
     """The bytes of storage that are billed for `items` items with `size_bytes` in all.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Limits.html and

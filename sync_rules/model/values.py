@@ -141,8 +141,8 @@ def has_changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bo
     return False
 
 
-def standing(item: Item, path: Path) -> str:
-    """The kind of value where a map is needed."""
+def describe_place(item: Item, path: Path) -> str:
+    """Describe the value at a path that needs a map: "nothing", "a map" or "something else"."""
     value = get(item, path)
     return "nothing" if value is None else "a map" if "M" in value else "something else"
 

@@ -85,7 +85,7 @@ class Where:
         return (*self.source_paths, *self.target_paths)
 
     @cached_property
-    def _parsed(self) -> Any:
+    def _tree(self) -> Any:
         return jmespath.compile(self.text).parsed
 
     def holds_for(self, item: Item, entity: Entity) -> bool:
@@ -101,10 +101,10 @@ class Where:
             ConditionError: when it cannot be evaluated, such as length() of an attribute that is missing.
         """
         try:
-            seen = _seen(target, self.target_paths)
+            seen = _select_attributes(target, self.target_paths)
             if self.source_paths:
-                seen[self.source_name] = _seen(source, self.source_paths)
-            return _INTERPRETER.holds(self._parsed, seen)
+                seen[self.source_name] = _select_attributes(source, self.source_paths)
+            return _INTERPRETER.holds(self._tree, seen)
         except JMESPathTypeError as error:
             found = TYPES_MAP.get(error.actual_type, error.actual_type)
             raise ConditionError(f"{WHERE_FAILED}: {error.function_name}() of {SAID.get(found, found)}") from None
@@ -112,7 +112,7 @@ class Where:
             raise ConditionError(f"{WHERE_FAILED}: {type(error).__name__}") from None
 
 
-def _seen(item: Item, paths: tuple[Path, ...]) -> dict[str, Any]:
+def _select_attributes(item: Item, paths: tuple[Path, ...]) -> dict[str, Any]:
     return {name: jmespath_value(item[name]) for (name,) in paths if name in item}
 
 
@@ -158,7 +158,7 @@ def compile_where(text: str, source_name: str, types: Mapping[str, str] | None =
 def _roots(node: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     """The names each path of the expression starts with, read off JMESPath's syntax tree; () stands for `@`."""
     kind, children = node["type"], node["children"]
-    leading = _leading_names(node)
+    leading = _find_leading_names(node)
     if leading is not None:
         yield leading[0]
     elif kind in ("current", "identity"):
@@ -170,19 +170,19 @@ def _roots(node: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             yield from _roots(child)
 
 
-def _leading_names(node: dict[str, Any]) -> tuple[tuple[str, ...], bool] | None:
+def _find_leading_names(node: dict[str, Any]) -> tuple[tuple[str, ...], bool] | None:
     """The attribute names a path starts with and whether they are all of it; None when it is not a path of names."""
     kind, children = node["type"], node["children"]
     if kind == "field":
         return (node["value"],), True
     if kind in STEPS:
-        first = _leading_names(children[0])
+        first = _find_leading_names(children[0])
         return first and (first[0], False)
     if kind != "subexpression":
         return None
     names: tuple[str, ...] = ()
     for child in children:
-        part = _leading_names(child)
+        part = _find_leading_names(child)
         if part is None:  # such as a function of what the names lead to
             return (names, False) if names else None
         names += part[0]

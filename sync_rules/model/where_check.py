@@ -130,7 +130,7 @@ def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
     name, given = node["value"], _children(node)
     spec = Functions.FUNCTION_TABLE.get(name)
     if spec is None:
-        yield _unknown(name)
+        yield _explain_unknown_function(name)
         return
     wanted = spec["signature"]
     more = wanted[-1].get("variadic", False)
@@ -143,24 +143,24 @@ def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
         found = _types(argument, known)
         if accepted and found is not None and not found & {kind for kind, _, _ in accepted}:
             takes = _either(dict.fromkeys(kind for kind, _, _ in accepted))
-            what = f"{_shown(argument, 'the argument')} is {_either(sorted(found))}"
+            what = f"{_format_node(argument, 'the argument')} is {_either(sorted(found))}"
             yield Mistake(f"{name}() takes {takes}, and {what}", f"give it {takes}")
         elif one["types"] == ["expref"] and argument["type"] != "expref":
-            yield Mistake(f"{name}() takes {SAID['expref']}", f"write &{_shown(argument)}")
+            yield Mistake(f"{name}() takes {SAID['expref']}", f"write &{_format_node(argument)}")
         elif argument["type"] == "literal" and isinstance(argument["value"], list):
             inner = {kind for _, _, kind in accepted if kind}
             odd = [each for each in argument["value"] if inner and _type_of(each) not in inner]
             if odd:
                 takes = f"a list of {' or of '.join(sorted(inner))}s"
-                yield Mistake(f"{name}() takes {takes}, and {_shown(argument)} is not one", f"give it {takes}")
+                yield Mistake(f"{name}() takes {takes}, and {_format_node(argument)} is not one", f"give it {takes}")
     if name == "contains":
         text, sought = (_types(argument, known) for argument in given)
         if text == ONLY_TEXT and sought is not None and TEXT not in sought:
-            what = f"{_shown(given[1])} is {_either(sorted(sought))}"
-            yield Mistake(f"{_shown(given[0])} is a text and {what}: it contains none", "search for a text")
+            what = f"{_format_node(given[1])} is {_either(sorted(sought))}"
+            yield Mistake(f"{_format_node(given[0])} is a text and {what}: it contains none", "search for a text")
 
 
-def _unknown(name: str) -> Mistake:
+def _explain_unknown_function(name: str) -> Mistake:
     found = f"{name}() is not a function of JMESPath"
     if name in EXISTENCE:
         return Mistake(found, EXISTENCE[name])
@@ -183,20 +183,21 @@ def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
     always = "always true" if node["value"] == "ne" else "never true"
     if left is not None and right is not None and not left & right:
         stand = [
-            f"{_shown(side)} is {_either(sorted(kinds))}" for side, kinds in zip(sides, (left, right), strict=True)
+            f"{_format_node(side)} is {_either(sorted(kinds))}"
+            for side, kinds in zip(sides, (left, right), strict=True)
         ]
-        yield Mistake(f"{' and '.join(stand)}, so the comparison is {always}", _retyped(sides, (left, right)))
+        yield Mistake(f"{' and '.join(stand)}, so the comparison is {always}", _suggest_types(sides, (left, right)))
         return
     for side, name in (sides, sides[::-1]) if equality else ():
         calls_type = side["type"] == "function_expression" and side["value"] == "type"
         if calls_type and name["type"] == "literal" and name["value"] not in TYPES:
             close = next(iter(get_close_matches(str(name["value"]).lower(), TYPES, n=1, cutoff=0.5)), None)
             cure = f"write '{close}'" if close else f"write one of {', '.join(map(repr, TYPES))}"
-            yield Mistake(f"type() is never {_shown(name)}, so the comparison is {always}", cure)
+            yield Mistake(f"type() is never {_format_node(name)}, so the comparison is {always}", cure)
             return
     for side, own, other in ((sides[0], left, right), (sides[1], right, left)) if not equality else ():
         if own is not None and not own & ORDERED:
-            what = f"{_shown(side)} is {_either(sorted(own))}, and only numbers and texts have an order"
+            what = f"{_format_node(side)} is {_either(sorted(own))}, and only numbers and texts have an order"
             yield Mistake(what, "compare it with == or !=, or compare something else")
             return
         if own == ONLY_TEXT and other != ONLY_TEXT and side["type"] == "literal" and SPELLING.fullmatch(side["value"]):
@@ -206,7 +207,7 @@ def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
             return
 
 
-def _retyped(sides: list[Node], types: tuple[Types, Types]) -> str:
+def _suggest_types(sides: list[Node], types: tuple[Types, Types]) -> str:
     if all(side["type"] == "literal" for side in sides):
         return "compare an attribute, such as status == 'OPEN': these are two constants"
     for side, other in ((sides[0], types[1]), (sides[1], types[0])):
@@ -231,7 +232,7 @@ def equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
             names = [side["value"] for side in node["children"] if side["type"] == "field"]
             values = [side["value"] for side in node["children"] if side["type"] == "literal"]
             if len(names) == len(values) == 1 and isinstance(values[0], str | int | float):
-                found.setdefault(names[0], _held(values[0]))
+                found.setdefault(names[0], _make_value(values[0]))
     return tuple(found.items())
 
 
@@ -259,7 +260,7 @@ def conjuncts(text: str) -> tuple[str, ...]:
     return tuple(text[start:end].strip() for start, end in zip(ends[::2], ends[1::2], strict=True))
 
 
-def _held(value: str | float) -> AttributeValue:
+def _make_value(value: str | float) -> AttributeValue:
     if isinstance(value, bool):
         return {"BOOL": value}
     return {"S": value} if isinstance(value, str) else {"N": spell(Decimal(repr(value)))}
@@ -286,7 +287,7 @@ def _constant(node: Node) -> bool:
     return node["type"] == "field" and CONSTANT.fullmatch(node["value"]) is not None
 
 
-def quoted_names(text: str) -> list[str]:
+def list_quoted_names(text: str) -> list[str]:
     return [token["value"] for token in Lexer().tokenize(text) if token["type"] == "quoted_identifier"]
 
 
@@ -330,7 +331,7 @@ def _either(types: Any) -> str:
     return " or ".join(SAID.get(kind, kind) for kind in types)
 
 
-def _shown(node: Node, short: str = "one side") -> str:
+def _format_node(node: Node, short: str = "one side") -> str:
     """An expression in short, as the rules file spells it."""
     if node["type"] == "literal":
         return f"'{node['value']}'" if isinstance(node["value"], str) else f"`{json.dumps(node['value'])}`"
@@ -338,4 +339,4 @@ def _shown(node: Node, short: str = "one side") -> str:
         return str(node["value"])
     if node["type"] == "function_expression":
         return f"{node['value']}()"
-    return short if node["type"] != "subexpression" else ".".join(map(_shown, _children(node)))
+    return short if node["type"] != "subexpression" else ".".join(map(_format_node, _children(node)))

@@ -33,18 +33,18 @@ class Condition(NamedTuple):
     value: AttributeValue | None = None
 
 
-def equals_seen(path: Path, seen: AttributeValue | None) -> Condition:
-    """The path still has the value of the image. A missing attribute never equals NULL, so absence has its own test."""
+def expect_value(path: Path, seen: AttributeValue | None) -> Condition:
+    """Return the condition that a path still has the value of the image. None requires absence: NULL is a value."""
     return Condition(Test.ABSENT, path) if seen is None else Condition(Test.EQUALS, path, seen)
 
 
-def unchanged(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple[Condition, ...]:
-    """The item is as it was read: still absent, or there with the same value at each path. `partition`: the name of
-    its partition key, which tells if it exists.
+def expect_item(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple[Condition, ...]:
+    """Return the conditions that an item has not changed since it was read: absent, or the same value at each path.
+    `partition`: the name of its partition key, which shows whether the item exists.
     """
     if item is None:
         return (Condition(Test.ABSENT, (partition,)),)
-    return (Condition(Test.EXISTS, (partition,)), *(equals_seen(path, get(item, path)) for path in paths))
+    return (Condition(Test.EXISTS, (partition,)), *(expect_value(path, get(item, path)) for path in paths))
 
 
 @dataclass(slots=True)  # as a Change: made for every copy, and never changed
@@ -147,9 +147,9 @@ def differences(image: Item, desired: Desired) -> dict[Path, AttributeValue | No
     return found
 
 
-def as_seen(image: Item, paths: Iterable[Path]) -> tuple[Condition, ...]:
-    """Each path still has the value of the image: so no newer write is lost to an older one."""
-    return tuple([equals_seen(path, get(image, path)) for path in paths])
+def expect_values(image: Item, paths: Iterable[Path]) -> tuple[Condition, ...]:
+    """Return the conditions that each path still has the value of the image, so that no newer write is lost."""
+    return tuple([expect_value(path, get(image, path)) for path in paths])
 
 
 def target_exists(key: ItemKey) -> Condition:
@@ -177,9 +177,9 @@ def update_of(
     """
     sets: dict[Path, AttributeValue] = {}
     removes: list[Path] = []
-    conditions = [target_exists(key), *guard, *as_seen(image, changes)]
+    conditions = [target_exists(key), *guard, *expect_values(image, changes)]
     for path, value in changes.items():
-        missing = _missing_map(image, path) if len(path) > 1 else None
+        missing = _find_missing_map(image, path) if len(path) > 1 else None
         if value is None:
             removes.append(path)
         elif missing is None:
@@ -187,8 +187,8 @@ def update_of(
             if len(path) > 1 and get(image, path) is None:
                 conditions.append(Condition(Test.IS_MAP, path[:-1]))
         else:
-            sets[missing] = _merged(sets.get(missing), nest(path[len(missing) :], value))
-            conditions.append(equals_seen(missing, None))
+            sets[missing] = _merge_maps(sets.get(missing), nest(path[len(missing) :], value))
+            conditions.append(expect_value(missing, None))
             if len(missing) > 1:
                 conditions.append(Condition(Test.IS_MAP, missing[:-1]))
     return Update(key, tuple(sets.items()), tuple(removes), distinct(conditions))
@@ -202,15 +202,15 @@ def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     return tuple(once)
 
 
-def _missing_map(image: Item, path: Path) -> Path | None:
+def _find_missing_map(image: Item, path: Path) -> Path | None:
     return next((path[:length] for length in range(1, len(path)) if get(image, path[:length]) is None), None)
 
 
-def _merged(left: AttributeValue | None, right: AttributeValue) -> AttributeValue:
-    """Two nested maps as one; no two rules write overlapping paths, so they never disagree."""
+def _merge_maps(left: AttributeValue | None, right: AttributeValue) -> AttributeValue:
+    """Merge two nested maps. They never conflict: no two rules write overlapping paths."""
     if left is None:
         return right
     merged = dict(left["M"])
     for name, value in right["M"].items():
-        merged[name] = _merged(merged[name], value) if name in merged else value
+        merged[name] = _merge_maps(merged[name], value) if name in merged else value
     return {"M": merged}

@@ -45,7 +45,7 @@ def protect_target(
     earlier = _list_earlier(rule, target, sources, bounds) if altered else ()
     if not altered or any(_makes(rule, target, altered, *each) for each in earlier):
         return None
-    return block_unaccepted(rule, bounds)
+    return block_unaccepted_rule(rule, bounds)
 
 
 def protect_part(part: Part, target: Item | None, alteration: Alteration, bounds: Bounds) -> Blocked | None:
@@ -56,10 +56,10 @@ def protect_part(part: Part, target: Item | None, alteration: Alteration, bounds
     images = () if part.source is None or rule.moves else bounds.old_images.get(part.source, ())
     if any(rule.write_for(part, target, image) is None for image in images):
         return None
-    return block_unaccepted(rule, bounds)
+    return block_unaccepted_rule(rule, bounds)
 
 
-def block_unaccepted(rule: Rule, bounds: Bounds) -> Blocked:
+def block_unaccepted_rule(rule: Rule, bounds: Bounds) -> Blocked:
     """The reason to park what an unaccepted rule would do, with the way to accept it."""
     return Blocked(f"{NOT_ACCEPTED}: {bounds.unaccepted[rule.name]}")
 
@@ -69,7 +69,7 @@ def _makes(rule: TargetRule, target: Target, paths: Iterable[Path], sources: Sou
     found = sources.of(rule, target)
     if isinstance(found, StoreError | Blocked | Waiting):
         return False
-    desired = rule.desired(found, image)
+    desired = rule.compute_values(found, image)
     if desired is None or isinstance(desired, Blocked):
         return False
     return all(path in desired for path in paths) and not differences(

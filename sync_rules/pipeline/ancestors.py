@@ -24,25 +24,25 @@ from sync_rules.rules.rule import Blocked
 ANCESTORS_MAX_ITEMS: Final = 2_000  # held for one rule of a round: a chain of 1,000 levels fits
 
 
-def read_expected(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
-    """Read the sources of these targets. For a sweep, a parent that is wrong is read as it will be."""
+def read_expected_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
+    """Read the sources of these targets. In a sweep, a wrong parent is read with the values that it will get."""
     sources = yield from read_sources(targets, bounds)
     rules = dict.fromkeys(rule for some in {target.rules for target in targets} for rule in some if rule.hierarchical)
     for rule in rules if bounds.follows_ancestors else ():
         mine = (target for target in targets if rule in target.rules)
-        parents = dict.fromkeys(key for target in mine for key in _parents_of_differing(rule, target, sources))
+        parents = dict.fromkeys(key for target in mine for key in _list_parents(rule, target, sources))
         if parents:
             found = yield from _read_ancestors(rule, parents, sources)
             sources.expected[rule] = {**sources.items, **_expect(rule, parents, found)}
     return sources
 
 
-def _parents_of_differing(rule: TargetRule, target: Target, sources: Sources) -> Iterable[ItemKey]:
-    """The parent of a target that differs from it. A parent without a path gets one first, by its own turn."""
+def _list_parents(rule: TargetRule, target: Target, sources: Sources) -> Iterable[ItemKey]:
+    """Return the parent keys of a target that differs from its rule; none if the parent has no path yet."""
     found = sources.of(rule, target)
     if not isinstance(found, tuple) or not found or found[0] is None or not rule.levels(found[0]):
         return ()
-    desired = rule.desired(found, target.image)
+    desired = rule.compute_values(found, target.image)
     differs = isinstance(desired, Blocked) or (desired is not None and differences(target.image, desired))
     return rule.source_keys(target.image) if differs else ()
 

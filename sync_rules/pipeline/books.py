@@ -52,7 +52,7 @@ def restart_books(books: Iterable[Books]) -> Work[dict[Books, StoreError]]:
 
 
 def _begin(books: Books, mark: Item | None, *, restart: bool) -> Work[int | StoreError]:
-    begun = None if restart else books.begun(mark)
+    begun = None if restart else books.count_starts(mark)
     for _ in range(TRIES_MAX):
         if begun is not None:
             break
@@ -61,7 +61,7 @@ def _begin(books: Books, mark: Item | None, *, restart: bool) -> Work[int | Stor
         if isinstance(written, StoreError):
             return written
         mark = put.item if written.status is Status.WRITTEN else written.item
-        begun = None if restart and written.status is Status.REFUSED else books.begun(mark)
+        begun = None if restart and written.status is Status.REFUSED else books.count_starts(mark)
     return StoreError(TAKEN, "another version of the rule begins its books again and again") if begun is None else begun
 
 
@@ -69,7 +69,7 @@ def finish(books: Books, begun: int) -> Work[bool]:
     """Mark books complete, except if they were restarted since. Returns True for complete books. Raises StoreError."""
     for _ in range(TRIES_MAX):
         (mark,) = yield Read((books.mark,))
-        if books.begun(mark) != begun or books.complete(mark):
+        if books.count_starts(mark) != begun or books.complete(mark):
             return books.complete(mark)
         written = yield from _write(books.finish(mark, begun))
         if isinstance(written, StoreError):
@@ -102,13 +102,13 @@ def finish_all(rules: Rules, begun: Mapping[str, int]) -> Work[int]:
     are newly complete. Raises StoreError.
     """
     finished = 0
-    for rule, books in (yield from read_waiting(rules)).items():
+    for rule, books in (yield from read_incomplete_books(rules)).items():
         if rule.name in begun:
             finished += yield from finish(books, begun[rule.name])
     return finished
 
 
-def read_waiting(rules: Rules) -> Work[dict[PartRule, Books]]:
+def read_incomplete_books(rules: Rules) -> Work[dict[PartRule, Books]]:
     """The rules whose books are not complete. Raises StoreError when a mark cannot be read."""
     kept = books_of(rules)
     found: dict[PartRule, Books] = {}
@@ -136,7 +136,7 @@ def identities(rules: Rules) -> dict[str, PartRule]:
     }
 
 
-def books_named(rules: Rules, identity: str) -> Books | None:
+def find_books(rules: Rules, identity: str) -> Books | None:
     """The books of an identity that another version of these rules has; None if these rules do not have its ledger."""
     physical_name, partition, fingerprint, *_ = identity.split(" ")
     for table in rules.tables.values():
@@ -153,7 +153,7 @@ def finish_empty(rules: Rules) -> Work[tuple[PartRule, ...]]:
     Books begin here even without an entry. A child that only a former version counts makes no entry here. If the
     former version comes back, its mark must not say complete.
     """
-    found = yield from read_waiting(rules)
+    found = yield from read_incomplete_books(rules)
     begun = yield from begin_all(rules, frozenset(rule.name for rule in found))
     left: list[PartRule] = []
     for rule, books in found.items():

@@ -158,7 +158,7 @@ class FanOutsToCome:
         began, delay_seconds = self.clocks(), self.delay_seconds(message)
         if delay_seconds is not None:
             queue.send(message, delay_seconds)
-            self.sent(message, delay_seconds, began)
+            self.note_fan_out(message, delay_seconds, began)
 
     def begins(self, message: PushMessage) -> None:
         """Note that a fan-out begins: it serves no later request."""
@@ -177,7 +177,7 @@ class FanOutsToCome:
                 return None
             return last.next_seconds
 
-    def sent(self, message: PushMessage, delay_seconds: int, began: tuple[float, float]) -> None:
+    def note_fan_out(self, message: PushMessage, delay_seconds: int, began: tuple[float, float]) -> None:
         """Note a fan-out that is safe in the queue. `began`: both clocks before it was sent."""
         longer = min(2 * delay_seconds, self.limits.fan_out_again_max_seconds)
         due, due_monotonic = (clock + delay_seconds for clock in began)

@@ -33,7 +33,7 @@ from sync_rules.pipeline.messages import (
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Host, Later, Remembering, Work, World, run_work
-from sync_rules.pipeline.tasks import Tasks, chunks_of, part_of, pull_of, pushes_of, tasks_of, unknown_rules
+from sync_rules.pipeline.tasks import Tasks, chunks_of, list_unknown_rules, part_of, pull_of, pushes_of, tasks_of
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.ruleset import Rules
@@ -55,8 +55,8 @@ def process_message(message: Message, rules: Rules, bounds: Bounds, *, again: bo
     A message for a rule that these rules do not know fails and comes again: while functions are updated, another worker
     knows the rule. Where some rules of a message are known, a message goes on for the others alone.
     """
-    report = yield from _process_known(message, rules, bounds, again=again)
-    unknown = unknown_rules(message, rules)
+    report = yield from _process_valid_message(message, rules, bounds, again=again)
+    unknown = list_unknown_rules(message, rules)
     if not unknown or report.failed:
         return report
     reason = UNKNOWN_RULE
@@ -72,7 +72,7 @@ def process_message(message: Message, rules: Rules, bounds: Bounds, *, again: bo
     return report
 
 
-def _process_known(message: Message, rules: Rules, bounds: Bounds, *, again: bool) -> Work[Report]:
+def _process_valid_message(message: Message, rules: Rules, bounds: Bounds, *, again: bool) -> Work[Report]:
     match message:
         case PullMessage():
             one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)

@@ -23,8 +23,8 @@ from sync_rules.model.writes import (
     Write,
     differences,
     distinct,
+    expect_item,
     target_exists,
-    unchanged,
     update_of,
 )
 from sync_rules.pipeline.sources import Sources, Target
@@ -45,7 +45,7 @@ class Intent:
     wanted: Mapping[TargetRule, Changes] = field(default_factory=dict)
 
 
-def list_undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
+def list_rules_to_delay(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
     """The rules whose link or `where` another rule is about to change: they must wait for the image after that write.
     Rules have no cycles, so at least one rule does not wait.
     """
@@ -79,10 +79,12 @@ def intent_of(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sou
     return Intent(target, tuple(wanted), changes, write, wanted=wanted)
 
 
-def deleting_rules(target: Target, sources: Sources) -> list[TargetRule]:
+def list_deleting_rules(target: Target, sources: Sources) -> list[TargetRule]:
     """The rules whose `on_delete: delete` applies: only on a REMOVE record, only while the source is absent."""
     return [
-        rule for rule in target.removed if lost_source(rule, target, sources) is not None and rule.deletes(target.image)
+        rule
+        for rule in target.removed
+        if find_lost_source(rule, target, sources) is not None and rule.deletes(target.image)
     ]
 
 
@@ -90,7 +92,7 @@ def deletion_of(rule: TargetRule, target: Target, sources: Sources) -> Intent:
     """The delete of a target that lost its source by a rule. Its guard compares the link alone, because a late write of
     the copy must not save an orphan.
     """
-    source = lost_source(rule, target, sources)
+    source = find_lost_source(rule, target, sources)
     assert source is not None, "one of the deleting rules"
     source_absent = Check(source, rule.source_guard(None))
     delete = Delete(target.key, (target_exists(target.key), *rule.link_guard(target.image)))
@@ -100,19 +102,19 @@ def deletion_of(rule: TargetRule, target: Target, sources: Sources) -> Intent:
 def creation_of(intent: Intent) -> Intent:
     """The put of a target that does not exist, with all that its rules want."""
     target = intent.target
-    absent = unchanged(target.key.values[0][0], None, ())
+    absent = expect_item(target.key.values[0][0], None, ())
     return replace(intent, write=Put(target.key, apply_write(intent.write, target.image) or {}, absent))
 
 
 def removal_of(target: Target) -> Intent:
     """The delete of a target without members. Its guard compares every attribute that was seen."""
     keys = target.key.attributes()
-    seen = unchanged(target.key.values[0][0], target.image, [(name,) for name in target.image if name not in keys])
+    seen = expect_item(target.key.values[0][0], target.image, [(name,) for name in target.image if name not in keys])
     wanted: dict[TargetRule, Changes] = {rule: dict.fromkeys(rule.copies) for rule in target.makers}
     return Intent(target, target.makers, {}, Delete(target.key, seen), deletes=True, wanted=wanted)
 
 
-def lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:
+def find_lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:
     """The source that a target names and that does not exist. An item that is its own source has none."""
     for key in rule.source_keys(target.image):
         if key != target.key and sources.items[key] is None:

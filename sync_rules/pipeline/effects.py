@@ -81,7 +81,7 @@ def run_message(message: CallMessage, rules: Rules, bounds: Bounds, report: Repo
         if message.kept:
             stored: CallMessage = yield FetchCall(message.kept)
             asked = replace(asked, change=stored.change)
-        rule = rules.named(message.rule)
+        rule = rules.find_rule_by_name(message.rule)
         call, reason = None, NO_RULE
         if isinstance(rule, EffectRule) and rules.entity_of(key) is rule.source:
             call, reason = rule.retry(asked), EXCLUDED if rule.calls else NO_RULE
@@ -97,7 +97,7 @@ def run_message(message: CallMessage, rules: Rules, bounds: Bounds, report: Repo
 def _retry_call(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: Report) -> Work[None]:
     """Send a message that retries the call; after the last try set it aside. Raises StoreError."""
     if call.attempt + 1 < bounds.limits.call_max_tries:
-        yield from _send(call, call.attempt + 1, bounds.limits.parked_delay_seconds(call.attempt), report)
+        yield from _send(call, call.attempt + 1, bounds.limits.compute_parked_delay_seconds(call.attempt), report)
     else:
         yield from _give_up(key, call, reason, report)
 
@@ -110,12 +110,12 @@ def _send(call: Call, attempt: int, delay_seconds: int, report: Report) -> Work[
     """
     message = CallMessage(call.rule, call.function, call.change, attempt)
     try:
-        yield Later(message.kept_at(call.kept) if call.kept else message, delay_seconds)
+        yield Later(message.move_images(call.kept) if call.kept else message, delay_seconds)
     except StoreError as error:
         if error.reason != TOO_LARGE or call.kept:
             raise
         place = yield KeepCall(message)
-        yield Later(message.kept_at(place), delay_seconds)
+        yield Later(message.move_images(place), delay_seconds)
     report.outcomes[call.rule, Outcome.PARKED] += 1
 
 

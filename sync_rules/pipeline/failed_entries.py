@@ -96,7 +96,7 @@ def read_entry(text: bytes | str) -> Failed:
     """
     try:
         text = text.decode() if isinstance(text, bytes) else text
-        body = json_bytes.parsed(text)
+        body = json_bytes.parse_json(text)
     except (ValueError, RecursionError) as error:
         raise RecordError("not JSON") from error
     if not isinstance(body, dict):
@@ -133,7 +133,7 @@ def _read_batch(body: dict[str, Any]) -> GivenUp:
 def _event(payload: object) -> Mapping[str, Any]:
     """The event: JSON text as Lambda writes it, or a map, as some emulators and recordings have it."""
     try:
-        event = json_bytes.parsed(payload) if isinstance(payload, str) else payload
+        event = json_bytes.parse_json(payload) if isinstance(payload, str) else payload
     except (ValueError, RecursionError) as error:
         raise RecordError("the payload of a batch is not JSON") from error
     if not isinstance(event, dict) or not isinstance(event.get("Records"), list):

@@ -17,7 +17,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.values import visible
-from sync_rules.rules.key_json import typed
+from sync_rules.rules.key_json import type_key
 from sync_rules.rules.ledger import keeps_books, without_amount
 
 PlainKey = Mapping[str, str]
@@ -59,7 +59,7 @@ def printable(key: ItemKey) -> str:
     return visible(str(without_amount(key)))
 
 
-def shown_key(key: ItemKey) -> dict[str, str]:
+def show_key(key: ItemKey) -> dict[str, str]:
     """A key for people and machines that only read it."""
     return plain_key(without_amount(key))
 
@@ -104,8 +104,8 @@ class FailureRecord:
         Raises:
             RecordError: when the rules have no such table, or the table has another key.
         """
-        key = None if self.key is None or self.table is None else typed_key(self.table, self.key, tables)
-        member = None if self.member is None else typed_key(*self.member, tables)
+        key = None if self.key is None or self.table is None else restore_key(self.table, self.key, tables)
+        member = None if self.member is None else restore_key(*self.member, tables)
         return Failure(self.rule, key, self.reason, self.position, member, element=self.element, call=self.call)
 
 
@@ -159,7 +159,7 @@ def _time(body: Mapping[str, Any], name: str) -> datetime:
         raise RecordError(f"a failure record whose {name!r} is not a time") from error
 
 
-def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> ItemKey:
+def restore_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> ItemKey:
     """The key that `plain_key` wrote, typed by the key schema of its table.
 
     Raises:
@@ -170,7 +170,7 @@ def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> 
         raise RecordError(f"the rules have no table {table_name!r}")
     try:
         if plain.keys() == {attribute.name for attribute in table.key}:
-            return typed(plain, table)
+            return type_key(plain, table)
     except UserError:  # the error below names no value
         pass
     expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)

@@ -22,7 +22,7 @@ from sync_rules.pipeline.handover import (
     hand_over,
     inline_max_items,
     list_page,
-    report_unfinished,
+    report_unfinished_pushes,
     second_look_of_push,
     send_chunks,
     send_second_look,
@@ -118,13 +118,13 @@ def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
                 yield from second_look_of_push(listing, bounds)
         # pushes that had no turn in this round come first in the next one
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
-    return report_unfinished(listings, report)
+    return report_unfinished_pushes(listings, report)
 
 
 def _push_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[Report]:
     """Process one round. A function of its own, so that no image is held while the next round is listed."""
     listed = yield from _list_round(active, rules, bounds)
-    return (yield from _reconcile_listed(listed, bounds))
+    return (yield from _reconcile_listed_items(listed, bounds))
 
 
 def relay(pushes: Sequence[Push], rules: Rules, bounds: Bounds, *, ahead: bool) -> Work[Report]:
@@ -141,7 +141,7 @@ def relay(pushes: Sequence[Push], rules: Rules, bounds: Bounds, *, ahead: bool) 
             yield from _relay(listing, rules, bounds, done, ahead=ahead)
         except StoreError as error:
             listing.failed = str(error)
-        report.add(report_unfinished([listing], done))
+        report.add(report_unfinished_pushes([listing], done))
     return report
 
 
@@ -157,7 +157,7 @@ def _relay(listing: Listing, rules: Rules, bounds: Bounds, report: Report, *, ah
     if rest is not None and ahead:
         yield Later(rest)
     listed = {key: Listed(image, [listing]) for key, image in page}
-    done = yield from _reconcile_listed(listed, bounds)
+    done = yield from _reconcile_listed_items(listed, bounds)
     failed = tuple(done.failed if done.failed.keys() <= listed.keys() else listed)  # else parts, of any of them
     report.add(_without_failures(done))
     listing.failed, listing.targets_failed = "", False
@@ -195,7 +195,7 @@ def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
         else:
             listed = {key: Listed(listings=[listing]) for key in targets[start : start + step]}
             yield from _read_images(listed, tuple(listed), _attributes_read([listing]))
-            done = yield from _reconcile_listed(listed, bounds)
+            done = yield from _reconcile_listed_items(listed, bounds)
         if start and not report.failed and listing.failed.startswith(OUT_OF_TIME):
             try:
                 yield Later(chunk_message(chunk.push, targets[start:]))
@@ -204,7 +204,7 @@ def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
             else:
                 report.add(_without_failures(done))
                 return report
-        report.add(report_unfinished([listing], done))
+        report.add(report_unfinished_pushes([listing], done))
     return report
 
 
@@ -251,7 +251,7 @@ def _read_images(
             listed[key].image = image
 
 
-def _reconcile_listed(listed: Mapping[ItemKey, Listed], bounds: Bounds) -> Work[Report]:
+def _reconcile_listed_items(listed: Mapping[ItemKey, Listed], bounds: Bounds) -> Work[Report]:
     """Reconcile each item of a round once, for all rules that listed it, and note the outcomes on the pushes."""
     targets: list[Target] = []
     parts: dict[Part, dict[int, Listing]] = {}

@@ -45,7 +45,7 @@ class Listing:
     first_failed: Item | None = None  # the cursor of the first round with a failure
 
     @property
-    def found(self) -> bool:
+    def has_effect(self) -> bool:
         return self.push.found or self.wrote
 
     def fail(self, reason: str) -> None:
@@ -90,7 +90,7 @@ def list_page(
     ]
 
 
-def report_unfinished(listings: Iterable[Listing], report: Report) -> Report:
+def report_unfinished_pushes(listings: Iterable[Listing], report: Report) -> Report:
     """Add to the report the items whose pushes could not be finished."""
     for listing in listings:
         if listing.failed:
@@ -124,7 +124,7 @@ def hand_over(listing: Listing, bounds: Bounds) -> Work[None]:
         if cursor == listing.push.cursor:
             return
     shared = listing.push.delay_seconds == 0 and (listing.wrote or listing.push.index is not None)
-    rest = replace(listing.push, cursor=cursor, found=listing.found, spread=shared)
+    rest = replace(listing.push, cursor=cursor, found=listing.has_effect, spread=shared)
     try:
         for message in listing.retries if few else ():
             yield Later(message, bounds.limits.parked_first_delay_seconds)
@@ -159,7 +159,7 @@ def second_look_of_push(listing: Listing, bounds: Bounds) -> Work[None]:
     settle_seconds = max(rule.settle_seconds for rule in push.rules)
     message = replace(push, cursor=None, found=False, spread=False).message()
     try:
-        yield from send_second_look(message, settle_seconds, bounds, found=listing.found)
+        yield from send_second_look(message, settle_seconds, bounds, found=listing.has_effect)
     except StoreError as error:
         listing.failed = str(error)
 
@@ -177,7 +177,7 @@ def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]
             listing.failed = str(error)
         if not listing.failed:
             yield from second_look_of_push(listing, bounds)
-    return report_unfinished(listings, Report())
+    return report_unfinished_pushes(listings, Report())
 
 
 def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:

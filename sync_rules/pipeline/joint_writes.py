@@ -16,7 +16,7 @@ from typing import Final
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
-from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Transaction, Update, Write, unchanged
+from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Transaction, Update, Write, expect_item
 from sync_rules.pipeline.requests import Found
 from sync_rules.pipeline.tasks import PartLook
 from sync_rules.rules.rule import Blocked
@@ -157,7 +157,7 @@ def _new_total(increment: Increment, total: Item | None) -> Update | Put | Block
         if not is_holdable(number):
             return Blocked("NumberTooLong")
         numbers[name] = {"N": spell(number)}
-    guard = unchanged(increment.key.values[0][0], total, [(name,) for name in numbers])
+    guard = expect_item(increment.key.values[0][0], total, [(name,) for name in numbers])
     if total is None:
         return Put(increment.key, {**increment.key.attributes(), **numbers}, guard)
     return Update(increment.key, tuple(((name,), number) for name, number in numbers.items()), (), guard)

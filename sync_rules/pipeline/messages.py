@@ -88,8 +88,8 @@ class CallMessage:
     attempt: int = 0
     kept: str = ""
 
-    def kept_at(self, place: str) -> CallMessage:
-        """The message without the images, which are at this place."""
+    def move_images(self, place: str) -> CallMessage:
+        """Return the message without its images, which the caller stored at this place."""
         return replace(self, change=replace(self.change, old=None, new=None), kept=place)
 
 
@@ -179,7 +179,7 @@ def decode(text: str) -> Message:
         RecordError: when the text is not such a message.
     """
     try:
-        body = json_bytes.parsed(text, object_hook=untag_binary)
+        body = json_bytes.parse_json(text, object_hook=untag_binary)
         make = _TYPES.get(body.pop("kind"))
         body |= {name: read(body[name]) for name, read in _READERS.items() if name in body}
         message = None if make is None else make(**body)

@@ -32,7 +32,7 @@ from sync_rules.pipeline.joint_writes import (
     list_increments,
     put_totals,
 )
-from sync_rules.pipeline.report import Report, Unfinished, retry_parked
+from sync_rules.pipeline.report import Report, Unfinished, retry_parked_items
 from sync_rules.pipeline.requests import Found, Work, apply_writes, read_all
 from sync_rules.pipeline.series import group_by_series, is_taken_again, list_series
 from sync_rules.pipeline.sources import split
@@ -53,7 +53,7 @@ def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     listed = {look.part: look for look in looks if look.part.rule.by_listing}
     for series in group_by_series(tuple(listed)).values():
         report.add((yield from _reconcile_series([listed[part] for part in series], bounds)))
-    yield from retry_parked(report)
+    yield from retry_parked_items(report)
     return report
 
 
@@ -73,7 +73,7 @@ def _reconcile_series(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]
             report.count([first.part.rule], Outcome.RIGHT)
             return report
         some = yield from _reconcile_round([replace(first, part=part) for part in found.parts], bounds)
-        yield from retry_parked(some)
+        yield from retry_parked_items(some)
         failed, some.failed = some.failed, {}
         report.add(some)
         for unfinished in failed.values():

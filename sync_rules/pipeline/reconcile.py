@@ -19,24 +19,24 @@ from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, is_too_large, item_bytes
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Status, differences, misfit
-from sync_rules.pipeline.acceptance import block_unaccepted, protect_target
-from sync_rules.pipeline.ancestors import read_expected
+from sync_rules.pipeline.acceptance import block_unaccepted_rule, protect_target
+from sync_rules.pipeline.ancestors import read_expected_sources
 from sync_rules.pipeline.decide import (
     Changes,
     Intent,
     creation_of,
-    deleting_rules,
     deletion_of,
     explain_refusal,
+    find_lost_source,
     has_source_changed,
     intent_of,
     is_relinked,
-    list_undermined,
-    lost_source,
+    list_deleting_rules,
+    list_rules_to_delay,
     removal_of,
 )
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.report import Report, retry_parked
+from sync_rules.pipeline.report import Report, retry_parked_items
 from sync_rules.pipeline.requests import Park, Work, apply_writes, read_all
 from sync_rules.pipeline.sources import Sources, Target, split, split_rounds
 from sync_rules.rules.families import Desired, TargetRule
@@ -50,7 +50,7 @@ def reconcile(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     report = Report()
     for some in split_rounds(targets, bounds.limits):
         report.add((yield from _reconcile_round(some, bounds)))
-    yield from retry_parked(report)
+    yield from retry_parked_items(report)
     return report
 
 
@@ -61,7 +61,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
         if not waiting:
             return report
         waiting = yield from _with_whole_images(waiting, bounds)
-        sources = yield from read_expected(waiting, bounds)
+        sources = yield from read_expected_sources(waiting, bounds)
         decisions = Decisions()
         for target in waiting:
             _decide(target, sources, bounds, report, decisions)
@@ -70,7 +70,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
         for target, rules, blocked in decisions.stuck:
             yield from _park(target, rules, blocked, bounds, report)
         for target, rule in decisions.restricted:
-            yield from _report_restricted(target, rule, report)
+            yield from _report_restricted_delete(target, rule, report)
         waiting = yield from _apply(decisions.intents, bounds, report)
         for target in decisions.deferred:
             if target.key in report.written:  # the record of the other rule's write reconciles this one
@@ -114,12 +114,12 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     """Decide the write of a target, if it needs one. Rules with nothing to write are counted at once; rules that
     another rule undermines are deferred until the outcome of the other is known.
     """
-    deleting = deleting_rules(target, sources) if target.removed else []
+    deleting = list_deleting_rules(target, sources) if target.removed else []
     accepted = [rule for rule in deleting if rule.name not in bounds.unaccepted]
     if accepted:
         decisions.intents.append(deletion_of(accepted[0], target, sources))
         return
-    decisions.stuck += ((target, [rule], block_unaccepted(rule, bounds)) for rule in deleting)
+    decisions.stuck += ((target, [rule], block_unaccepted_rule(rule, bounds)) for rule in deleting)
     target = target.only(rule for rule in target.rules if rule not in deleting) if deleting else target
     if target.absent:
         target = _without_empty(target, sources, decisions)
@@ -137,7 +137,7 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     if not bounds.may_write(target.key, [*wanted.values()]):
         decisions.stuck.append((target, wanted, Blocked("Contended")))
         return
-    later = list_undermined(wanted)
+    later = list_rules_to_delay(wanted)
     if later:
         decisions.deferred.append(target.only(later))
         wanted = {rule: wanted[rule] for rule in wanted if rule not in later}
@@ -170,20 +170,20 @@ def _remove(target: Target, bounds: Bounds, decisions: Decisions) -> bool:
 
 def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, decisions: Decisions) -> Changes:
     """The changes that one rule wants. A rule that cannot succeed is parked alone, and holds up no other rule."""
-    wanted = None if target.removed else sources.wanted(rule, target.image)
+    wanted = None if target.removed else sources.find_shared_values(rule, target.image)
     if wanted is not None:
-        return _differing(rule, target, wanted, None, decisions)
+        return _list_changes(rule, target, wanted, None, decisions)
     found = sources.of(rule, target)
     if isinstance(found, StoreError):
         report.fail(target.only([rule]), str(found))
         return {}
-    if rule in target.removed and rule.restricts(target.image) and lost_source(rule, target, sources):
+    if rule in target.removed and rule.restricts(target.image) and find_lost_source(rule, target, sources):
         decisions.restricted.append((target, rule))
         return {}
     if isinstance(found, Waiting):  # whatever the target holds stays as it is
         report.count([rule], Outcome.WAITING)
         return {}
-    desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
+    desired = found if isinstance(found, Blocked) else rule.compute_values(found, target.image)
     if desired is None:
         report.count([rule], Outcome.KEPT)
         return {}
@@ -191,10 +191,10 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
         decisions.stuck.append((target, [rule], desired))
         return {}
     left_out = None if isinstance(found, Blocked) else rule.find_omission(found, target.image)
-    return _differing(rule, target, desired, left_out, decisions)
+    return _list_changes(rule, target, desired, left_out, decisions)
 
 
-def _differing(
+def _list_changes(
     rule: TargetRule, target: Target, desired: Desired, left_out: Blocked | None, decisions: Decisions
 ) -> Changes:
     """The changes that make a target what a rule desires. `left_out`: something that should be in it and is not."""
@@ -238,7 +238,7 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
     elif result.status is Status.REJECTED:
         if result.reason == TOO_LARGE:
             bounds.note_full(target.key)
-        yield from _rejected(intent, result, bounds, report)
+        yield from _park_rejected_write(intent, result, bounds, report)
     elif has_source_changed(intent.write, result):
         return intent.target if intent.deletes else target
     elif intent.deletes and result.item is not None and not is_relinked(intent, result.item):
@@ -255,7 +255,7 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
     return None
 
 
-def _rejected(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Work[None]:
+def _park_rejected_write(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Work[None]:
     """Park a write that can never succeed. If several rules share it, each is tried alone first."""
     if len(intent.rules) == 1:
         yield from _park(intent.target, intent.rules, Blocked(result.reason), bounds, report)
@@ -278,7 +278,7 @@ def _park(target: Target, rules: Iterable[TargetRule], blocked: Blocked, bounds:
         report.fail(target.only(rules), str(error))
 
 
-def _report_restricted(target: Target, rule: TargetRule, report: Report) -> Work[None]:
+def _report_restricted_delete(target: Target, rule: TargetRule, report: Report) -> Work[None]:
     """Report a target that lost its source, for `on_delete: restrict`: nothing can forbid a delete that has
     happened.
     """

@@ -18,7 +18,7 @@ from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.numbers import SPELLING
 from sync_rules.model.values import AttributeValue, Item, Names
-from sync_rules.rules.record_filter import room_made
+from sync_rules.rules.record_filter import count_freed_bytes
 from sync_rules.rules.ruleset import Rules
 
 # The first bytes of what other producers put into a stream; DynamoDB puts JSON as it is.
@@ -48,7 +48,7 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
         yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
         return
     for record in records:
-        table = _find_streamed(record, rules)
+        table = _find_stream_table(record, rules)
         names = _list_names(record, table, rules) if filtered and table is not None else None
         if names is False:
             continue
@@ -62,8 +62,8 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
                 yield change
 
 
-def _find_streamed(record: Any, rules: Rules) -> Table | None:
-    """The table whose stream a record names, as most do; None: it is looked for with care."""
+def _find_stream_table(record: Any, rules: Rules) -> Table | None:
+    """Return the table of the stream that a record names; None if the record names no known stream."""
     try:
         arn = record["eventSourceARN"]
         return rules.of_stream(arn) if "/stream/" in arn else None
@@ -115,7 +115,7 @@ def _read_record(
         room = _read_room(data)
     except RecordError as error:
         return Failure(_name_rules(key, rules), key, str(error), position)
-    if (new is None or old is None) and (lacking := _find_lacking(body, data, old, new)):
+    if (new is None or old is None) and (lacking := _find_lacking_image(body, data, old, new)):
         reason = (
             f"a record of table {table.name} lacks its {lacking} image (stream view type"
             f" {data.get('StreamViewType', 'unknown')}): the table's stream must have NEW_AND_OLD_IMAGES"
@@ -133,12 +133,12 @@ def _read_record(
 def _read_room(data: Mapping[str, Any]) -> int:
     """The size that a large item had before it shrank. Raises RecordError for a value that is not an item."""
     try:
-        return room_made(data)
+        return count_freed_bytes(data)
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise RecordError("an image of a record is not that of an item") from error
 
 
-def _find_lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:
+def _find_lacking_image(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:
     """The name of the image that a record lacks, "" if none. An old image is only required where the stream's view type
     excludes it: records made by hand often leave it out.
     """
@@ -170,7 +170,7 @@ def _read_kinesis(kinesis: object) -> Mapping[str, Any]:
     data = b""
     try:
         data = base64.b64decode(kinesis["data"])  # type: ignore[index]  # a wrong shape is caught below
-        body = json_bytes.parsed(data)
+        body = json_bytes.parse_json(data)
     except (TypeError, KeyError, ValueError) as error:
         packed = next((words for magic, words in PACKED.items() if data.startswith(magic)), "")
         if packed:

@@ -102,7 +102,7 @@ class Report:
         for failure in failures:
             self.outcomes[failure.rule, Outcome.PARKED] += 1
         if attempt < bounds.limits.parked_max_looks:
-            delay = bounds.limits.parked_delay_seconds(attempt)
+            delay = bounds.limits.compute_parked_delay_seconds(attempt)
             self._retry(message.target, message, Retry(delay, tuple(failure.rule for failure in failures)))
 
     def _retry(self, key: ItemKey, message: Message, retry: Retry) -> None:
@@ -111,7 +111,7 @@ class Report:
         before = looks.get(message, Retry(retry.delay_seconds, ()))
         looks[message] = replace(retry, rules=tuple(dict.fromkeys([*before.rules, *retry.rules])))
 
-    def keep_unlisted(self, items: Iterable[tuple[str, ItemKey]]) -> Work[None]:
+    def park_unlisted_items(self, items: Iterable[tuple[str, ItemKey]]) -> Work[None]:
         """Keep a failure record, by rule, of each item that an index does not list. Nothing else is wrong with it yet,
         but no later change of its source will reach it.
         """
@@ -140,7 +140,7 @@ class Report:
         self.failed[key] = Unfinished(rules, unfinished.reason, parts)
 
 
-def retry_parked(report: Report) -> Work[None]:
+def retry_parked_items(report: Report) -> Work[None]:
     """Send the messages that retry what was parked, except for items with failed work: their records are delivered
     again anyway, and each delivery would add one more message.
     """

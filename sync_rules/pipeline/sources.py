@@ -79,9 +79,9 @@ class Sources:
     empty: frozenset[ItemKey] = frozenset()  # targets without a member of any rule that makes them
     _alike: dict[tuple[TargetRule, tuple[ItemKey, ...]], Desired | None] = field(default_factory=dict)
 
-    def wanted(self, rule: TargetRule, target: Item) -> Desired | None:
-        """The values that a rule wants of all targets of a source: found once for all of them, as most records are
-        those of our own copies. None: it must be asked about each target.
+    def find_shared_values(self, rule: TargetRule, target: Item) -> Desired | None:
+        """Return the values that a rule wants on all targets of one source, computed once for all of them: most
+        records come from the copies that the pipeline wrote. None if the rule decides for each target.
         """
         if not rule.alike:
             return None
@@ -95,7 +95,7 @@ class Sources:
     def _of_all(self, rule: TargetRule, keys: tuple[ItemKey, ...]) -> Desired | None:
         items = [self.items[key] for key in keys]
         found = tuple(item for item in items if item is not None and not isinstance(item, StoreError))
-        desired = rule.desired(found, {}) if found and len(found) == len(items) else None
+        desired = rule.compute_values(found, {}) if found and len(found) == len(items) else None
         return None if isinstance(desired, Blocked) else desired
 
     def unusable(self, rule: TargetRule) -> StoreError | Waiting | None:

@@ -39,7 +39,7 @@ class Stock:
         entity = rules.entity_of(key) if key is not None else None
         if key is None or entity is None:
             return False
-        unlisted = [rule for rule in rules.unlisted(entity, item, at_rest=True) if rule.name in only]
+        unlisted = [rule for rule in rules.list_blind_rules(entity, item, at_rest=True) if rule.name in only]
         self.unlisted += ((rule.name, key) for rule in unlisted)
         mine = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
         if mine:

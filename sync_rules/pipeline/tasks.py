@@ -185,7 +185,7 @@ class _Batch:
         """Ask for the work of one change."""
         self.newest[change.key] = change
         concern = rules.concern(entity)
-        entering = rules.entering(change, entity) if concern.listed else ()
+        entering = rules.list_rules_in_reach(change, entity) if concern.listed else ()
         if concern.into:
             self._ask_pull(change, concern.into, entering)
         for anchored in concern.anchored:
@@ -193,7 +193,7 @@ class _Batch:
                 self.pushed[change.key, anchored] = change.new is None or self.pushed.get((change.key, anchored), False)
                 self.found.concerns((anchored,), change)
         for hinting in concern.hinting:
-            self._ask_hinted(change, hinting, entering)
+            self._ask_hinted_pulls(change, hinting, entering)
         for effect_rule in concern.effects:
             if (effect := effect_rule.effect(change)) is not None:
                 self.effects.append((change.key, effect))
@@ -201,7 +201,7 @@ class _Batch:
         for part_rule in concern.parts:
             self._ask_parts(change, part_rule, entity, entering)
         if concern.listed:
-            self.unlisted |= dict.fromkeys((rule.name, change.key) for rule in _unlisted(change, entity, rules))
+            self.unlisted |= dict.fromkeys((rule.name, change.key) for rule in _list_blind_rules(change, entity, rules))
 
     def _ask_pull(self, change: Change, into: tuple[TargetRule, ...], entering: tuple[Rule, ...]) -> None:
         """Ask for a pull if this is a relevant record of a target: for all of its rules."""
@@ -216,9 +216,9 @@ class _Batch:
         one.appeared |= change.old is None
         self.found.concerns(into, change)
 
-    def _ask_hinted(self, change: Change, rule: TargetRule, entering: tuple[Rule, ...]) -> None:
+    def _ask_hinted_pulls(self, change: Change, rule: TargetRule, entering: tuple[Rule, ...]) -> None:
         """Ask for pulls of the targets that a record of a source names by itself."""
-        for hint in (hint for seen in _as_seen(change, rule, entering) for hint in rule.hints(seen)):
+        for hint in (hint for seen in _adapt_change(change, rule, entering) for hint in rule.hints(seen)):
             one = self.asked.setdefault(hint.target, TargetWork({}, {}))
             one.hinted[rule] = None
             if hint.member is not None:
@@ -228,7 +228,7 @@ class _Batch:
 
     def _ask_parts(self, change: Change, rule: PartRule, entity: Entity, entering: tuple[Rule, ...]) -> None:
         """Ask for the parts that a record of either side names."""
-        for part in (part for seen in _as_seen(change, rule, entering) for part in rule.parts(seen, entity)):
+        for part in (part for seen in _adapt_change(change, rule, entering) for part in rule.parts(seen, entity)):
             self.parts[part] = None
             self.found.trace(part.target, change)
             self.found.concerns((rule,), change)
@@ -255,17 +255,17 @@ class _Batch:
             origins[key][key] = None
 
 
-def _as_seen(change: Change, rule: Rule, entering: tuple[Rule, ...]) -> tuple[Change, ...]:
-    """A change as the rule must see it. An item that enters the index of the rule has also come: whatever was listed
-    until then, for a source or a node that came before, was listed without it.
+def _adapt_change(change: Change, rule: Rule, entering: tuple[Rule, ...]) -> tuple[Change, ...]:
+    """Return a change as the rule must process it. If the item enters the index of the rule, add the change without
+    its old image: earlier listings did not contain the item.
     """
     return (change, replace(change, old=None)) if rule in entering else (change,)
 
 
-def _unlisted(change: Change, entity: Entity, rules: Rules) -> Iterator[Rule]:
+def _list_blind_rules(change: Change, entity: Entity, rules: Rules) -> Iterator[Rule]:
     """The rules whose index does not list an item that came without one of its key attributes, or lost one."""
-    now = () if change.new is None else rules.unlisted(entity, change.new)
-    before = rules.unlisted(entity, change.old) if now and change.old is not None else ()
+    now = () if change.new is None else rules.list_blind_rules(entity, change.new)
+    before = rules.list_blind_rules(entity, change.old) if now and change.old is not None else ()
     return (rule for rule in now if rule not in before)
 
 
@@ -305,18 +305,18 @@ def pull_of(
     return Pull(key, image, into, attempt, settles=delay_seconds > 0, delay_seconds=delay_seconds) if into else None
 
 
-def unknown_rules(message: Message, rules: Rules) -> tuple[str, ...]:
+def list_unknown_rules(message: Message, rules: Rules) -> tuple[str, ...]:
     """The rules of a message that these rules do not know, under a former name either. A call of an unknown rule is set
     aside instead. A pull names no rules: it may be of an item that no rule writes, so it asks for nothing then.
     """
     if isinstance(message, CallMessage):
         return ()
-    return tuple(name for name in names_in(message) if rules.named(name) is None)
+    return tuple(name for name in names_in(message) if rules.find_rule_by_name(name) is None)
 
 
 def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
     """The part that a message asks for; None when its rule no longer exists, or is now about other items."""
-    rule = rules.named(message.rule)
+    rule = rules.find_rule_by_name(message.rule)
     if not isinstance(rule, PartRule):
         return None
     made_from = message.source is None or rules.entity_of(message.source) is rule.source
@@ -360,7 +360,7 @@ def _pushes_of(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push,
     known = [
         rule
         for name in message.rules
-        if (rule := rules.named(name)) is not None and rule.anchor is entity and rule.find is not None
+        if (rule := rules.find_rule_by_name(name)) is not None and rule.anchor is entity and rule.find is not None
     ]
     return group_pushes({(message.source, rule): message.removed for rule in known})
 

@@ -17,6 +17,7 @@ from sync_rules.pipeline.messages import KINDS
 from sync_rules.pipeline.report import Report, Unfinished
 
 FAILED_KEPT_MAX_ITEMS: Final = 1_000
+LAG_SECONDS: Final = 60  # a lag counts until its batch ended this long ago
 
 # ---------------------------------------------------------------- names of metrics
 NAMESPACE: Final = "SyncRules"
@@ -72,8 +73,8 @@ def sum_over_rules(
 
 @dataclass
 class Telemetry:
-    """Totals so far. `lag_ms` is, per rule, the age of its oldest change in its last batch when that batch was done;
-    DynamoDB rounds the time of a change down to the second, so it may show up to a second too much. `failed` holds the
+    """Totals so far. `lags` has, per rule and second, the greatest lag in milliseconds of the batches that ended then:
+    the age of a batch's oldest change. DynamoDB rounds the time of a change down to the second. `failed` holds the
     last `FAILED_KEPT_MAX_ITEMS` items that could not be finished, `reasons` counts error codes, and the failed calls of
     each rule.
     """
@@ -84,7 +85,7 @@ class Telemetry:
     alterations: Counter[tuple[str, Alteration]] = field(default_factory=Counter)
     failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     reasons: Counter[str] = field(default_factory=Counter)
-    lag_ms: dict[str, int] = field(default_factory=dict)
+    lags: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def add(self, report: Report, records: int, now_seconds: float) -> None:
         """Count a finished piece of work."""
@@ -96,7 +97,22 @@ class Telemetry:
         self.reasons.update(unfinished.reason.partition(":")[0] for unfinished in report.failed.values())
         for key in list(self.failed)[:-FAILED_KEPT_MAX_ITEMS]:
             del self.failed[key]
-        self.lag_ms |= {rule: max(0, int(now_seconds * 1000) - since) for rule, since in report.since_ms.items()}
+        for rule, since_ms in report.since_ms.items():
+            lags = self.lags.get(rule, {})
+            recent = {second: lag for second, lag in lags.items() if second > now_seconds - LAG_SECONDS}
+            lag_ms = max(0, int(now_seconds * 1000) - since_ms, recent.get(int(now_seconds), 0))
+            self.lags[rule] = recent | {int(now_seconds): lag_ms}
+
+    def read_lags_ms(self, now_seconds: float | None = None) -> dict[str, int]:
+        """The greatest lag in milliseconds, by the rule's name in the rules file, of its batches in the last minute, or
+        of all if the time is not given. A rule without such a batch has none.
+        """
+        found: dict[str, int] = {}
+        for rule, lags in self.lags.items():
+            for second, lag_ms in lags.items():
+                if now_seconds is None or now_seconds - LAG_SECONDS < second <= now_seconds:
+                    found[title_of(rule)] = max(lag_ms, found.get(title_of(rule), 0))
+        return found
 
     def total(self, *outcomes: Outcome) -> int:
         """The number of these outcomes, over all rules."""

@@ -46,8 +46,8 @@ def _trace(tasks: Tasks, _rules: Rules, _bounds: Bounds, report: Report) -> Work
     yield from ()
 
 
-def _keep_unlisted(tasks: Tasks, _rules: Rules, _bounds: Bounds, report: Report) -> Work[None]:
-    yield from report.keep_unlisted(tasks.unlisted)
+def _park_unlisted_items(tasks: Tasks, _rules: Rules, _bounds: Bounds, report: Report) -> Work[None]:
+    yield from report.park_unlisted_items(tasks.unlisted)
 
 
 def _run_effects(tasks: Tasks, _rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
@@ -60,7 +60,7 @@ STAGES: Final[dict[str, Stage]] = {
     "push": _push,
     "parts": _reconcile_parts,
     "trace": _trace,
-    "unlisted": _keep_unlisted,
+    "unlisted": _park_unlisted_items,
     "effects": _run_effects,
 }
 

@@ -142,11 +142,11 @@ class Hierarchy:
             raise UserError("no index has the rule's `graph` and path as its keys: add one, or use `levels`")
         graph, under = rule.graph[0], path + rule.separator
         root, _, _ = path.partition(rule.separator)
-        shared = self._shared(self._fields(self._key(item)))
+        shared = self._select_shared_fields(self._fields(self._key(item)))
         fits = is_possible({"S": under}, SORT_KEY_MAX_BYTES)  # else no index can hold a path below
 
         def is_below(row: Item) -> bool:
-            return self._is_ours(row) and self._shared(self._fields(self._key_in(row))) == shared
+            return self._is_ours(row) and self._select_shared_fields(self._fields(self._key_in(row))) == shared
 
         shards = [
             Listing(
@@ -166,7 +166,7 @@ class Hierarchy:
     def _own(self) -> str:
         return self._rule.link[0][0]
 
-    def _shared(self, fields: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+    def _select_shared_fields(self, fields: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         return {field: value for field, value in fields.items() if field != self._own}
 
     def _fields(self, key: ItemKey) -> dict[str, AttributeValue]:

@@ -131,7 +131,7 @@ class Listing:
         """The key of a token. Raises UserError for one of another listing."""
         try:
             text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-            digest, start = json_bytes.parsed(text, object_hook=_decode_bytes)
+            digest, start = json_bytes.parse_json(text, object_hook=_decode_bytes)
             valid = digest == self._digest and self._within(start)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise UserError("not a cursor: expected the `cursor` of an earlier page") from error

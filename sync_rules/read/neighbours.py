@@ -56,7 +56,7 @@ class _End:
     link: Mapping[str, str]
 
     @property
-    def needed(self) -> tuple[str, ...]:
+    def needed_fields(self) -> tuple[str, ...]:
         """The fields of edge and element that name the item."""
         in_keys = [attribute.name for attribute in self.entity.table.key if attribute.name in self.link]
         bound = {field for name in in_keys for field in self.entity.templates[name].fields}
@@ -89,7 +89,7 @@ class NeighbourReader:
         self._ends = tuple(_End(entity, link) for entity in neighbours)
         known = {*rule.source.identity, *rule.element.fields}
         for end in self._ends:
-            missing = ", ".join(field for field in end.needed if field not in known)
+            missing = ", ".join(field for field in end.needed_fields if field not in known)
             if missing:
                 raise UserError(f"no edge names its neighbour by {missing}. Known: {', '.join(sorted(known))}")
 

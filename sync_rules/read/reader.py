@@ -90,7 +90,7 @@ class Reader:
         self._given = client
         self._consistent = consistent
         alone = _retries(self._client)
-        self._retrying = retries.retrying(remaining_seconds, attempts_max, sleep, only_unprocessed=alone)
+        self._retrying = retries.make_retry(remaining_seconds, attempts_max, sleep, only_unprocessed=alone)
 
     @property
     def _client(self) -> Client:
@@ -193,11 +193,11 @@ class Reader:
         asked = {**self._consistency(consistent=consistent), **_projection(Expressions(), projects)}
         left = len(distinct)
         for batch in split_keys(self._client, {table.name: table}, distinct, lambda _table: asked, note):
-            left -= batch.left
+            left -= batch.pending_count
             try:
                 self._ask(batch, batch.where)
             except aws_errors.UnprocessedError as error:
-                left += batch.left
+                left += batch.pending_count
                 raise UnprocessedKeysError(table.physical_name, left, len(distinct)) from error
         return tuple(None if key is None else found.get(identity(key)) for key in keys)
 

@@ -71,7 +71,7 @@ def _of_methods(client: Any, found: Requests) -> Iterator[None]:
     before = {name: vars(client)[name] for name in METHODS if name in vars(client)}
     for name, operation in METHODS.items():
         if hasattr(client, name):
-            setattr(client, name, _counted(getattr(client, name), operation, found))
+            setattr(client, name, _count_calls(getattr(client, name), operation, found))
     try:
         yield
     finally:
@@ -81,7 +81,7 @@ def _of_methods(client: Any, found: Requests) -> Iterator[None]:
             setattr(client, name, method)
 
 
-def _counted(method: Callable[..., Any], operation: str, found: Requests) -> Callable[..., Any]:
+def _count_calls(method: Callable[..., Any], operation: str, found: Requests) -> Callable[..., Any]:
     @wraps(method)
     def counts(*arguments: Any, **named: Any) -> Any:
         found.operations.append(operation)

@@ -18,7 +18,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import number_of
 from sync_rules.model.values import Item
-from sync_rules.model.writes import Put, unchanged
+from sync_rules.model.writes import Put, expect_item
 
 FINGERPRINT: Final = "fingerprint"  # of the rule that the books are of
 COMPLETE: Final = "complete"
@@ -38,19 +38,19 @@ class Books:
         """A text that identifies these books: ledger, key of the mark, rule, and the table of the counted items."""
         return f"{ledger.physical_name} {self.mark.values[0][2]!s} {self.fingerprint} {counted.physical_name}"
 
-    def begun(self, mark: Item | None) -> int | None:
-        """How often the books were begun; None when the mark is not of these books, or does not say."""
+    def count_starts(self, mark: Item | None) -> int | None:
+        """Return how often these books were started; None if the mark belongs to other books or has no number."""
         if mark is None or mark.get(FINGERPRINT) != {"S": self.fingerprint}:
             return None
-        return _begun(mark) or None
+        return _read_starts(mark) or None
 
     def complete(self, mark: Item | None) -> bool:
         """True if the mark says that these books are complete."""
-        return mark is not None and self.begun(mark) is not None and mark.get(COMPLETE) == {"BOOL": True}
+        return mark is not None and self.count_starts(mark) is not None and mark.get(COMPLETE) == {"BOOL": True}
 
     def begin(self, mark: Item | None) -> Put:
         """Begin these books, whatever the mark (None: no mark) says."""
-        return self._put(mark, _begun(mark or {}) + 1, complete=False)
+        return self._put(mark, _read_starts(mark or {}) + 1, complete=False)
 
     def finish(self, mark: Item | None, begun: int) -> Put:
         """Mark these books, as they were begun, complete."""
@@ -62,10 +62,10 @@ class Books:
             COMPLETE: {"BOOL": complete},
             BEGUN: {"N": str(begun)},
         }
-        guard = unchanged(self.mark.values[0][0], before, [(name,) for name in MARK])
+        guard = expect_item(self.mark.values[0][0], before, [(name,) for name in MARK])
         return Put(self.mark, {**self.mark.attributes(), **values}, guard)
 
 
-def _begun(mark: Item) -> int:
+def _read_starts(mark: Item) -> int:
     number = number_of(mark.get(BEGUN))
     return int(number) if number is not None and 0 <= number < BEGUN_MAX else 0

@@ -46,7 +46,7 @@ T = TypeVar("T")
 Marks = Mapping[str, tuple[str, str]]  # by mark in the rules: the name of a variable, and its default or ""
 
 
-def compiled_path(rules_file: Path) -> Path:
+def name_compiled_file(rules_file: Path) -> Path:
     return rules_file.with_suffix(SUFFIX)
 
 
@@ -103,7 +103,7 @@ def load(file: Path) -> Rules:
     Raises:
         UserError: when neither can be read, or the compiled file was built from another rules file.
     """
-    built = file if file.suffix == SUFFIX else compiled_path(file)
+    built = file if file.suffix == SUFFIX else name_compiled_file(file)
     if built.exists():
         source = file.read_bytes() if file != built and file.exists() else None
         return read(built.read_bytes(), str(built), source=source)
@@ -125,7 +125,7 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
     line, _, rest = data.partition(b"\n")
     digest, _, body = rest.partition(b"\n")
     try:
-        stamp = json_bytes.parsed(line)
+        stamp = json_bytes.parse_json(line)
         built = stamp["sync-rules"], stamp["python"]
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{name}: not compiled rules. {AGAIN}") from error
@@ -150,7 +150,7 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
         return _load(reader, dict, name)
 
     rules = replace(rules, sections=_Sections(load_sections))
-    return _settled(rules, name) if stamp["marks"] else rules
+    return _resolve_variables(rules, name) if stamp["marks"] else rules
 
 
 AGAIN: Final = "Build again (`sam build`), and deploy all that it made."
@@ -217,24 +217,24 @@ class _Sections(Mapping[str, object]):
         self._load = load
 
     @cached_property
-    def _found(self) -> Mapping[str, object]:
+    def _content(self) -> Mapping[str, object]:
         return self._load()
 
     def __getitem__(self, name: str) -> object:
-        return self._found[name]
+        return self._content[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._content)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._content)
 
 
 def _name(kind: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _settled(rules: Rules, name: str) -> Rules:
+def _resolve_variables(rules: Rules, name: str) -> Rules:
     """The rules with the values of variables. Raises UserError if one does not fit."""
     from sync_rules.rules import fingerprints  # noqa: PLC0415 - only a place that a variable is in changes what rules say
 

@@ -13,12 +13,12 @@ from typing import Self
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Call, Change, Effect, ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer
-from sync_rules.model.values import AttributeValue, Item, Path, has_changed, standing
-from sync_rules.model.writes import Condition, Write, as_seen
+from sync_rules.model.values import AttributeValue, Item, Path, describe_place, has_changed
+from sync_rules.model.writes import Condition, Write, expect_values
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Connection, Moment, Operation, Use, name_of
 from sync_rules.rules.rule import Blocked, Node, Rule, let_in
-from sync_rules.rules.uses import checking_use, listing_uses, sweeping_uses
+from sync_rules.rules.uses import list_uses_to_list, list_uses_to_sweep, make_check_use
 
 Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
 
@@ -130,7 +130,7 @@ class TargetRule(Rule):
         if has_changed(change.old, change.new, self.relevant_paths):
             return True
         for path in self._maps:  # noqa: SIM110 -- called for every record, and a generator doubles the time
-            if standing(change.old, path) != standing(change.new, path):
+            if describe_place(change.old, path) != describe_place(change.new, path):
                 return True
         return False
 
@@ -156,7 +156,7 @@ class TargetRule(Rule):
         return True
 
     @abstractmethod
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
         """The value for each path (None: no value), or None if the rule does not apply to the target. `sources`: the
         items of `source_keys`, in order, or the members of the target.
         """
@@ -222,7 +222,7 @@ class TargetRule(Rule):
 
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
         """Guard: the target still names the same source, and the rule still applies to it."""
-        return as_seen(image, self.deciding_paths)
+        return expect_values(image, self.deciding_paths)
 
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
         """Guard: the source is as it was read. For the transactions of strict rules and of deletes."""
@@ -235,31 +235,31 @@ class TargetRule(Rule):
     # ---------------------------------------------------------------- what it needs of tables
     def uses(self) -> Iterator[Use]:
         on, table = name_of(self.target), self.target.table
-        yield from self.reading_uses()
-        yield from self.finding_uses()
+        yield from self.list_uses_to_read()
+        yield from self.list_uses_to_find()
         yield Use(Moment.BY_KEY, Operation.READ, table, f"{on}, if only its key is known")
-        writes = tuple(self.writing_uses())
+        writes = tuple(self.list_uses_to_write())
         yield from writes
         if writes and table.max_write_units_per_second is not None:
             yield Use(Moment.PRICED, Operation.READ, table, f"{on}: how large it is, as its table has a limit")
-        yield from sweeping_uses(self)
+        yield from list_uses_to_sweep(self)
 
-    def reading_uses(self) -> Iterator[Use]:
+    def list_uses_to_read(self) -> Iterator[Use]:
         """The reads for each check of a target, besides that of its own image."""
         why = f"{name_of(self.source)}, whose values {name_of(self.target)} has"
         yield Use(Moment.CHECKED, Operation.READ, self.source.table, why)
 
-    def finding_uses(self) -> Iterator[Use]:
+    def list_uses_to_find(self) -> Iterator[Use]:
         """The reads and listings that find targets from a record of a source."""
         why = f"{name_of(self.target)}, which a record of {name_of(self.source)} names"
         yield Use(Moment.HINTED, Operation.READ, self.target.table, why)
-        yield from listing_uses(self, Moment.LISTED)
+        yield from list_uses_to_list(self, Moment.LISTED)
 
-    def writing_uses(self) -> Iterator[Use]:
+    def list_uses_to_write(self) -> Iterator[Use]:
         update = Operation.UPDATE if self.strict else Operation.UPDATES
         yield Use(Moment.WRITTEN, update, self.target.table, f"copies on {name_of(self.target)}")
         if self.strict:
-            yield checking_use(self, "strict: ")
+            yield make_check_use(self, "strict: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,16 +360,16 @@ class PartRule(Rule):
         read = Operation.READ
         yield Use(Moment.CHECKED, read, self.target.table, f"{target} as it is, before it is written")
         yield Use(Moment.CHECKED, read, self.source.table, f"{source}, from which it is made")
-        yield from listing_uses(self, Moment.LISTED)
-        yield from self.writing_uses()
-        yield from sweeping_uses(self)
+        yield from list_uses_to_list(self, Moment.LISTED)
+        yield from self.list_uses_to_write()
+        yield from list_uses_to_sweep(self)
 
-    def writing_uses(self) -> Iterator[Use]:
+    def list_uses_to_write(self) -> Iterator[Use]:
         table, name = self.target.table, name_of(self.target)
         yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, where one is missing")
         yield Use(Moment.WRITTEN, Operation.DELETE, table, f"{name}, where there should be none")
         yield Use(Moment.WRITTEN, Operation.UPDATE, table, f"what differs on {name}")
-        yield checking_use(self)
+        yield make_check_use(self)
 
 
 class EffectRule(Rule):

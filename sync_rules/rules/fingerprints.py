@@ -34,7 +34,7 @@ def of_each(rules: Rules) -> dict[str, str]:
     return _of_titles({name: (rule.title, rule) for name, rule in rules.rules.items()})
 
 
-def before_renaming(rules: Rules) -> dict[str, tuple[str, str]]:
+def map_former_titles(rules: Rules) -> dict[str, tuple[str, str]]:
     """The former title of each rule that was renamed, by its title, and the digest that it has under that title."""
     former = {rule.former_name: rule for rule in rules.rules.values()}
     prints = _of_titles({name: (rule.title, rule) for name, rule in former.items() if name is not None})

@@ -101,11 +101,11 @@ class Formula:
         return {"formula": given, "tables": {n: dict(t) for n, t in self.tables.items()}, "separator": self.separator}
 
 
-def joined_formula(fields: tuple[str, ...], separator: str) -> Formula:
-    """The fields that are there, joined; nothing when none is.
+def join_fields(fields: tuple[str, ...], separator: str) -> Formula:
+    """Return a formula that joins the fields an item has. An item without any of them gets no value.
 
     Raises:
-        UserError: when there is no field, or one is not a path.
+        UserError: when `fields` is empty, or one of them is not a path.
     """
     if not fields:
         raise UserError("nothing to join: expected a list of fields, such as [name.first, name.last]")

@@ -15,7 +15,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.sizes import is_possible_key
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.ruleset import Rules
 
@@ -30,22 +30,22 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
             has an entity with such a key; or when no item can have it.
     """
     try:
-        given = json_bytes.parsed(text, parse_float=Decimal)  # a float would lose digits
+        given = json_bytes.parse_json(text, parse_float=Decimal)  # a float would lose digits
     except ValueError:
         given = None
     if not isinstance(given, dict) or not given:
         shown = repr(text) if len(text) <= SHOWN_MAX_CHARACTERS else f"{text[:SHOWN_MAX_CHARACTERS]!r}..."
         raise UserError(f'{shown} is not a key: expected a JSON object of key attributes, such as {{"book_id": "b1"}}')
     if table is not None and table not in rules.tables:
-        raise UserError(unknown("table", table, rules.tables))
+        raise UserError(explain_unknown_name("table", table, rules.tables))
     candidates = [rules.tables[table]] if table is not None else list(rules.tables.values())
     fitting = [one for one in candidates if {attribute.name for attribute in one.key} == given.keys()]
     if not fitting:
         keys = "; ".join(f"{one.name}: {', '.join(a.name for a in one.key)}" for one in candidates)
         raise UserError(f"a key with {', '.join(given)} is of no table: the keys are {keys}")
     if len(fitting) == 1:
-        return _possible(typed(given, fitting[0]))
-    of_entity = [key for one in fitting if (key := _fitting(given, one)) is not None and rules.entity_of(key)]
+        return _possible(type_key(given, fitting[0]))
+    of_entity = [key for one in fitting if (key := _match_table(given, one)) is not None and rules.entity_of(key)]
     if len(of_entity) != 1:
         names = ", ".join(one.name for one in fitting)
         raise UserError(f"a key with {', '.join(given)} is of several tables ({names}): say which with --table")
@@ -58,10 +58,10 @@ def _possible(key: ItemKey) -> ItemKey:
     return key
 
 
-def _fitting(given: dict[str, Any], table: Table) -> ItemKey | None:
-    """The key, if its values are of the types of this table."""
+def _match_table(given: dict[str, Any], table: Table) -> ItemKey | None:
+    """Return the key, or None if the values do not have the types of this table's key."""
     try:
-        return typed(given, table)
+        return type_key(given, table)
     except UserError:
         return None
 
@@ -82,11 +82,11 @@ AS_KEY: Final[Mapping[str, Callable[[Any], str | bytes]]] = {"S": _text, "N": _n
 EXPECTED: Final = {"S": "text", "N": "a number", "B": "hexadecimal digits"}
 
 
-def typed(given: Mapping[str, Any], table: Table) -> ItemKey:
+def type_key(given: Mapping[str, Any], table: Table) -> ItemKey:
     """The key of these plain values, one for each attribute of a table's key.
 
     Raises:
-        UserError: when one is of another type. It says no value.
+        UserError: when a value has another type. The message contains no value.
     """
     item: dict[str, AttributeValue] = {}
     for attribute in table.key:

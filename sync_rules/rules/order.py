@@ -60,8 +60,8 @@ def _feeders(rules: Iterable[Rule]) -> dict[Rule, set[Rule]]:
     return found
 
 
-def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
-    """The tables to scan for all that the rules in `only` keep, each once."""
+def list_swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
+    """Return the tables to scan to check everything that the rules in `only` keep, each once."""
     tables: dict[str, Table] = {}
     for rule in rules.rules.values():
         if rule.name in only:

@@ -19,7 +19,7 @@ from sync_rules.rules.rule import Rule, attributes_read
 Watched = Names  # None: any change may concern a rule
 
 
-def room_made(data: Mapping[str, Any]) -> int:
+def count_freed_bytes(data: Mapping[str, Any]) -> int:
     """The former size of a large item that this record (its `dynamodb` part) made smaller; else 0."""
     size = data.get("SizeBytes")
     if type(size) is int and size < ROOM_LEAST_BYTES:
@@ -36,7 +36,7 @@ class RecordFilter:
         self._sort = table.sort.name if table.sort is not None and table.sort.type == "S" else None
         found: dict[str, dict[str, Watched]] = {}
         for entity, rules in concerned.items():
-            watched = _watched(entity, some := tuple(rules))
+            watched = _list_watched_names(entity, some := tuple(rules))
             if some:  # an entity without watched attributes still matters when an item comes or goes
                 of_sort = found.setdefault(_begins(entity, self._partition), {})
                 begins = _begins(entity, self._sort)
@@ -63,7 +63,7 @@ class RecordFilter:
                 if begins in of_sort.values:
                     more = of_sort.values[begins]
                     watched = more if watched is False else _both(watched, more)
-        if watched is False or not (_touches(watched, data) or room_made(data)):
+        if watched is False or not (_touches(watched, data) or count_freed_bytes(data)):
             return False
         return watched
 
@@ -86,7 +86,7 @@ def _both(one: Watched, other: Watched) -> Watched:
     return None if one is None or other is None else one | other
 
 
-def _watched(entity: Entity, rules: Iterable[Rule]) -> Watched:
+def _list_watched_names(entity: Entity, rules: Iterable[Rule]) -> Watched:
     return attributes_read((rule, entity) for rule in rules).get(entity.table.name, frozenset())
 
 

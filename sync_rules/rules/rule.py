@@ -85,7 +85,7 @@ def causes_of(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
     found: dict[Node, tuple[Node, ...]] = {}
     for node in nodes:
         read = ((path, writers[entity]) for entity, path in (*node.reads, *node.deciding_paths) if entity in writers)
-        near = dict.fromkeys(writer for path, of_entity in read for writer in of_entity.touching(path))
+        near = dict.fromkeys(writer for path, of_entity in read for writer in of_entity.find_overlaps(path))
         found[node] = tuple(writer for writer in near if causes(writer, node))
     return found
 

@@ -62,7 +62,7 @@ class Rules:
     sections: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def declared(self) -> tuple[Entity, ...]:
+    def declared_entities(self) -> tuple[Entity, ...]:
         """The entities that the file declares. Those of the pipeline's own books have a dot in their names."""
         return tuple(entity for name, entity in self.entities.items() if "." not in name)
 
@@ -105,7 +105,7 @@ class Rules:
 
     @cached_property
     def _by_table(self) -> Mapping[str, tuple[Entity, ...]]:
-        return _grouped(((entity.table.name, entity) for entity in self.entities.values()), self.tables)
+        return _group_by_name(((entity.table.name, entity) for entity in self.entities.values()), self.tables)
 
     @cached_property
     def _by_beginning(self) -> Mapping[str, Beginnings[Beginnings[tuple[Entity, ...]]]]:
@@ -120,14 +120,14 @@ class Rules:
         """The rules that have each entity as their source or their target."""
         rules = self.rules.values()
         sides = ((name, rule) for rule in rules for name in dict.fromkeys((rule.source.name, rule.target.name)))
-        return _grouped(sides, self.entities)
+        return _group_by_name(sides, self.entities)
 
     @cached_property
     def _by_former_name(self) -> Mapping[str, Rule]:
         return {rule.former_name: rule for rule in self.rules.values() if rule.former_name is not None}
 
-    def named(self, name: str) -> Rule | None:
-        """The rule of this name, or the one that had it before it was renamed: messages and failures outlive names."""
+    def find_rule_by_name(self, name: str) -> Rule | None:
+        """Return the rule with this name or former name; None if unknown. Messages and failures outlive names."""
         return self.rules.get(name) or self._by_former_name.get(name)
 
     def entity_of(self, key: ItemKey) -> Entity | None:
@@ -151,7 +151,7 @@ class Rules:
         """These rules by name, on the same tables."""
         return replace(self, rules={name: self.rules[name] for name in names})
 
-    def titled(self, titles: Container[str] | None) -> Rules:
+    def select_titles(self, titles: Container[str] | None) -> Rules:
         """The rules of these names in the rules file; None: all."""
         return self if titles is None else self.only(n for n, rule in self.rules.items() if rule.title in titles)
 
@@ -167,18 +167,21 @@ class Rules:
         """The rules whose parts are made from, or written on, items of this entity."""
         return self.concern(entity).parts
 
-    def anchored(self, entity: Entity) -> tuple[Rule, ...]:
+    def list_anchored_rules(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules that may start a listing from an item of this entity."""
         return self.concern(entity).anchored
 
-    def unlisted(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
-        """The rules that cannot find this item, because it lacks a key attribute of their index that no rule will
-        write. `at_rest`: rules that read other items have already written.
+    def list_blind_rules(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
+        """Return the rules that cannot find this item: it lacks a key attribute of their index, and no rule will write
+        it. `at_rest`: rules that read other items have already written.
         """
         return tuple(
             rule
             for rule, find in self.concern(entity).listed
-            if any(not self._to_come(entity, (one.name,), item, at_rest=at_rest) for one in find.lacking(item))
+            if any(
+                not self._can_be_filled(entity, (one.name,), item, at_rest=at_rest)
+                for one in find.list_missing_attributes(item)
+            )
             and rule.points(item)
         )
 
@@ -204,21 +207,25 @@ class Rules:
     def _concerns(self) -> dict[str, Concern]:
         return {}
 
-    def entering(self, change: Change, entity: Entity) -> tuple[Rule, ...]:
-        """The rules whose index lists an item from this change on, and did not list it as it was."""
+    def list_rules_in_reach(self, change: Change, entity: Entity) -> tuple[Rule, ...]:
+        """Return the rules whose index lists the new image of a change and did not list the old one."""
         old, new = change.old, change.new
         if old is None or new is None:
             return ()
         listing = self.concern(entity).listed
-        return tuple(rule for rule, find in listing if find.lacking(old) and not find.lacking(new))
+        return tuple(
+            rule
+            for rule, find in listing
+            if find.list_missing_attributes(old) and not find.list_missing_attributes(new)
+        )
 
-    def _to_come(self, entity: Entity, path: Path, item: Item, *, at_rest: bool) -> bool:
+    def _can_be_filled(self, entity: Entity, path: Path, item: Item, *, at_rest: bool) -> bool:
         fills = [rule.fills(path, item) for rule in self.into_target(entity) if path in rule.copies]
         return True in fills or (not at_rest and None in fills)
 
     @cached_property
-    def kept(self) -> frozenset[str]:
-        """The rules that keep something in tables, by their names."""
+    def keeper_names(self) -> frozenset[str]:
+        """The names of the rules that keep data in tables."""
         return frozenset(name for name, rule in self.rules.items() if rule.swept_entities)
 
     @cached_property
@@ -242,9 +249,9 @@ class Rules:
 
     @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:
-        return {name: RecordFilter(table, self._concerned(table)) for name, table in self.tables.items()}
+        return {name: RecordFilter(table, self._map_rules(table)) for name, table in self.tables.items()}
 
-    def _concerned(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
+    def _map_rules(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
         return {one: self.concern(one).rules for one in self._by_table[table.name]}
 
     @cached_property
@@ -254,8 +261,8 @@ class Rules:
         return tuple(table for name, table in self.tables.items() if name in names)
 
 
-def _grouped(pairs: Iterable[tuple[str, T]], names: Iterable[str]) -> Mapping[str, tuple[T, ...]]:
-    """The values by their names, in order; nothing for a name that has none."""
+def _group_by_name(pairs: Iterable[tuple[str, T]], names: Iterable[str]) -> Mapping[str, tuple[T, ...]]:
+    """Group values by name, in order; an empty tuple for a name without values."""
     found: dict[str, list[T]] = {name: [] for name in names}
     for name, value in pairs:
         if name in found:

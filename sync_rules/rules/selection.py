@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.rules.ruleset import Rules
 
 
@@ -18,8 +18,8 @@ class Share:
     numbers: tuple[int, ...] = (0,)
 
     @property
-    def sampled(self) -> bool:
-        """True if it is less than the whole."""
+    def is_sample(self) -> bool:
+        """True if the share is less than the whole table."""
         return len(self.numbers) < self.segments
 
     @property
@@ -42,6 +42,6 @@ def select_rules(rules: Rules, names: list[str]) -> frozenset[str]:
         if name in rules.rules and title not in kept.values():
             raise UserError(f"rule {name} keeps nothing in a table that could be verified")
         if title not in kept.values():
-            raise UserError(unknown("rule", name, dict.fromkeys(kept.values())))
+            raise UserError(explain_unknown_name("rule", name, dict.fromkeys(kept.values())))
         asked.add(title)
     return frozenset(name for name, title in kept.items() if not names or title in asked)

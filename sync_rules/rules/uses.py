@@ -8,7 +8,7 @@ from sync_rules.rules.description import Moment, Operation, Use, name_of
 from sync_rules.rules.rule import Rule
 
 
-def listing_uses(rule: Rule, moment: Moment) -> Iterator[Use]:
+def list_uses_to_list(rule: Rule, moment: Moment) -> Iterator[Use]:
     """The reads of a listing, for a rule that lists."""
     if rule.find is not None:
         why = f"every {name_of(rule.listed_entity)} of one {name_of(rule.anchor)}"
@@ -17,15 +17,15 @@ def listing_uses(rule: Rule, moment: Moment) -> Iterator[Use]:
             yield Use(moment, Operation.READ, rule.listed_entity.table, "what the index lists, as it is now")
 
 
-def sweeping_uses(rule: Rule) -> Iterator[Use]:
-    """The scans that check all that a rule keeps, and the look at its tables before anything is done."""
+def list_uses_to_sweep(rule: Rule) -> Iterator[Use]:
+    """Return the scans that check what a rule keeps, and the description of its tables before the first scan."""
     for table in dict.fromkeys(entity.table for entity in rule.swept_entities):
         yield Use(Moment.SCANNED, Operation.SCAN, table, "all that it keeps")
     for table in dict.fromkeys((rule.source.table, rule.target.table)):
         yield Use(Moment.DESCRIBED, Operation.DESCRIBE, table, "that tables and indexes are as it needs them")
 
 
-def checking_use(rule: Rule, why: str = "") -> Use:
+def make_check_use(rule: Rule, why: str = "") -> Use:
     """The check of the source in a transaction."""
     why = f"{why}{name_of(rule.source)} still is as it was read"
     return Use(Moment.WRITTEN, Operation.CHECK, rule.source.table, why)

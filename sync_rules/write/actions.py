@@ -25,7 +25,7 @@ from sync_rules.model.python_values import (
     raw_of,
 )
 from sync_rules.model.semantics import SETS, InvalidUpdateError, apply_update, is_storable
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
 from sync_rules.model.writes import Update
 from sync_rules.rules.ruleset import Rules
@@ -104,7 +104,7 @@ class Actions:
             tuple(self._pairs(adds)),
             tuple(self._pairs(discards)),
         )
-        _well_formed(update, entity)
+        _require_well_formed_paths(update, entity)
         return Own("update", found, place, update=update)
 
     def other(self, verb: Verb, entity: str, key: Given) -> Own:
@@ -131,8 +131,8 @@ class Actions:
         """The entity of this name, and the key that the item has, or that its fields make."""
         found = self._rules.entities.get(entity)
         if found is None:
-            known = [one.name for one in self._rules.declared]
-            raise WriteError(unknown("entity", entity, known), "name an entity of the rules file")
+            known = [one.name for one in self._rules.declared_entities]
+            raise WriteError(explain_unknown_name("entity", entity, known), "name an entity of the rules file")
         key = found.table.key_of(item) or found.key_of(item)
         if key is None:
             wanted = ", ".join(found.identity) or ", ".join(one.name for one in found.table.key)
@@ -146,7 +146,7 @@ class Actions:
                     f"give it as a {TYPES[kind]}, or leave it out if other fields make it",
                 )
         for name, value in (found.fields(key) or {}).items():
-            if name in item and name in found.bound and not _same_field(item[name], value):
+            if name in item and name in found.bound_fields and not _same_field(item[name], value):
                 raise WriteError(
                     f"{name} contradicts the key of {entity}", f"leave {name} out, or give the key of the item you mean"
                 )
@@ -162,7 +162,8 @@ class Actions:
         for name in item:
             if name not in known:
                 raise WriteError(
-                    unknown("field of the key", name, known), f"leave it out: {entity} has no such key field"
+                    explain_unknown_name("field of the key", name, known),
+                    f"leave it out: {entity} has no such key field",
                 )
         return found, key
 
@@ -231,7 +232,7 @@ def _is_attribute_value(value: Any) -> bool:
     return kind in SCALARS and isinstance(content, SCALARS[kind])
 
 
-def _well_formed(update: Update, entity: str) -> None:
+def _require_well_formed_paths(update: Update, entity: str) -> None:
     paths, key = paths_of(update), {name for name, _, _ in update.key.values}
     if not paths:
         raise WriteError(f"an update of {entity} that changes nothing", "give set, remove, add or delete")
@@ -268,14 +269,14 @@ def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) 
 
 
 # ---------------------------------------------------------------- what rules keep
-def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
-    """Raise WriteError where an action gives an attribute that a rule keeps another value than it has."""
+def refuse_kept_attributes(own: Own, before: Item | None, rules: Rules) -> None:
+    """Refuse an action that sets an attribute kept by a rule to another value. Raises WriteError."""
     if own.override or own.verb in ("delete", "check"):
         if own.verb == "delete" and not own.override:
-            _refuse_owned(own, before, rules)
+            _refuse_owned_items(own, before, rules)
         return
     after = own.after(before) or {}
-    _refuse_owned(own, after, rules)
+    _refuse_owned_items(own, after, rules)
     for rule in (*rules.into_target(own.entity), *rules.parts_of(own.entity)):
         if rule.snapshot or rule.target is not own.entity or own.entity in rule.owned_entities:
             continue
@@ -287,7 +288,7 @@ def refuse_kept(own: Own, before: Item | None, rules: Rules) -> None:
                 )
 
 
-def _refuse_owned(own: Own, item: Item | None, rules: Rules) -> None:
+def _refuse_owned_items(own: Own, item: Item | None, rules: Rules) -> None:
     for rule in rules.rules.values():
         if own.entity in rule.owned_entities and (item is None or rule.owns(item)):
             raise WriteError(

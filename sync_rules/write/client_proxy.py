@@ -95,9 +95,9 @@ class ClientProxy(ABC):
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._original.given, name)
-        return self._proxied_table if name == "Table" else found
+        return self._make_table if name == "Table" else found
 
-    def _proxied_table(self, *named: Any, **given: Any) -> Any:
+    def _make_table(self, *named: Any, **given: Any) -> Any:
         """A table of the resource, on which writes are noted too."""
         twin = copy(self)
         vars(twin)["_original"] = Original(self._original.given.Table(*named, **given))

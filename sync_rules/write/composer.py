@@ -15,7 +15,7 @@ from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.semantics import SETS, Place, same_item
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps
-from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, unchanged
+from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, expect_item
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Own, elements_without, paths_of
 from sync_rules.write.needs import Needs
@@ -41,7 +41,7 @@ def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: C
     """The actions that repeat the writes in memory, guarded by every value that decided them. The application's actions
     come first. `left` names the rules with work left: whether their other copies are right is unknown.
     """
-    return _TransactionComposer(owns, store, rules, left).planned()
+    return _TransactionComposer(owns, store, rules, left).plan_actions()
 
 
 def fits(planned: Iterable[Planned]) -> bool:
@@ -69,14 +69,14 @@ class _TransactionComposer:
         self._store = store
         self._needs = Needs(owns, store, rules, left)
 
-    def planned(self) -> list[Planned]:
+    def plan_actions(self) -> list[Planned]:
         store = self._store
         known = [place for place in store.before if place not in self._owns]
         derived = [place for place in known if not same_item(store.before[place], store.now(place))]
         written = {**dict.fromkeys(self._owns), **dict.fromkeys(derived)}
         self._needs.note(written)
         found = [Planned(self._write_own(place, own), own) for place, own in self._owns.items()]
-        found += (Planned(self._write_derived(place)) for place in derived)
+        found += (Planned(self._write_derived_item(place)) for place in derived)
         checked = dict.fromkeys((*self._needs.places, *store.applied))
         for place in checked:
             if place not in written and (guard := self._make_guard(place)):
@@ -105,7 +105,7 @@ class _TransactionComposer:
         if own.verb == "delete":
             return Put(own.key, now, guard)
         if own.update is None:
-            return Check(own.key, guard) if same_item(before, now) else self._write_derived(place)
+            return Check(own.key, guard) if same_item(before, now) else self._write_derived_item(place)
         if before is None and applied.paths:
             guard = distinct((*guard, Condition(Test.ABSENT, (own.key.values[0][0],))))
         derived = [path for path in applied.paths if not (own.override and _is_touched(path, paths_of(own.update)))]
@@ -117,7 +117,7 @@ class _TransactionComposer:
             return Delete(key, guard)
         return Check(key, guard or (Condition(Test.ABSENT, (key.values[0][0],)),))
 
-    def _write_derived(self, place: Place) -> Action:
+    def _write_derived_item(self, place: Place) -> Action:
         """The action for an item that rules changed."""
         key, before, now = self._store.keys[place], self._store.before[place], self._store.now(place)
         applied = self._store.applied.get(place, NOTHING)
@@ -176,7 +176,7 @@ def _complete_update(
         more, less = _diff_sets(get(before, (name,)), get(now, (name,)))
         if more and less:  # one expression may not name a set twice
             paths.append((name,))
-            guard = distinct((*guard, *unchanged(update.key.values[0][0], before, [(name,)])))
+            guard = distinct((*guard, *expect_item(update.key.values[0][0], before, [(name,)])))
         elif more:
             adds.append(((name,), more))
         elif less:

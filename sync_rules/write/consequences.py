@@ -1,7 +1,7 @@
 """The consequences of the application's actions: the pipeline's own work on a store, until nothing changes any more.
 
-Invariant: `left` lists all work that is left to the stream: effects, second looks through an index, messages, parked
-work, books that are not complete, and listings that are too long.
+Invariant: `leftovers` lists all work that is left to the stream: effects, second looks through an index, messages,
+parked work, incomplete books, and listings that are too long.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Consequences:
         self._world = World(self.store, self, self)
 
     @property
-    def left(self) -> tuple[Left, ...]:
+    def leftovers(self) -> tuple[Left, ...]:
         named = [
             Left(self._title(rule), why, items, self._when(rule, why)) for (rule, why), items in self._left.items()
         ]
@@ -123,7 +123,7 @@ class Consequences:
         """Do the tasks of these changes. Effects, and items that an index does not list yet, are left to the stream."""
         tasks = tasks_of(changes, self.rules)
         for change in changes:
-            self._leave_what_was_replaced(change)
+            self._leave_second_look(change)
         for rule, _ in tasks.unlisted:
             self._leave(rule, SECOND_LOOK, 1)
         for _, effect in tasks.effects:
@@ -146,7 +146,7 @@ class Consequences:
         tasks = tasks_of(came, self.rules)
         images = {change.key: change.new or {} for change in came}
         pulls = [
-            replace(one, image=None, settles=False, rules=tuple(self._unlisted(one, images.get(one.key))))
+            replace(one, image=None, settles=False, rules=tuple(self._list_pull_rules(one, images.get(one.key))))
             for one in tasks.pulls
         ]
         pushes = [
@@ -157,7 +157,7 @@ class Consequences:
         asked = Tasks(tuple(one for one in pulls if one.rules), tuple(one for one in pushes if one.rules), tuple(parts))
         return (yield from self._do(asked))
 
-    def _unlisted(self, one: Pull, image: Item | None) -> Iterator[TargetRule]:
+    def _list_pull_rules(self, one: Pull, image: Item | None) -> Iterator[TargetRule]:
         """The rules of a pull, without those that list items for values that an own item has."""
         for rule in one.rules:
             if image is None or not _has_any(rule, image) or rule.members(one.key, image) is None:
@@ -217,7 +217,7 @@ class Consequences:
                 for name in message.rules:
                     self._leave(name, why)
 
-    def _leave_what_was_replaced(self, change: Change) -> None:
+    def _leave_second_look(self, change: Change) -> None:
         """Leave a second look at copies that were replaced: they may have named what an index does not show yet."""
         old, new = change.old, change.new
         if old is not None and new is not None:

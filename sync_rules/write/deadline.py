@@ -32,24 +32,24 @@ class Deadline:
         self._sleep = sleep
         self._until = now() + seconds
 
-    def remaining(self) -> float:
-        """The seconds that are left; negative after it."""
+    def count_seconds(self) -> float:
+        """Return the seconds until the deadline; negative after it."""
         return self._until - self._now()
 
-    def passed(self) -> bool:
+    def is_over(self) -> bool:
         """True if no time is left."""
-        return self.remaining() <= 0
+        return self.count_seconds() <= 0
 
     def wait(self, times: int) -> bool:
         """Wait with full jitter, up to twice as long after each of the `times`. Returns False at once if the wait would
         end after the deadline.
         """
         seconds = random.uniform(0, min(WAIT_MAX_SECONDS, FIRST_WAIT_SECONDS * 2**times))  # noqa: S311 - jitter
-        if seconds >= self.remaining():
+        if seconds >= self.count_seconds():
             return False
         self._sleep(seconds)
         return True
 
     def store(self, client: Any, rules: Rules) -> Store:
         """The tables of the rules on this client, with this time limit for each request."""
-        return DynamoStore(plain(client), rules.tables, remaining_seconds=self.remaining, write_mode="update")
+        return DynamoStore(plain(client), rules.tables, remaining_seconds=self.count_seconds, write_mode="update")

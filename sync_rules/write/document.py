@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sync_rules.model.errors import RecordError, SyncRulesError
 from sync_rules.model.json_bytes import JSON_MAX_LEVELS, base64_of, compact
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.pipeline.records import read_image
 from sync_rules.write.actions import Given
 from sync_rules.write.deadline import DEADLINE_SECONDS
@@ -103,8 +103,8 @@ def read_document(body: object, *, items: bool = False) -> WriteDocument:
     counted = Counter(f"{verb} {arguments['entity']}" for verb, arguments in actions)
     return WriteDocument(
         actions,
-        _read_given(options, "sources", raw=raw),
-        _read_given(options, "items", raw=raw),
+        _read_given_items(options, "sources", raw=raw),
+        _read_given_items(options, "items", raw=raw),
         raw,
         options.get("require", False),
         options.get("token"),
@@ -117,7 +117,11 @@ def _read_action(body: object, place: str, *, raw: bool) -> tuple[str, Mapping[s
     given = body if isinstance(body, dict) else {}
     verbs = [*given]
     if len(verbs) != 1 or verbs[0] not in ACTIONS:
-        found = unknown("action", str(verbs[0]), ACTIONS) if len(verbs) == 1 else "expected a map with one action"
+        found = (
+            explain_unknown_name("action", str(verbs[0]), ACTIONS)
+            if len(verbs) == 1
+            else "expected a map with one action"
+        )
         raise WriteError(f"{place}: {found}", f"expected {', '.join(ACTIONS)}, such as {EXAMPLE}")
     (verb,) = verbs
     inside = f"{place}.{verb}"
@@ -127,7 +131,7 @@ def _read_action(body: object, place: str, *, raw: bool) -> tuple[str, Mapping[s
     return verb, arguments
 
 
-def _read_given(options: Mapping[str, Any], name: str, *, raw: bool) -> tuple[tuple[str, Given], ...]:
+def _read_given_items(options: Mapping[str, Any], name: str, *, raw: bool) -> tuple[tuple[str, Given], ...]:
     """The items that are given with a document."""
     found = []
     for number, one in enumerate(options.get(name, ())):
@@ -145,7 +149,9 @@ def _check_map(body: object, options: Mapping[str, str], place: str) -> dict[str
         raise WriteError(f"{begin}expected a map, found {_type_of(body)}", f"such as {EXAMPLE}")
     for name in body:
         if name not in options:
-            raise WriteError(f"{begin}{unknown('option', str(name), options)}", "leave it out, or correct its name")
+            raise WriteError(
+                f"{begin}{explain_unknown_name('option', str(name), options)}", "leave it out, or correct its name"
+            )
     given = {name: value for name, value in body.items() if value is not None}
     for name in options:
         if name in REQUIRED and name not in given:

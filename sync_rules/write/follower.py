@@ -175,19 +175,19 @@ class Follow(ClientProxy):
         """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise WriteError("a generator cannot be decorated", "write `with noting:` inside it")
-        followed: Any
+        call_inside: Any
         if inspect.iscoroutinefunction(function):
 
-            async def followed(*arguments: Any, **named: Any) -> Any:
+            async def call_inside(*arguments: Any, **named: Any) -> Any:
                 async with self:
                     return await function(*arguments, **named)
         else:
 
-            def followed(*arguments: Any, **named: Any) -> Any:
+            def call_inside(*arguments: Any, **named: Any) -> Any:
                 with self:
                     return function(*arguments, **named)
 
-        return cast("Function", wraps(function)(followed))
+        return cast("Function", wraps(function)(call_inside))
 
     # ------------------------------------------------------------ what was written
     def change(self, entity: str, before: Given | None, after: Given | None) -> None:
@@ -221,9 +221,9 @@ class Follow(ClientProxy):
         found = store.read(Read(tuple(key for key, _ in noted))) if noted else ()
         changes = [Change(key, old, new) for (key, old), new in zip(noted, found, strict=True)]
         live = _Live(store, self._rules, changes)
-        consequences = Consequences(self._rules, live, deadline.passed, self._limits, own=[key for key, _ in noted])
+        consequences = Consequences(self._rules, live, deadline.is_over, self._limits, own=[key for key, _ in noted])
         consequences.run()
-        followed = Followed(live.writes, consequences.left)
+        followed = Followed(live.writes, consequences.leftovers)
         self._blocks.result = followed
         return followed
 

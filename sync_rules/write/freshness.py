@@ -158,7 +158,7 @@ class _View:
         likely = (one for key, item in self.guesses.items() for one in judgement.sources_of(key, item, self._rules))
         self.seen.load(one for one in (*keys, *likely) if is_possible_key(one))
         try:
-            found = judgement.judge(keys, self._rules, self.seen, self._deadline.passed)
+            found = judgement.judge(keys, self._rules, self.seen, self._deadline.is_over)
         except StoreError as error:
             if error.reason == OUT_OF_TIME:
                 raise WriteError(
@@ -168,7 +168,7 @@ class _View:
         for key, item in found.items.items() if repair else ():
             before = self.seen.before[place_of(key)]
             if not same_item(before, item):
-                bounds = Bounds(judgement.REPAIRING, self._deadline.passed)
+                bounds = Bounds(judgement.REPAIRING, self._deadline.is_over)
                 judgement.repair(key, before, self._rules, self._store, left=found.left, bounds=bounds)
         return self._output(found.items[key] for key in keys)
 

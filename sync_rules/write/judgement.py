@@ -119,11 +119,11 @@ def likely_keys(key: ItemKey, image: Item, concern: Concern, rules: Rules) -> It
             if rule.books is not None:
                 yield rule.books.mark
     yield from around
-    yield from _shown(dict.fromkeys(around), rules)
+    yield from _list_shown_totals(dict.fromkeys(around), rules)
 
 
-def _shown(keys: Iterable[ItemKey], rules: Rules) -> Iterator[ItemKey]:
-    """The totals that are shown on these items, and the marks of their books."""
+def _list_shown_totals(keys: Iterable[ItemKey], rules: Rules) -> Iterator[ItemKey]:
+    """Yield the keys of the totals that these items show, and of the marks of their books."""
     for key in keys:
         entity = rules.entity_of(key)
         for rule in () if entity is None else rules.into_target(entity):
@@ -144,7 +144,7 @@ def _work_on(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pus
 def _listing_rules(key: ItemKey, rules: Rules) -> Iterator[Pushed]:
     """The rules that keep elements on an item, and list the sources in the base table, consistently."""
     entity = rules.entity_of(key)
-    for rule in () if entity is None else rules.anchored(entity):
+    for rule in () if entity is None else rules.list_anchored_rules(entity):
         if isinstance(rule, PartRule) and rule.target is entity and _is_plain(rule):
             yield key, rule
 

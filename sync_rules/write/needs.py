@@ -14,7 +14,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import SPELLING
 from sync_rules.model.semantics import SETS, Place, place_of, same_item
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, overlaps, same
-from sync_rules.model.writes import Condition, unchanged
+from sync_rules.model.writes import Condition, expect_item
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.families import Part, PartRule, TargetRule
 from sync_rules.rules.ruleset import Rules
@@ -46,7 +46,7 @@ class Needs:
         for place in written:
             self._note_needs(place)
         for place in self._store.before:
-            self._note_unchanged(place, written)
+            self._note_right_copies(place, written)
 
     def guard(self, place: Place) -> tuple[Condition, ...]:
         """The item is as it was read, in what decided."""
@@ -55,7 +55,7 @@ class Needs:
         key, before, needs = self._store.keys[place], self._store.before[place], self._needs[place]
         names = {name for name, _, _ in key.values}
         paths = [(name,) for name in before or ()] if needs is None else list(needs)
-        return unchanged(key.values[0][0], before, (path for path in paths if path[0] not in names))
+        return expect_item(key.values[0][0], before, (path for path in paths if path[0] not in names))
 
     def _need(self, key: ItemKey, paths: Paths) -> None:
         """Note that these paths of an item decided something."""
@@ -81,7 +81,7 @@ class Needs:
         for of_source in self._rules.from_source(entity):
             if isinstance(of_source, TargetRule):
                 for hint in of_source.hints(change):
-                    self._need_found(of_source, hint.target, (before, now))
+                    self._need_right_copies(of_source, hint.target, (before, now))
         for part_rule in self._rules.parts_of(entity):
             for part in self._parts(part_rule, change, own):
                 self._need_of_part(part)
@@ -94,36 +94,36 @@ class Needs:
         yield from rule.parts(change, entity)
         if own is not None and change.old is not None and change.new is not None:
             whole = rule.parts(replace(change, old=None), entity)
-            yield from (part for part in whole if part.target != change.key and self._changed(part.target))
+            yield from (part for part in whole if part.target != change.key and self._has_changed(part.target))
 
     def _need_of_part(self, part: Part) -> None:
         """Note what decided about a part: its source if the part is written, else the values that are right."""
         source = None if part.source is None else place_of(part.source)
-        if source in self._store.before and self._changed(part.target):
+        if source in self._store.before and self._has_changed(part.target):
             item = self._store.before[source]
             self._need(self._store.keys[source], () if item is None else part.rule.list_read_paths(item))
         self._need_absence(part.target)
         if (
-            standing := self._unchanged_paths_of(part)
+            standing := self._list_stable_part_paths(part)
         ) is not None:  # as it should be: that must be so when it is written
             self._need(part.target, standing)
 
-    def _note_unchanged(self, place: Place, written: Collection[Place]) -> None:
-        """Note an item, written or not, with copies that were found right though a source of theirs is written."""
+    def _note_right_copies(self, place: Place, written: Collection[Place]) -> None:
+        """Note an item whose copies are right although the transaction writes a source of theirs."""
         item, entity = self._store.now(place), self._entity(place)
         for rule in () if item is None or entity is None else self._rules.into_target(entity):
             for source in map(place_of, rule.source_keys(item or {})):
                 if source in written and self._is_read_of_changed(source, rule.watches_in_source):
-                    self._need_found(rule, self._store.keys[place])
+                    self._need_right_copies(rule, self._store.keys[place])
 
     def _is_read_of_changed(self, place: Place, paths: Paths) -> bool:
         """True if any of these paths of an item changes."""
         before, now = self._store.before[place] or {}, self._store.now(place) or {}
         return paths is None or has_changed(before, now, paths) or (not before) != (not now)
 
-    def _need_found(self, rule: TargetRule, key: ItemKey, of: Collection[Item | None] = ()) -> None:
-        """Note that a rule found copies of an item right, or no item at all: that must be so when their source is
-        written. `of` has that source, before and after, where it is one of several. If it counts, these decided, too.
+    def _need_right_copies(self, rule: TargetRule, key: ItemKey, of: Collection[Item | None] = ()) -> None:
+        """Require that an item's copies are still right, or the item absent, when the transaction writes their source.
+        `of`: that source before and after, if it is one of several; then only its own copies count.
         """
         place = place_of(key)
         before, now = self._store.before.get(place), self._store.now(place) if place in self._store.keys else None
@@ -131,7 +131,7 @@ class Needs:
             self._need_absence(key)
         elif rule.title not in self._left and now is not None:
             copies = dict.fromkeys(path for one in of if one is not None for path in rule.copies_of(one, before))
-            standing = _unchanged_paths(copies or rule.copies, before, now)
+            standing = _list_stable_paths(copies or rule.copies, before, now)
             if standing:
                 self._need(key, (*rule.deciding_paths, *standing))
                 if not of or any(one is not None and rule.is_member(key, one) is not False for one in of):
@@ -140,7 +140,7 @@ class Needs:
     def _need_absence(self, key: ItemKey) -> None:
         """Note that there was no item to write on: one that came meanwhile has listed its sources without this one."""
         place = place_of(key)
-        if self._store.before.get(place) is None and not self._changed(key):
+        if self._store.before.get(place) is None and not self._has_changed(key):
             self._need(key, ())
 
     def _need_of_copies(self, rule: TargetRule, change: Change, own: Own | None) -> None:
@@ -154,7 +154,7 @@ class Needs:
         if kept or looked:
             self._need_sources(rule, key, now)
         if looked and before is not None and not (kept and own is not None and own.verb == "put"):
-            self._need(key, _unchanged_paths(rule.copies, before, now))  # they were found right, or there were none
+            self._need(key, _list_stable_paths(rule.copies, before, now))  # they were found right, or there were none
         if own is None:
             return
         if _mentions(own, rule.relevant_paths) and not rule.pulls(Change(key, before, own.after(before))):
@@ -192,29 +192,29 @@ class Needs:
         if members is not None:
             limit = min(members.max_items, LISTED_MAX_ITEMS) if members.enough else LISTED_MAX_ITEMS
             asked = List(members.table, members.index, members.conditions, limit, None, members.backward)
-            for row in self._store.list_known(asked).items:
+            for row in self._store.list_known_items(asked).items:
                 member = rule.source.table.key_of(row)
                 if member is not None and rule.is_member(key, self._store.item(member) or {}) is True:
                     self._need(member, rule.watches_in_source)
 
-    def _unchanged_paths_of(self, part: Part) -> Paths:
+    def _list_stable_part_paths(self, part: Part) -> Paths:
         """The paths to compare for a part that stays as it was, though its item may change. None for a part that
         comes, changes or goes. Other elements of its set may come and go.
         """
         before, now = self._store.before.get(place_of(part.target)), self._store.item(part.target)
         if before is None or now is None:
             return None
-        if not self._changed(part.target):
+        if not self._has_changed(part.target):
             return part.rule.list_compared_paths(before)
         if not part.element:
-            return _unchanged_paths(part.rule.list_compared_paths(before), before, now) or None
+            return _list_stable_paths(part.rule.list_compared_paths(before), before, now) or None
         stands = all(
             _has_element(part.element, get(before, to)) == _has_element(part.element, get(now, to))
             for to in part.rule.copies
         )
         return part.rule.copies if stands else None
 
-    def _changed(self, key: ItemKey) -> bool:
+    def _has_changed(self, key: ItemKey) -> bool:
         place = place_of(key)
         return place in self._store.before and not same_item(self._store.before[place], self._store.now(place))
 
@@ -222,7 +222,7 @@ class Needs:
         return self._rules.entity_of(self._store.keys[place])
 
 
-def _unchanged_paths(paths: Iterable[Path], before: Item, now: Item) -> tuple[Path, ...]:
+def _list_stable_paths(paths: Iterable[Path], before: Item, now: Item) -> tuple[Path, ...]:
     """Keep the paths that are as they were."""
     return tuple(path for path in paths if same(get(before, path), get(now, path)))
 

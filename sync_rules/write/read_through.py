@@ -80,7 +80,7 @@ class ReadThrough(MemoryStore):
         if item is not None:
             self.hold(key, item)
 
-    def list_known(self, request: List) -> Page:
+    def list_known_items(self, request: List) -> Page:
         """A page of the items in memory."""
         return super().list(request)
 
@@ -112,7 +112,7 @@ class ReadThrough(MemoryStore):
                     self.outdated = True
         self.load(rows)
         if page.cursor is None:
-            return self.list_known(request)
+            return self.list_known_items(request)
         return self._beginning(request, {place_of(key) for key in rows}, table)
 
     def _query_below(self, request: List) -> Page:
@@ -125,14 +125,14 @@ class ReadThrough(MemoryStore):
 
     def _beginning(self, request: List, rows: set[object], table: Table) -> Page:
         """The first rows of a listing, if only its beginning was read."""
-        everything = self.list_known(replace(request, limit=10 * LISTED_MAX_ITEMS, cursor=None))
+        everything = self.list_known_items(replace(request, limit=10 * LISTED_MAX_ITEMS, cursor=None))
         last = 0
         for number, item in enumerate(everything.items, 1):
             key = table.key_of(item)
             last = number if key is not None and place_of(key) in rows else last
         if request.cursor is not None or last < request.limit:
             raise StoreError(TOO_MANY, f"more than {LISTED_MAX_ITEMS} items are listed in table {request.table}")
-        return self.list_known(request)
+        return self.list_known_items(request)
 
     def scan(self, request: Scan) -> Page:
         raise StoreError("NoScan", f"table {request.table} is not scanned in a transaction")

@@ -23,7 +23,7 @@ from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Actions, Given, Own, merge_actions, refuse_kept
+from sync_rules.write.actions import Actions, Given, Own, merge_actions, refuse_kept_attributes
 from sync_rules.write.composer import ACTIONS_MAX, Planned, compose, fits
 from sync_rules.write.consequences import NO_ROOM, Consequences, Left, Pushed
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
@@ -238,21 +238,21 @@ class Transact:
         rules = self._rules
         own_keys = [own.key for own in self._owns.values() if own.verb in ("put", "update")]
         while True:
-            consequences = Consequences(rules, seen, self._deadline.passed, skipped=skipped, own=own_keys)
+            consequences = Consequences(rules, seen, self._deadline.is_over, skipped=skipped, own=own_keys)
             self._apply_own(seen)
             consequences.run()
-            if self._deadline.passed():
+            if self._deadline.is_over():
                 raise WriteError(
                     f"{self._deadline.seconds} s were not enough", "nothing was written: give it more time", again=True
                 )
-            left = (*consequences.left, *self._overridden_rules())
+            left = (*consequences.leftovers, *self._overridden_rules())
             planned = compose(self._owns, seen, rules, {one.rule for one in left})
             if fits(planned):
                 break
             rules, skipped = self._leave_out(consequences, rules, skipped)
             seen.start_over()
         if rules is not self._rules:
-            left = tuple(Left(name, NO_ROOM) for name in self._concerned_rules())
+            left = tuple(Left(name, NO_ROOM) for name in self._list_rule_titles())
         if left and self._require:
             told = "; ".join(f"{one.rule}: {one.why}" for one in left)
             raise WriteError(f"not all fits into one transaction ({told})", "leave it to the stream: without require")
@@ -270,7 +270,7 @@ class Transact:
         """Do the application's actions in memory."""
         for place, own in self._owns.items():
             before = seen.before[place]
-            refuse_kept(own, before, self._rules)
+            refuse_kept_attributes(own, before, self._rules)
             new = own.after(before)
             try:
                 if new is None and before is not None:
@@ -293,7 +293,7 @@ class Transact:
             raise WriteError("the items are more than 4 MB together", "make several transactions")
         return replace(rules, rules={}), skipped
 
-    def _concerned_rules(self) -> list[str]:
+    def _list_rule_titles(self) -> list[str]:
         """The rules that the application's items concern."""
         concerns = (self._rules.concern(own.entity) for own in self._owns.values())
         return list(dict.fromkeys(rule.title for concern in concerns for rule in concern.rules))

@@ -20,7 +20,7 @@ from sync_rules.model.writes import (
     Test,
     Transaction,
     Update,
-    equals_seen,
+    expect_value,
 )
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 from tests.contract.conftest import Bench
@@ -388,7 +388,7 @@ def test_update_refused_hands_back_the_item(bench: Make):
 def test_update_never_creates_an_item(bench: Make):
     """A guard that the item exists refuses without one, and nothing appears."""
     b = bench(THINGS)
-    result = one(b, update(THINGS, ONE, equals_seen(("a",), None), a=s("x")))
+    result = one(b, update(THINGS, ONE, expect_value(("a",), None), a=s("x")))
     assert (result.status, result.item) == (Status.REFUSED, None)
     assert b.item(ONE) is None
     assert b.records(THINGS) == []
@@ -599,7 +599,7 @@ def test_writes_that_race_have_one_winner(bench: Make):
     """Each is atomic: of twelve that expect the copy to be absent one is made, and the others see it."""
     b = bench(THINGS)
     b.put(THINGS, thing())
-    results = b.store.apply(Apply(tuple(update(THINGS, ONE, equals_seen(("a",), None), a=n(i)) for i in range(12))))
+    results = b.store.apply(Apply(tuple(update(THINGS, ONE, expect_value(("a",), None), a=n(i)) for i in range(12))))
     (winner,) = [i for i, result in enumerate(results) if result.status is Status.WRITTEN]
     assert b.item(ONE) == thing(a=n(winner))
     assert {get(r.item, ("a",))["N"] for r in results if r.status is Status.REFUSED} == {str(winner)}

@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.state import TableState, save_applied
+from sync_rules.adapters.state import TableState, save_applied_fingerprints
 from sync_rules.language.load import load_rules
 from sync_rules.model.values import Item
 from sync_rules.rules import fingerprints
@@ -117,5 +117,7 @@ def deployed(project: Path, place: Path) -> Iterator[str]:
         outputs = {output["OutputKey"]: output["OutputValue"] for output in description["Outputs"]}
         state = TableState(stack.client("dynamodb"), outputs["StateTableName"])
         accepted = fingerprints.of_each(load_rules(project / "rules.yaml", {"STAGE": STAGE}))
-        save_applied(state, accepted, datetime.now(UTC))  # as the first `sync-rules backfill --remote` does
+        save_applied_fingerprints(
+            state, accepted, datetime.now(UTC)
+        )  # as the first `sync-rules backfill --remote` does
         yield json.dumps(asdict(Stack(url, outputs)))

@@ -237,7 +237,7 @@ def unserved() -> str:
     text = pattern_rules() + ASKED
     proof = prove(parse_rules(text))
     line = places_of(text, "patterns")["orders-by-total"]
-    (answer,) = proof.unserved
+    (answer,) = proof.unserved_answers
     printed = pattern_lines("orders-by-total", answer, f"rules.yaml:{line}")
     return fenced("\n".join([f"# {ASKED.strip()}", *printed]))
 

@@ -27,7 +27,7 @@ import typer.main
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.state import FileState, TableState, read_applied, save_applied
+from sync_rules.adapters.state import FileState, TableState, read_applied_fingerprints, save_applied_fingerprints
 from sync_rules.cli.main import main
 from sync_rules.deploy.blocks import find_blocks, read_block
 from sync_rules.deploy.deployment import read_deployment
@@ -40,7 +40,7 @@ from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection, segments
-from sync_rules.jobs.backfill.progress import load_unfinished
+from sync_rules.jobs.backfill.progress import load_unfinished_head
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord, invocation_record
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, pack_messages, save
@@ -223,7 +223,7 @@ def loaded(text: bytes) -> bool:
     assert found is not None
     (shards,) = found.streams.values()
     assert [shard.shard_id for shard in shards] == ["shard-0", "shard-1"]
-    return [one.message for one in found.pending()] == list(examples().values())
+    return [one.message for one in found.list_messages()] == list(examples().values())
 
 
 def failing() -> list[Failure]:
@@ -462,11 +462,11 @@ def backfill() -> Mapping[str, str]:
 
         assert not run(most=3)
         texts["state-stopped.json"] = BEGAN.sub(BEGUN, path.read_text())
-        assert load_unfinished(FileState(path)) is not None
+        assert load_unfinished_head(FileState(path)) is not None
         assert run(most=1_000)
-        save_applied(FileState(path), of_each(rules), AT)
+        save_applied_fingerprints(FileState(path), of_each(rules), AT)
         texts["state-ended.json"] = BEGAN.sub(BEGUN, path.read_text())
-        assert read_applied(FileState(path)) == of_each(rules)
+        assert read_applied_fingerprints(FileState(path)) == of_each(rules)
     return {**texts, "backfill-tables.txt": contents(store, rules)}
 
 
@@ -570,7 +570,7 @@ class Box:
     """A place of failures that a redrive reads."""
 
     hidden_seconds = 960
-    held = 0
+    held_count = 0
 
     def __init__(self, texts: Mapping[int, str], lines: list[str]) -> None:
         self.mark = ""

@@ -10,7 +10,7 @@ import sys
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from sync_rules.adapters.state import TableState, read_applied
+from sync_rules.adapters.state import TableState, read_applied_fingerprints
 from tests.support.builders import n, s
 from tests.support.every_kind import RULES, order, part, post, text_of, user
 from tests.support.sites import Site
@@ -75,7 +75,7 @@ def test_backfill_engine_keeps_its_state_in_a_table(shop):
     code, _ = shop.backfill("--state", f"table:{state}", "--rule", "names", "--rule", "counted")
     assert code == 0
     assert not (shop.folder / "state.json").exists()
-    assert read_applied(TableState(shop.client, state)).keys() == {"names", "counted"}
+    assert read_applied_fingerprints(TableState(shop.client, state)).keys() == {"names", "counted"}
     code, summary = shop.backfill("--state", f"table:{state}", "--changed")
     assert code == 0
     assert summary["rules"].keys() & {"names", "counted"} == set()

@@ -47,7 +47,7 @@ class Bench:
         self.endpoint_url = endpoint_url
         self.client = aws.dynamodb(endpoint_url)
         self.table = rules.tables["shop"].physical_name
-        description = describe(self.client, rules.tables["shop"], retries.retrying())
+        description = describe(self.client, rules.tables["shop"], retries.make_retry())
         assert description is not None
         self.arn = description["LatestStreamArn"]
         self.events: list[dict] = []

@@ -9,7 +9,7 @@ import pytest
 
 from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
-from sync_rules.adapters.state import TableState, read_applied
+from sync_rules.adapters.state import TableState, read_applied_fingerprints
 from sync_rules.audit.drift_report import open_report
 from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill as backfill_command
@@ -58,7 +58,7 @@ class Local:
             self.ended[name] = Execution(name, "FAILED", type(error).__name__, str(error))
         return name
 
-    def running(self) -> list[str]:
+    def list_running_executions(self) -> list[str]:
         return []
 
     def watch(self, name: str, look) -> Execution:
@@ -130,7 +130,7 @@ def test_remote_engine_backfill_brings_every_kind_in_line(deployed):
     summary = rows[-1]["summary"]
     assert (summary["done"], summary["parked"], summary["failed"], summary["left"]) == (True, 0, 0, [])
     assert summary["copied"] > 20
-    assert read_applied(deployed.state).keys() == {rule.title for rule in deployed.rules.rules.values()}
+    assert read_applied_fingerprints(deployed.state).keys() == {rule.title for rule in deployed.rules.rules.values()}
     code, rows, err = deployed.run("backfill", "--rate", "2000")
     assert (code, rows[-1]["summary"]["writes"]) == (0, 0), err
     code, rows, err = deployed.run("backfill", "--changed")
@@ -144,7 +144,7 @@ def test_remote_engine_verify_finds_repairs_and_reports(deployed, tmp_path):
     assert code == 1, err
     path = tmp_path / "report.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert len(list(open_report(path, deployed.rules).listed(frozenset(deployed.rules.rules)))) > 20
+    assert len(list(open_report(path, deployed.rules).read_differences(frozenset(deployed.rules.rules)))) > 20
     code, rows, err = deployed.run("verify", "--grace-seconds", "0", "--repair")
     assert code == 0, err
     code, rows, err = deployed.run("verify", "--grace-seconds", "0")

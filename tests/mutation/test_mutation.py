@@ -91,7 +91,11 @@ def worker():
 @pytest.mark.parametrize(
     ("file", "named", "noticed"),
     [
-        ("limits.py", ("Limits.parked_delay_seconds", "10", "11"), "survived"),  # 2^10 minutes, and 15 are the most
+        (
+            "limits.py",
+            ("Limits.compute_parked_delay_seconds", "10", "11"),
+            "survived",
+        ),  # 2^10 minutes, and 15 are the most
         ("templates.py", ("Template.parse", "position == len(text)", "((position) != (len(text)))"), "tests"),
     ],
 )

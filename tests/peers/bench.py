@@ -231,7 +231,7 @@ class Queue:
 
     def next(self) -> messages.Message | None:
         """The message that is due first, however long that takes; None when there is none."""
-        pending = self._local.pending
+        pending = self._local.pending_messages
         if not pending:
             return None
         self._now_ms = max(self._now_ms, min(one.due_ms for one in pending))

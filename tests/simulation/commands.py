@@ -88,7 +88,7 @@ def backfill_run_of(
     made: Made, store: Any, failures: Any, state: State, names: frozenset[str] | None = None
 ) -> backfill_run.BackfillRun:
     """A backfill of all rules or some, as the command makes it."""
-    names = made.rules.kept if names is None else names
+    names = made.rules.keeper_names if names is None else names
     return backfill_run.BackfillRun(
         Selection(made.rules, names),
         store,
@@ -123,7 +123,7 @@ def backfill(made: Made, store: Any, pick: Callable[[int], int] | None = None) -
     """A backfill of all rules. With `pick` it dies a few times, and perhaps one of some rules was begun before it. Raises
     DivergenceError when it does not finish. Returns what it could not do.
     """
-    kept, state, whole = Kept(), MemoryState(), made.rules.kept
+    kept, state, whole = Kept(), MemoryState(), made.rules.keeper_names
     if not whole:
         return kept
     names = sorted(whole)
@@ -143,11 +143,17 @@ def backfill(made: Made, store: Any, pick: Callable[[int], int] | None = None) -
 
 def verified(made: Made, world: World, *, repair: bool) -> list[DriftFinding]:
     """The findings of a verify of all rules."""
-    if not made.rules.kept:
+    if not made.rules.keeper_names:
         return []
     world.store.catch_up()
     ports = Ports(Direct(world), NULL_PORTS, Kept())
     verifier = verify.Verifier(
-        made.rules, ports, made.rules.kept, repair=repair, grace_seconds=0, sleep=lambda _s: None, clock=lambda: 0.0
+        made.rules,
+        ports,
+        made.rules.keeper_names,
+        repair=repair,
+        grace_seconds=0,
+        sleep=lambda _s: None,
+        clock=lambda: 0.0,
     )
     return list(verifier.sweep())

@@ -84,14 +84,14 @@ class LaggingStore(MemoryStore):
 
     def scan_of(self, request: Scan, items: Iterable[Item]) -> Page:
         """A page of a scan, as if these were all items of its table."""
-        table = replace(self._stored(request.table).table, indexes=())
+        table = replace(self._find_table(request.table).table, indexes=())
         then = MemoryStore({table.name: table})
         for item in items:
             then.put(table.name, item)
         return then.scan(request)
 
     def _show(self, number: int, table: str) -> None:
-        self._stored(table).indexes = self.replicas[number].rows[table]
+        self._find_table(table).indexes = self.replicas[number].rows[table]
 
     def _check(self, key: ItemKey, item: Item) -> None:
         super()._check(key, item)

@@ -59,7 +59,7 @@ LAWS: Mapping[str, Mutation] = {
     "no guard on the copy": Mutation(mutants_writes.no_copy_guard, among("", "base", "index", "keep")),
     "copy = NULL": Mutation(mutants_writes.null_guard),
     "guard from the old link": Mutation(mutants_writes.old_link),
-    "judged by a link in change": Mutation(replacing(reconcile, "list_undermined", lambda _wanted: []), WRITES),
+    "judged by a link in change": Mutation(replacing(reconcile, "list_rules_to_delay", lambda _wanted: []), WRITES),
     "deferred rule forgotten": Mutation(mutants_writes.deferred_forgotten, WRITES),
     "right copies written again": Mutation(
         replacing(reconcile, "differences", lambda _image, desired: dict(desired)), among("", "base", "index")

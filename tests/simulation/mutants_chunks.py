@@ -149,7 +149,7 @@ MUTANTS = {
     "rest of a spread not sent": Mutation(dropping(the_rest), among("prompt", "often-index", "often-two-index")),
     "spread done though a send failed": Mutation(wrapping(handover, "_send_chunks", sent_anyway), OFTEN),
     "spread never fails": Mutation(
-        lambda: patch.object(handover, "report_unfinished", lambda _listings, report: report), OFTEN
+        lambda: patch.object(handover, "report_unfinished_pushes", lambda _listings, report: report), OFTEN
     ),
     "no second look after a spread": Mutation(lambda: patch.object(handover, "second_look_of_push", nothing), INDEX),
     "chunk never fails": Mutation(lambda: looked_at(failures_forgotten), OFTEN),

@@ -39,9 +39,9 @@ def lacking_is_absent() -> Any:
 
 def named_sources_only() -> Any:
     """A target that names no source is left as it is."""
-    original = CopyRule.desired
+    original = CopyRule.compute_values
     return patch.object(
-        CopyRule, "desired", lambda rule, sources, target: original(rule, sources, target) if sources else None
+        CopyRule, "compute_values", lambda rule, sources, target: original(rule, sources, target) if sources else None
     )
 
 
@@ -85,12 +85,12 @@ MUTANTS: Mapping[str, Mutation] = {
     "default: not brought back": Mutation(only_what_is_missing, CLEARED),
     "default: not brought back by a REMOVE": Mutation(restored_by_the_record_alone, CLEARED),
     "default: none where a formula makes nothing": Mutation(
-        none_made(DeriveRule, "desired", default=None), among("", "derive-default")
+        none_made(DeriveRule, "compute_values", default=None), among("", "derive-default")
     ),
     "default: none for what a child lacks": Mutation(
-        none_made(EmbedRule, "_shown_of", defaults={}), among("", "embed-default")
+        none_made(EmbedRule, "_list_attributes", defaults={}), among("", "embed-default")
     ),
     "default: nothing carried down": Mutation(
-        none_made(TreeRule, "desired", defaults={}), among("", "path-default", "path-default")
+        none_made(TreeRule, "compute_values", defaults={}), among("", "path-default", "path-default")
     ),
 }

@@ -53,7 +53,7 @@ def remembered() -> Iterator[dict[Any, Any]]:
         before = len(comparison.different)
         compare_one(rule, target, sources, comparison)
         if len(comparison.different) > before and comparison.different[-1].paths:
-            desired = rule.desired(sources.of(rule, target), target.image)
+            desired = rule.compute_values(sources.of(rule, target), target.image)
             found.setdefault((rule.name, target.key), (target.image, differences(target.image, desired)))
 
     def sweeping(self: Any, names: Any) -> Any:
@@ -242,9 +242,9 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "verify: one round": Mutation(replacing(verifier, "cascade", one_round(verifier.cascade)), LEVELS),
     "verify: totals not added up": Mutation(
-        replacing(verifier, "find_unbalanced", never_added_up), among("damage", "booked", "booked-groups")
+        replacing(verifier, "find_unbalanced_totals", never_added_up), among("damage", "booked", "booked-groups")
     ),
-    "verify: totals added up once": Mutation(replacing(verifier, "confirm_unbalanced", one_sum), BOOKED),
+    "verify: totals added up once": Mutation(replacing(verifier, "confirm_unbalanced_totals", one_sum), BOOKED),
     "redrive: sources from images": Mutation(replacing(redriver, "Consumer", ByImages), REDRIVES),
     "redrive: puts the images of records": Mutation(replacing(redriver, "Consumer", Puts), REDRIVES),
     "redrive: removed before the effect": Mutation(removed_first, REDRIVES),

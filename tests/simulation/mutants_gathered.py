@@ -43,7 +43,7 @@ def hinting_member_not_read() -> Any:
 
 def named_members_not_read() -> Any:
     """Entries that the index does not show yet are forgotten."""
-    return patch.object(EmbedRule, "named", lambda _rule, _key, _target: ())
+    return patch.object(EmbedRule, "list_present_members", lambda _rule, _key, _target: ())
 
 
 @contextmanager
@@ -72,15 +72,15 @@ def belongs_not_checked() -> Any:
 
 def first_come_first_served() -> Any:
     """Mutant: a child that has an entry keeps it, whoever else claims it."""
-    original, place = EmbedRule.desired, embed._place
+    original, place = EmbedRule.compute_values, embed._place
 
-    def desired(rule: EmbedRule, found: Any, target: Any) -> Any:
+    def compute_values(rule: EmbedRule, found: Any, target: Any) -> Any:
         there = target.get("kids", {}).get("M", {}).values()
         names = {entry["M"]["child"]["S"] for entry in there if "child" in entry.get("M", {})}
         with patch.object(embed, "_place", lambda entry: (entry.child.values[-1][2] not in names, place(entry))):
             return original(rule, found, target)
 
-    return patch.object(EmbedRule, "desired", desired)
+    return patch.object(EmbedRule, "compute_values", compute_values)
 
 
 def listed_no_further_than_the_limit() -> Any:

@@ -26,30 +26,30 @@ def derived_on_insert_only() -> Any:
 
 def no_cycle_rule() -> Any:
     """A segment is appended whatever stands in the path already."""
-    original = TreeRule.desired
+    original = TreeRule.compute_values
 
-    def desired(rule: TreeRule, sources: Any, target: Any) -> Any:
+    def compute_values(rule: TreeRule, sources: Any, target: Any) -> Any:
         verdict = original(rule, sources, target)
         above = get(sources[0], rule.path) if sources else None
         if not isinstance(verdict, Blocked) or verdict.reason != CYCLE or above is None:
             return verdict
         own = text_of(rule.own.read(target)) or ""
-        return rule._made((*above["S"].split(rule.separator), own), own)
+        return rule._make_values((*above["S"].split(rule.separator), own), own)
 
-    return patch.object(TreeRule, "desired", desired)
+    return patch.object(TreeRule, "compute_values", compute_values)
 
 
 def substring_test() -> Any:
     """An id is found inside another one."""
-    original = TreeRule.desired
+    original = TreeRule.compute_values
 
-    def desired(rule: TreeRule, sources: Any, target: Any) -> Any:
+    def compute_values(rule: TreeRule, sources: Any, target: Any) -> Any:
         above = get(sources[0], rule.path) if sources else None
         if above is not None and (text_of(rule.own.read(target)) or "") in above["S"]:
             return Blocked(CYCLE, patient=True)
         return original(rule, sources, target)
 
-    return patch.object(TreeRule, "desired", desired)
+    return patch.object(TreeRule, "compute_values", compute_values)
 
 
 def path_not_rechecked() -> Any:
@@ -92,25 +92,25 @@ def names_not_handed_down() -> Any:
 
 def nameless_stop_the_line() -> Any:
     """Begin anew below an item without a name."""
-    original = Breadcrumb.made
+    original = Breadcrumb.make_values
 
     def made(crumb: Breadcrumb, parent: Any, item: Any) -> Any:
         return original(crumb, parent if parent is None or crumb.own(parent) else {}, item)
 
-    return patch.object(Breadcrumb, "made", made)
+    return patch.object(Breadcrumb, "make_values", made)
 
 
 def ring_of_names() -> Any:
     """A breadcrumb follows its parent's where the ids are in a ring."""
-    original = TreeRule.desired
+    original = TreeRule.compute_values
 
-    def desired(rule: TreeRule, sources: Any, target: Any) -> Any:
+    def compute_values(rule: TreeRule, sources: Any, target: Any) -> Any:
         verdict = original(rule, sources, target)
         if rule.crumb is None or not isinstance(verdict, Blocked) or verdict.reason != CYCLE or not sources:
             return verdict
-        return rule.crumb.made(sources[0], target)
+        return rule.crumb.make_values(sources[0], target)
 
-    return patch.object(TreeRule, "desired", desired)
+    return patch.object(TreeRule, "compute_values", compute_values)
 
 
 NAMES = among("", "path-names", "path-names")

@@ -267,7 +267,7 @@ MUTANTS: Mapping[str, Mutation] = {
     # the road of parts
     "refused part dropped": Mutation(lambda: taken(refused_dropped), PARTS),
     "joined write loses a part": Mutation(one_of_each_join, PARTS),
-    "parked part forgotten": Mutation(wrapping(parts, "retry_parked", never_again), PARTS),
+    "parked part forgotten": Mutation(wrapping(parts, "retry_parked_items", never_again), PARTS),
     "failed part taken for done": Mutation(wrapping(parts, "_apply", failed_is_done), PARTS),
     "joint write that does not fit parked as one": Mutation(rejected_together, COLLECT),
     # collect

@@ -150,7 +150,7 @@ def not_read_again() -> Any:
 
 def of_another_fingerprint() -> Any:
     """The mark of any version counts."""
-    return patch.object(Books, "begun", lambda _self, mark: None if mark is None else int(mark["begun"]["N"]))
+    return patch.object(Books, "count_starts", lambda _self, mark: None if mark is None else int(mark["begun"]["N"]))
 
 
 def not_begun_before_the_first_entry() -> Any:
@@ -190,7 +190,7 @@ MUTANTS: Final[Mapping[str, Mutation]] = {
     "books: not begun before the first entry": Mutation(not_begun_before_the_first_entry, VERSIONS),
     "books: begun again meanwhile": Mutation(begun_again_meanwhile, VERSIONS),
     "index: items outside are not reported": Mutation(
-        lambda: patch.object(Rules, "unlisted", lambda *_args, **_more: ()), RANDOM
+        lambda: patch.object(Rules, "list_blind_rules", lambda *_args, **_more: ()), RANDOM
     ),
     "index: may leave out items": Mutation(unsaid_index, RANDOM),
     "expiry: no date is left out in silence": Mutation(

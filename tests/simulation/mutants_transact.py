@@ -22,13 +22,13 @@ def without_what_was_read(monkeypatch):
 
 def entry_without_total(monkeypatch):
     """The entry of a child is written, and its total is not."""
-    planned = composer._TransactionComposer.planned
+    planned = composer._TransactionComposer.plan_actions
 
     def some(self):
         totals = {place for place, one in self._store.applied.items() if one.numbers}
         return [one for one in planned(self) if place_of(one.action.key) not in totals]
 
-    monkeypatch.setattr(composer._TransactionComposer, "planned", some)
+    monkeypatch.setattr(composer._TransactionComposer, "plan_actions", some)
 
 
 def check_of_the_whole_item(monkeypatch):

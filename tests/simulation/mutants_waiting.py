@@ -37,7 +37,7 @@ def noted_before_it_is_sent() -> Any:
     def send(self: Any, message: Any, queue: Any) -> None:
         began, delay = self.clocks(), self.delay_seconds(message)
         if delay is not None:
-            self.sent(message, delay, began)
+            self.note_fan_out(message, delay, began)
             queue.send(message, delay)
 
     return patch.object(breaker.FanOutsToCome, "send", send)
@@ -72,7 +72,7 @@ def holds_the_value() -> Iterator[None]:
     carried: dict[str, Any] = {}
     later, process_message = Surroundings.later, consumer.process_message
 
-    def sent(self: Any, message: Any, delay_seconds: int, since: int) -> None:
+    def note_fan_out(self: Any, message: Any, delay_seconds: int, since: int) -> None:
         later(self, message, delay_seconds, since)
         if isinstance(message, PushMessage) and delay_seconds:
             carried[encode(message)] = self.store.read(Read((message.source,)))[0]
@@ -91,7 +91,7 @@ def holds_the_value() -> Iterator[None]:
         return answered(answered(process_message(message, *args, **kwargs), ask), known({message.source: item}))
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(Surroundings, "later", sent))
+        stack.enter_context(patch.object(Surroundings, "later", note_fan_out))
         stack.enter_context(patch.object(consumer, "process_message", receiving))
         stack.enter_context(at_each_history(carried.clear))
         yield

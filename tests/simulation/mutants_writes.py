@@ -55,13 +55,13 @@ def null_guard() -> Any:
     null = {"NULL": True}
     return patch.object(
         writes,
-        "as_seen",
+        "expect_values",
         lambda image, paths: tuple(Condition(Test.EQUALS, path, get(image, path) or null) for path in paths),
     )
 
 
 def no_copy_guard() -> Any:
-    return patch.object(writes, "as_seen", lambda _image, _paths: ())
+    return patch.object(writes, "expect_values", lambda _image, _paths: ())
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def not_judged_again(intent: Any, _target: Any) -> Any:
 
 def comparing_the_copy(intent: Any, target: Any) -> Any:
     *checks, last = intent.write.actions
-    seen = writes.as_seen(target.image, [path for rule in intent.rules for path in rule.copies])
+    seen = writes.expect_values(target.image, [path for rule in intent.rules for path in rule.copies])
     # `deletes=False`: refused, it is not judged again either
     return replace(intent, write=Transaction((*checks, Delete(last.key, (*last.guard, *seen)))), deletes=False)
 
@@ -154,7 +154,7 @@ def no_park_retry() -> Any:
             return None
         return (yield request)
 
-    return wrapping(reconcile, "retry_parked", ask)()
+    return wrapping(reconcile, "retry_parked_items", ask)()
 
 
 def deferred_forgotten() -> Any:
@@ -176,7 +176,7 @@ def full_item_dropped() -> Any:
         return
         yield
 
-    return patch.object(reconcile, "_rejected", _rejected)
+    return patch.object(reconcile, "_park_rejected_write", _rejected)
 
 
 @contextmanager

@@ -49,7 +49,7 @@ class People:
 
     def __init__(self, history: History) -> None:
         self.history, pick = history, history.choices.people.pick
-        self.rules, self.whole = history.made.rules, history.made.rules.kept
+        self.rules, self.whole = history.made.rules, history.made.rules.keeper_names
         self.state = MemoryState()
         self.finished = True  # the backfill of all rules
         self.partial = pick(3) == 2  # one of some rules begins first, and is given up if it dies

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import pytest
 
-from sync_rules.adapters.acceptance import list_guarded
+from sync_rules.adapters.acceptance import list_guarded_rules
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
@@ -56,7 +56,7 @@ class History:
         self.altered = 0
 
     def _consumer(self) -> Consumer:
-        ways = {rule.name: "run a backfill" for rule in list_guarded(RULES)}
+        ways = {rule.name: "run a backfill" for rule in list_guarded_rules(RULES)}
         return Consumer(
             RULES, self.scene.world, THIS_PROCESS, limits=LIMITS, unaccepted=lambda: {} if self.accepted else ways
         )

@@ -18,7 +18,7 @@ from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
 from sync_rules.pipeline import books as pipeline_books
-from sync_rules.pipeline.books import read_waiting
+from sync_rules.pipeline.books import read_incomplete_books
 from sync_rules.rules.books import Books
 from sync_rules.rules.ruleset import Rules
 from tests.simulation.breaking import Work
@@ -71,7 +71,7 @@ class History:
         self._rest()
         backfill_of(self.scene).run()
         self._rest()
-        assert not self.scene.drive(read_waiting(self.scene.rules))
+        assert not self.scene.drive(read_incomplete_books(self.scene.rules))
 
     def _update(self) -> None:
         new = self.random.choice(list(VERSIONS))
@@ -109,7 +109,7 @@ class History:
         self.scene.put("users", {"user": s("u")})
         self.scene.rest()
         counted = VERSIONS[self.entry]
-        left = {rule.title for rule in self.scene.drive(read_waiting(self.scene.rules))}
+        left = {rule.title for rule in self.scene.drive(read_incomplete_books(self.scene.rules))}
         if counted is not None and not left - {"bystander"}:
             (user,) = self.scene.memory.items("users")
             assert user.get("number") == n(counted(self.scene.memory.items("orders")))
@@ -118,7 +118,7 @@ class History:
 @pytest.fixture(autouse=True)
 def _quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(books_resource.logger, "info", lambda *_args, **_named: None)
-    monkeypatch.setattr(books_resource, "log_waiting", lambda _title: None)
+    monkeypatch.setattr(books_resource, "log_waiting_rule", lambda _title: None)
 
 
 def test_complete_books_of_the_running_rule_lack_nothing():
@@ -149,7 +149,7 @@ def not_counted() -> AbstractContextManager[object]:
     begin = Books.begin
 
     def begin_as_before(books: Books, mark: Item | None) -> Any:
-        return books._put(mark, begun, complete=False) if (begun := books.begun(mark)) else begin(books, mark)
+        return books._put(mark, begun, complete=False) if (begun := books.count_starts(mark)) else begin(books, mark)
 
     return patch.object(pipeline_books.Books, "begin", begin_as_before)
 

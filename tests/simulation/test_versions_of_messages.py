@@ -234,19 +234,19 @@ def test_versions_lose_no_message(change, back):
 
 MUTANTS = {
     "an unknown rule is acknowledged in silence": lambda: patch.object(
-        consumer_module, "unknown_rules", lambda _message, _rules: ()
+        consumer_module, "list_unknown_rules", lambda _message, _rules: ()
     ),
     "messages carry the new name of a rule": lambda: patch.object(
         Rule, "message_name", property(lambda rule: rule.name)
     ),
     "the rules that are known are left out": lambda: patch.object(
-        consumer_module, "_process_known", _only_where_all_are_known
+        consumer_module, "_process_valid_message", _only_where_all_are_known
     ),
     "a record of a copy that was written asks for nothing": lambda: patch.object(
         consumer_module, "tasks_of", _without_pulls
     ),
 }
-process_known = consumer_module._process_known
+process_known = consumer_module._process_valid_message
 tasks_of = consumer_module.tasks_of
 
 

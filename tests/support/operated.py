@@ -122,7 +122,7 @@ def everything(rules: Rules, capsys) -> list[dict[str, Any]]:
     for name in rules.rules:
         telemetry.outcomes.update({(name, outcome): 1 for outcome in Outcome})
         telemetry.alterations.update({(name, each): 1 for each in Alteration})
-        telemetry.lag_ms[name] = 1
+        telemetry.lags[name] = {0: 1}
         logs.notes.count_failure(name)
         tally.right[name] = 1
     telemetry.unreadable_records = 1

@@ -24,7 +24,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.beginnings import FUNCTION_NAME
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.kept_calls import CallsInBucket
-from sync_rules.adapters.state import TableState, save_applied
+from sync_rules.adapters.state import TableState, save_applied_fingerprints
 from sync_rules.adapters.streams import as_event_record
 from sync_rules.deploy.deployment import logical_id
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE
@@ -259,7 +259,7 @@ class Account:
         stack.forget()
         file = folder / "rules.yaml"
         deployment, built = deployed(story.text)
-        compiled_file.compiled_path(file).write_bytes(built)
+        compiled_file.name_compiled_file(file).write_bytes(built)
         variables = {**stack.environment(), "PREFIX": self.prefix, runtime.RULES_FILE: str(file)}
         for name, value in variables.items():
             environ(name, value)
@@ -286,7 +286,7 @@ class Account:
     def accept(self) -> None:
         """Note all rules as applied, as a backfill in the account does."""
         state = TableState(self.stack.dynamodb, self.stack.state)
-        save_applied(state, fingerprints.of_each(self.rules), datetime.now(UTC))
+        save_applied_fingerprints(state, fingerprints.of_each(self.rules), datetime.now(UTC))
 
     def named(self, pair: Pair) -> Pair:
         """A pair without what only this account has: its prefixes, the labels of its streams."""
@@ -358,7 +358,7 @@ class Account:
             yield message
             if isinstance(message, CallMessage):
                 with self.guard.acting(""):
-                    yield message.kept_at(bucket.keep_call(message))
+                    yield message.move_images(bucket.keep_call(message))
 
     def disorder(self) -> list[Change]:
         """Make work for verify and backfill: changes without records, deleted sources, whole items put without their
@@ -449,7 +449,7 @@ class Account:
             self.stack.sqs.send_message(QueueUrl=url, MessageBody="nonsense")
         self.stack.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
         for message in self.stack.sqs.receive_message(QueueUrl=url).get("Messages", []):
-            runtime.receipts().come_again(message["ReceiptHandle"], 1)
+            runtime.receipts().shorten_timeout(message["ReceiptHandle"], 1)
             self.stack.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         self._done(fanout.handler(_received(["nonsense"]), context()))
 

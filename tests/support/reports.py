@@ -31,7 +31,7 @@ def verified(*, clean: bool = False, repair: bool = False, **changes: object) ->
         scene.there("shop", *(order(HOSTILE, f"o{number}", 1, user_name=s("SECRET")) for number in range(ORDERS)))
         scene.there("posts", post("p", HOSTILE, SECRET))
         scene.there("parts", part("b", "c"), part("c", "b"))
-    names = scene.rules.kept
+    names = scene.rules.keeper_names
     verifier = Verifier(scene.rules, scene.world, names, repair=repair, grace_seconds=0)
     examples: dict[str, list[DriftFinding]] = {}
     for _ in note_examples(verifier.sweep(), examples):

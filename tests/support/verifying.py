@@ -15,7 +15,7 @@ from tests.support.worlds import Scene
 def verify(scene: Scene, *, repair: bool = False, **options: Any) -> tuple[list[DriftFinding], Tally]:
     """The findings of a verify of everything that the rules keep, and its figures."""
     given = {"sleep": lambda _seconds: None, **options}
-    verifier = Verifier(scene.rules, scene.world, scene.rules.kept, repair=repair, **given)
+    verifier = Verifier(scene.rules, scene.world, scene.rules.keeper_names, repair=repair, **given)
     return list(verifier.sweep()), verifier.tally
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import find_applied
+from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.export_files import find_shelf, parse_time
@@ -25,7 +25,7 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import find_account, list_typed
+from sync_rules.cli.account import find_account, list_typed_parameters
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
 from sync_rules.cli.remote_backfill import RemoteBackfill, code_of
@@ -40,13 +40,13 @@ from sync_rules.jobs.backfill.job import BackfillRequest, Job, list_unseen_chang
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
-    note_applied,
+    list_waiting_titles,
+    note_applied_rules,
     require_beginning,
     rules_to_apply,
     titles_of,
-    waiting_titles,
 )
-from sync_rules.jobs.backfill.throttle import slowing, until
+from sync_rules.jobs.backfill.throttle import make_slowing_sleep, until
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
@@ -128,17 +128,19 @@ def backfill(
         asked = {"rules": rule or [], "changed": changed, "table": table, "where": where, "rate": rate, **begin}
         asked |= {"segments": max(opt.SEGMENTS, SEGMENTS_OF_WORKER * workers), "workers": workers}
         options = {"rules": "rule", "changed": "changed", "table": "table", "where": "where", "rate": "rate"}
-        given = {word for word, parameter in options.items() if list_typed(context, parameter)}
+        given = {word for word, parameter in options.items() if list_typed_parameters(context, parameter)}
         return there.start(load_rules(rules_file), asked, frozenset(given))
     place, since = _read_export(from_export)
     rules = load_rules(rules_file)
     require_rules(rules, accept or ())
     client = aws.dynamodb(endpoint_url, region)
     with open_state(state, client, rules) as documents:
-        before = find_applied(documents, rules, waiting_titles(rules, _store(client, rules))) if changed else None
+        before = (
+            find_applied_rules(documents, rules, list_waiting_titles(rules, _store(client, rules))) if changed else None
+        )
         names, titles = rules_to_apply(rules, rule or [], before)
         if not names:
-            note_applied(documents, rules, titles)
+            note_applied_rules(documents, rules, titles)
             print(NOTHING_NEW)
             return 0
         export = None if place is None else (place, find_shelf(place, endpoint_url, region))
@@ -146,13 +148,13 @@ def backfill(
         require_beginning(documents, job.scope.body(), state, **begin)
         sampled: list[str] = []
         if not resume:  # a resumed backfill took its sample when it began
-            done_before = find_applied(documents, rules)
+            done_before = find_applied_rules(documents, rules)
             sampled = require_hits(sample_new_rules(rules, names, done_before, accept or (), _store(client, rules)))
         for notice in (*list_unseen_changes(client, rules, names), *job.notices(), *sampled):
             print(notice, file=sys.stderr)
         run, done, stopped = run_job(job, client, documents, rate=Rate(rate), as_json=as_json)
         used = opt.repeat_options(rules_file, endpoint_url, region, state)
-        waiting = _note_applied(job, documents, run, titles, client, options=used) if done else frozenset()
+        waiting = _note_applied_rules(job, documents, run, titles, client, options=used) if done else frozenset()
     return ExitCode.INTERRUPTED if stopped else max(code_of(run, done=done), int(bool(waiting)))
 
 
@@ -180,16 +182,16 @@ def _read_export(text: str | None) -> tuple[str | None, datetime | None]:
 
 
 # ---------------------------------------------------------------- the state
-def _note_applied(
+def _note_applied_rules(
     job: Job, documents: State, run: BackfillRun, titles: frozenset[str], client: DynamoDBClient, *, options: str
 ) -> frozenset[str]:
     """Note the rules that were applied, and print which ones wait. Returns those that wait though all was processed."""
-    rules, names, covered = job.selection.rules, job.selection.names, job.covered
+    rules, names, covered = job.selection.rules, job.selection.names, job.covered_titles
     failed = titles_of(rules, run.totals.rules_with(Outcome.FAILED))
-    waiting = waiting_titles(rules.only(names), _store(client, rules))
+    waiting = list_waiting_titles(rules.only(names), _store(client, rules))
     whole = job.scope.table is None and job.scope.where is None
     effects = titles - titles_of(rules, names) if whole else frozenset()
-    note_applied(documents, rules, (covered | effects) - failed - waiting)
+    note_applied_rules(documents, rules, (covered | effects) - failed - waiting)
     for line in describe_waits(waiting, options):
         print(line, file=sys.stderr)
     return waiting & covered
@@ -215,7 +217,7 @@ def run_job(
 
         run = BackfillRun(
             job.selection,
-            _store(client, job.selection.rules, slowing(rate)),
+            _store(client, job.selection.rules, make_slowing_sleep(rate)),
             DeduplicatedFailures(FailureLog(failures, wall_clock_ms), Limits(), THIS_PROCESS),
             documents,
             job.scope.body(),

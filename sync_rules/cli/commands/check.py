@@ -16,7 +16,7 @@ from sync_rules.language.codes import CODES
 from sync_rules.language.load import check_rules, read_text
 from sync_rules.language.problems import Problem, errors, severity
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.rules.ruleset import Rules
 
 VERB: Final = Verb(
@@ -80,7 +80,7 @@ def verdict(rules: Rules | None, problems: list[Problem]) -> str:
         return ", ".join(filter(None, [format_count(wrong, "error"), warnings]))
     parts = (
         format_count(len({rule.title for rule in rules.rules.values()}), "rule"),
-        format_count(len(rules.declared), "entity", "entities"),
+        format_count(len(rules.declared_entities), "entity", "entities"),
         format_count(len(rules.tables), "table"),
     )
     return f"{', '.join(parts)}: " + (f"OK, {warnings}" if warnings else "OK")
@@ -90,5 +90,5 @@ def explain_code(code: str) -> str:
     """A code's meaning, reason and cure. Raises UserError for an unknown code."""
     entry = CODES.get(code.upper())
     if entry is None:
-        raise UserError(unknown("code", code, CODES))
+        raise UserError(explain_unknown_name("code", code, CODES))
     return f"{code.upper()} ({severity(code.upper())}): {entry.title}\n  why:  {entry.why}\n  cure: {entry.cure}"

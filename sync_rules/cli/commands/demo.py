@@ -160,6 +160,6 @@ def _verify(console: Console, stage: EngineScene) -> int:
     for finding in verifier.sweep():
         console.print(format_finding(finding), markup=False)
     console.print(tabulate(verifier.tally, only))
-    drift = verifier.tally.left
+    drift = verifier.tally.remaining_count
     console.print(f"\n{verifier.tally.items} items checked, {drift} drift" + ("" if drift else ": every copy is right"))
     return 1 if drift else 0

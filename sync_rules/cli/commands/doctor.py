@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import find_applied
+from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.state import TableState, read_applied_time
@@ -93,9 +93,9 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     dynamodb = client("dynamodb")
     state_table = site.physical("StateTable")
     try:
-        applied = find_applied(TableState(dynamodb, state_table), site.rules) if state_table else {}
+        applied = find_applied_rules(TableState(dynamodb, state_table), site.rules) if state_table else {}
         store = DynamoStore(dynamodb, site.rules.tables, write_mode="update")  # it writes nothing
-        found = sample_new_rules(site.rules, site.rules.kept, applied, (), store)
+        found = sample_new_rules(site.rules, site.rules.keeper_names, applied, (), store)
     except StoreError as error:
         if error.reason == "TableNotFound":  # the area of tables says so
             return []

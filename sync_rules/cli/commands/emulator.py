@@ -19,7 +19,7 @@ from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.tables import lines
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy.tables import compare_tables, create_missing
+from sync_rules.deploy.tables import compare_tables, create_missing_tables
 from sync_rules.lab.embedded_engine import run_engine
 from sync_rules.language.load import load_rules
 
@@ -49,7 +49,7 @@ def emulator(
         if rules is not None:
             client = aws.dynamodb(engine.url)
             compared = compare_tables(client, rules, calls_table)
-            created = create_missing(client, compared)
+            created = create_missing_tables(client, compared)
             for one in compared:
                 for text in lines(one, created):
                     _say(text)

@@ -13,7 +13,7 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import Consequence, Standing, changed_names, list_consequences, list_standings
+from sync_rules.audit.consequences import Consequence, Standing, list_changed_names, list_consequences, list_standings
 from sync_rules.audit.where_used import UsePlace, find_uses, list_archives
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import Row, format_count, show_rows
@@ -23,7 +23,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.failure_records import printable, shown_key
+from sync_rules.pipeline.failure_records import printable, show_key
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.key_json import parse_key
@@ -84,7 +84,7 @@ def item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
     yield {"item": _key(key), "entity": entity.name}, f"{printable(key)}: entity {entity.name}"
     found = run_work(list_standings(key, item, rules), world)
     for one in found:
-        yield _standing_row(one)
+        yield _make_row(one)
     if not found:
         yield {"standing": None}, "  no rule writes to it"
     for rule in rules.from_source(entity):
@@ -92,7 +92,7 @@ def item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
         yield {"source_of": rule.name, "kind": rule.kind, "into": into}, f"  source of {into} · rule {rule.title}"
 
 
-def _standing_row(one: Standing) -> Row:
+def _make_row(one: Standing) -> Row:
     paths = [show_path(path) for path in one.paths]
     state = one.state.value if isinstance(one.state, Drift) else one.state
     row = {
@@ -105,7 +105,7 @@ def _standing_row(one: Standing) -> Row:
         "reason": one.reason or None,
     }
     what = _part(one.element, paths)
-    made_of = ", ".join(map(printable, one.sources)) or _made_of(one.rule)
+    made_of = ", ".join(map(printable, one.sources)) or _describe_origin(one.rule)
     why = f" ({one.reason})" if one.reason else ""
     return row, f"  {what}: {SAID.get(state, state)}{why} · from {made_of} · rule {one.rule.title}"
 
@@ -118,8 +118,8 @@ SAID = {
 }
 
 
-def _made_of(rule: Rule) -> str:
-    """The origin of a value whose item names no source itself."""
+def _describe_origin(rule: Rule) -> str:
+    """Describe the origin of a value on an item that names no source."""
     if rule.source is rule.target:
         return "the item itself"
     return f"its {rule.source.name} items" if rule.find is not None else f"no {rule.source.name}: the item names none"
@@ -143,7 +143,7 @@ def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
 def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
     """The effects of one record, each with its reason."""
     entity = rules.entity_of(change.key)
-    names = changed_names(change.old, change.new) if change.old is not None and change.new is not None else ()
+    names = list_changed_names(change.old, change.new) if change.old is not None and change.new is not None else ()
     of = f"entity {entity.name}" if entity else "matches no entity"
     changed = f" · {', '.join(names)} changed" if names else ""
     found = list_consequences(change, rules)
@@ -245,4 +245,4 @@ def _into(rule: Rule) -> str:
 
 
 def _key(key: ItemKey) -> dict[str, Any]:
-    return {"table": key.table, "key": shown_key(key)}
+    return {"table": key.table, "key": show_key(key)}

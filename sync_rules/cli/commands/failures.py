@@ -28,7 +28,7 @@ from sync_rules.jobs.redrive.work import DROP, is_gone, names_of, titles_of
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import visible
 from sync_rules.pipeline.failed_entries import (
     Failed,
@@ -54,7 +54,7 @@ class Places:
     endpoint_url: str | None = None
     region: str | None = None
 
-    def kept_calls(self) -> CallsInFolder:
+    def open_calls(self) -> CallsInFolder:
         """The calls that are kept beside the files."""
         return CallsInFolder(Files.calls_of(Files.failures), [Files.calls_of(path) for path in self.files])
 
@@ -106,7 +106,7 @@ def failures(
     if drop:
         if rules is None:
             raise UserError("--drop: give the rules file too: it says which rules no longer exist")
-        _drop_gone(given, rules, _find_gone_titles(rule or [], rules), as_json=as_json)
+        _drop_dead_entries(given, rules, _find_gone_titles(rule or [], rules), as_json=as_json)
         return 0
     only = None if not rule else find_titles(rule, rules)
     places = given.places(peek=True)
@@ -115,7 +115,7 @@ def failures(
     finally:
         for place in places:
             place.close()
-    gone = frozenset[str]() if rules is None else _find_gone(groups, rules)
+    gone = frozenset[str]() if rules is None else _find_missing_rules(groups, rules)
     if as_json:
         for group in groups:
             print(json.dumps({**_write_row(group), "gone": group.what in gone}))
@@ -130,7 +130,7 @@ def find_titles(names: list[str], rules: Rules | None) -> frozenset[str]:
     known = titles if rules is None else dict.fromkeys(one.title for one in rules.rules.values())
     for title in sorted(titles):
         if title not in known:
-            raise UserError(unknown("rule", title, known))
+            raise UserError(explain_unknown_name("rule", title, known))
     return titles
 
 
@@ -142,7 +142,7 @@ def _find_gone_titles(names: list[str], rules: Rules) -> frozenset[str] | None:
     return frozenset(name.partition(".")[0] for name in names) or None
 
 
-def _drop_gone(given: Places, rules: Rules, only: frozenset[str] | None, *, as_json: bool) -> None:
+def _drop_dead_entries(given: Places, rules: Rules, only: frozenset[str] | None, *, as_json: bool) -> None:
     """Remove the failure records and messages of rules that no longer exist, and print their number by rule."""
     places = given.places()
     dropped: Counter[str] = Counter()
@@ -158,7 +158,7 @@ def _drop_gone(given: Places, rules: Rules, only: frozenset[str] | None, *, as_j
     finally:
         for place in places:
             place.close()
-    given.kept_calls().remove(calls)
+    given.open_calls().remove(calls)
     for name, count in sorted(dropped.items()):
         print(json.dumps({"dropped": name, "count": count}) if as_json else visible(f"dropped: {count:,} of {name}"))
     if not dropped and not as_json:
@@ -179,7 +179,7 @@ def _read_entries(
                 yield entry, body
 
 
-def _find_gone(groups: list[FailureGroup], rules: Rules) -> frozenset[str]:
+def _find_missing_rules(groups: list[FailureGroup], rules: Rules) -> frozenset[str]:
     about = {group.what for group in groups if group.sort == "failures"}
     return frozenset(what for what in about if is_gone(what.split(", "), rules))
 
@@ -191,7 +191,7 @@ def _write_row(group: FailureGroup) -> dict[str, Any]:
     if group.sort == "failures":
         row["items"] = len(items)
         with suppress(ValueError):
-            row["example"] = json_bytes.parsed(group.example)
+            row["example"] = json_bytes.parse_json(group.example)
     return row
 
 

@@ -19,7 +19,7 @@ from sync_rules.adapters.files import replace_file
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.blocks import compare_blocks
 from sync_rules.deploy.deployment import read_deployment
-from sync_rules.deploy.project import find_missing, find_outdated
+from sync_rules.deploy.project import find_missing_files, find_outdated_files
 from sync_rules.deploy.roles import describe_roles
 from sync_rules.deploy.template import (
     fill_template,
@@ -106,7 +106,7 @@ def infra(
 
 def _report_files(template: Path, text: str) -> bool:
     """Print the other files of the project that are missing or of another version, with a cure. True if there are."""
-    missing, outdated = find_missing(template), find_outdated(template, text)
+    missing, outdated = find_missing_files(template), find_outdated_files(template, text)
     for path in missing:
         print(f"{path} is missing: restore it, or copy it from a project that `sync-rules init` makes", file=sys.stderr)
     if outdated:

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import find_applied
+from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, open_whole, require_own, require_place
@@ -27,8 +27,8 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.backfill.job import BackfillRequest, make_job
 from sync_rules.jobs.backfill.page import everything
-from sync_rules.jobs.backfill.scope import waiting_titles
-from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, compare_applied, list_losses_by_moves
+from sync_rules.jobs.backfill.scope import list_waiting_titles
+from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, compare_fingerprints, list_losses_by_moves
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules
@@ -82,9 +82,9 @@ def plan(
     documents = read_state(state, client)
     store = DynamoStore(client, rules.tables)
     names = select_rules(rules, rule or [])
-    waiting = waiting_titles(rules.only(names), store)
-    before = find_applied(documents, rules, waiting)
-    stands = compare_applied(rules, fingerprints.of_each(rules), before)
+    waiting = list_waiting_titles(rules.only(names), store)
+    before = find_applied_rules(documents, rules, waiting)
+    stands = compare_fingerprints(rules, fingerprints.of_each(rules), before)
     if changed:
         names = frozenset(name for name in names if stands.word(rules.rules[name].title) != UNCHANGED)
     job = make_job(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where)) if names else None

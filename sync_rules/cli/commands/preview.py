@@ -53,7 +53,7 @@ def write_rows(file: Path, rules: Rules, client: Any) -> Iterator[Row]:
     """
     try:
         text = sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
-        body = json_bytes.parsed(text, parse_float=Decimal)
+        body = json_bytes.parse_json(text, parse_float=Decimal)
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}. Name a JSON file with a write") from error
     except ValueError as error:

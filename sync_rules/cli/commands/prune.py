@@ -16,7 +16,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require_answer
-from sync_rules.adapters.state import read_applied, read_applied_time, save_applied
+from sync_rules.adapters.state import read_applied_fingerprints, read_applied_time, save_applied_fingerprints
 from sync_rules.audit.leftovers import FormerRules, Leftover, PrunePage, prune_page, remove
 from sync_rules.cli import options as opt
 from sync_rules.cli.saved_state import open_state, read_state
@@ -28,7 +28,7 @@ from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item, show_path
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
@@ -85,7 +85,7 @@ def prune(
     found.end()
     print(summary(items, found.counts.total(), left, applied=apply))
     if apply and not left:
-        _drop_applied(past.deleted, state, client, now)
+        _drop_applied_rules(past.deleted_rules, state, client, now)
     return 1 if left else 0
 
 
@@ -115,14 +115,16 @@ def _pages(past: FormerRules, world: World, before: Path) -> Iterator[tuple[Tabl
         raise UserError(f"no table of {before} exists in this place: correct --region or --endpoint-url")
 
 
-def _drop_applied(deleted: frozenset[str], place: str, client: DynamoDBClient, rules: Rules) -> None:
+def _drop_applied_rules(deleted: frozenset[str], place: str, client: DynamoDBClient, rules: Rules) -> None:
     """Drop the deleted rules from the saved state: a plan no longer reports them."""
-    if not deleted & read_applied(read_state(place, client)).keys():
+    if not deleted & read_applied_fingerprints(read_state(place, client)).keys():
         return
     with open_state(place, client, rules) as documents:
-        before = read_applied(documents)
+        before = read_applied_fingerprints(documents)
         at = read_applied_time(documents) or datetime.now(UTC)
-        save_applied(documents, {title: digest for title, digest in before.items() if title not in deleted}, at)
+        save_applied_fingerprints(
+            documents, {title: digest for title, digest in before.items() if title not in deleted}, at
+        )
     print(f"dropped from the saved state: {', '.join(sorted(deleted & before.keys()))}")
 
 
@@ -137,7 +139,7 @@ def _before(file: Path, names: Iterable[str]) -> Rules:
     titles = dict.fromkeys(one.title for one in rules.rules.values())
     for name in names:
         if name not in titles:
-            raise UserError(unknown("rule", name, titles, str(file)))
+            raise UserError(explain_unknown_name("rule", name, titles, str(file)))
     return rules
 
 

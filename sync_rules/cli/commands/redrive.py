@@ -88,7 +88,7 @@ def redrive(
             stack.callback(place.close)
         status = stack.enter_context(console.status("redriving", spinner="dots"))
 
-        def waiting(words: str) -> None:
+        def show_wait(words: str) -> None:
             status.update(words)
             if not console.is_terminal:  # a log would otherwise stay silent for minutes
                 console.print(words, highlight=False)
@@ -100,7 +100,7 @@ def redrive(
         kept = CallsAnywhere(CallsInBucket(lambda: aws.s3(endpoint_url, region)), folder)
         world = World(store, NULL_PORTS, recorded, kept=kept)
         if not dry_run:
-            chosen = rules.titled(only)
+            chosen = rules.select_titles(only)
             if not calls_table:
                 _require_no_calls(chosen)
             require(client, chosen, streams=False)
@@ -114,14 +114,14 @@ def redrive(
             rules,
             world,
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
-            queue=SqsQueue(aws.sqs(endpoint_url, region), require_queue_url(fanout_queue), on_small=waiting)
+            queue=SqsQueue(aws.sqs(endpoint_url, region), require_queue_url(fanout_queue), on_small=show_wait)
             if fanout_queue
             else None,
             only=only,
             function=function,
             on_left=lambda left: print(json.dumps({"left": asdict(left)}) if as_json else as_line(left), flush=True),
             on_entry=lambda where: status.update(escape(visible(where))),
-            on_wait=waiting,
+            on_wait=show_wait,
         )
         for place in places:
             if dry_run:
@@ -130,7 +130,7 @@ def redrive(
             else:
                 redriver.take(place)
         redriver.rest()
-    folder.remove(redriver.called())  # now that no failure record names them
+    folder.remove(redriver.list_called_places())  # now that no failure record names them
     tally = redriver.tally
     print(json.dumps(asdict(tally)) if as_json else summary(tally, failures, dry_run=dry_run))
     return 1 if tally.again or tally.unreadable else 0

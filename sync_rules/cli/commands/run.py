@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.acceptance import find_applied
+from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
 from sync_rules.adapters.failure_log import require_writable
@@ -158,7 +158,7 @@ def is_resumed(path: Path, rules: Rules) -> bool:
     """True if a run with these rules has begun before: they passed the sample then, or were accepted."""
     text = read_if_there(path, "a checkpoint")
     try:
-        return text is not None and json_bytes.parsed(text).get("rules_fingerprint") == rules.fingerprint
+        return text is not None and json_bytes.parse_json(text).get("rules_fingerprint") == rules.fingerprint
     except (ValueError, AttributeError):
         return False  # `checkpoint.load` says what is wrong with the file
 
@@ -168,7 +168,9 @@ def link_notices(rules: Rules, documents: State, accepted: Collection[str], stor
     Raises UserError when a rule would write wrong values.
     """
     try:
-        return require_hits(sample_new_rules(rules, rules.kept, find_applied(documents, rules), accepted, store))
+        return require_hits(
+            sample_new_rules(rules, rules.keeper_names, find_applied_rules(documents, rules), accepted, store)
+        )
     except StoreError as error:
         needs = "dynamodb:Scan on their tables, and GetItem on the state table"
         return [f"the links of new rules were not sampled: {error}. The sample needs {needs}."]
@@ -258,7 +260,7 @@ def run_loop(
         while not stopping():
             for notice in (*local.take_notices(), *notices()):
                 display.say(notice)
-            progressed = local.step().progressed
+            progressed = local.step().has_progress
             display.update(lambda: local.status)
             if once and local.pump.idle:
                 return

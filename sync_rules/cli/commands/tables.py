@@ -18,7 +18,7 @@ from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.tables import lines, row
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy.tables import ComparedTable, compare_tables, create_missing
+from sync_rules.deploy.tables import ComparedTable, compare_tables, create_missing_tables
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 
@@ -80,7 +80,7 @@ def tables(
 def _create(client: Any, compared: tuple[ComparedTable, ...]) -> tuple[ComparedTable, ...]:
     """Create what is missing. An interrupt says what may be there now."""
     try:
-        return create_missing(client, compared)
+        return create_missing_tables(client, compared)
     except KeyboardInterrupt as stopped:
         words = "interrupted: what was created stays. Run it again for the rest"
         raise KeyboardInterrupt(words) from stopped

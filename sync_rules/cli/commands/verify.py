@@ -29,7 +29,14 @@ from sync_rules.audit.verify_tally import DriftFinding, Tally, choose_share
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, find_account
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.drift import describe_sample, format_finding, list_unseen, list_waiting, summarize, tabulate
+from sync_rules.cli.show.drift import (
+    describe_sample,
+    format_finding,
+    list_unseen_rules,
+    list_waiting_rules,
+    summarize,
+    tabulate,
+)
 from sync_rules.cli.show.drift_page import VerifyReport, find_host, note_examples, write_page
 from sync_rules.cli.show.text import FirstPerRule, format_command
 from sync_rules.cli.verb import Verb
@@ -116,7 +123,7 @@ def verify(
         share, seed = choose_share(percent, seed, 1)
         asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
         segments = None if workers is None else min(SEGMENTS_MAX, SEGMENTS_OF_WORKER * workers)
-        asked |= {"numbers": list(share.numbers) if share.sampled else None, "segments": segments}
+        asked |= {"numbers": list(share.numbers) if share.is_sample else None, "segments": segments}
         account = find_account("VerifyMachineArn", endpoint_url, region)
         result = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS})
         kept = f"the failures queue ({account.failures_command()})"
@@ -165,7 +172,7 @@ def verify(
         tally = verifier.tally
         verified = VerifyReport(
             rules=rules,
-            names=only if whole else frozenset(name for name in only if tally.seen(name)),
+            names=only if whole else frozenset(name for name in only if tally.count_targets(name)),
             tally=tally,
             examples=examples,
             started=started,
@@ -180,7 +187,7 @@ def verify(
             only="" if whole else "one item" if listed is None else "what an earlier report lists",
         )
         write_whole(page_file, write_page(verified))
-    return 1 if verifier.tally.left else 0
+    return 1 if verifier.tally.remaining_count else 0
 
 
 def _require_possible(
@@ -201,7 +208,7 @@ def _require_possible(
 def _find(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[DriftFinding]:
     """Verify one item, the drift a report lists, or the tables."""
     if listed is not None:
-        return verifier.listed(listed.listed, listed.age_seconds(datetime.now(UTC)))
+        return verifier.verify_report(listed.read_differences, listed.age_seconds(datetime.now(UTC)))
     return verifier.sweep() if item is None else verifier.one(item)
 
 
@@ -220,18 +227,18 @@ def show(
     `whole`, the totals leave out rules that had nothing to check. `kept`: the place with the reasons of failed repairs.
     """
 
-    def list_checked() -> frozenset[str]:
-        return only if whole else frozenset(name for name in only if tally.seen(name))
+    def list_checked_rules() -> frozenset[str]:
+        return only if whole else frozenset(name for name in only if tally.count_targets(name))
 
     if head is not None:
-        for line in report(findings, tally, head, list_checked, lambda: datetime.now(UTC)):
+        for line in report(findings, tally, head, list_checked_rules, lambda: datetime.now(UTC)):
             print(json.dumps(line), flush=True)
         return
     shown = FirstPerRule("; --format jsonl prints them all")
     for finding in findings:
         shown.add(finding.difference.rule, format_finding(finding))
     shown.end()
-    make_console().print(tabulate(tally, list_checked()))
+    make_console().print(tabulate(tally, list_checked_rules()))
     print(summarize(tally, repair=repair, kept=kept))
 
 
@@ -241,8 +248,8 @@ def show_coverage(
     """Print what was not checked. `options`: those of a backfill at the same place."""
     for line in (
         *describe_sample(share, seed, rules, only),
-        *list_unseen(rules, tally, only, share),
-        *list_waiting(rules, tally, options),
+        *list_unseen_rules(rules, tally, only, share),
+        *list_waiting_rules(rules, tally, options),
     ):
         print(line)
 
@@ -303,7 +310,7 @@ class RemoteResult:
     def findings(self) -> Iterator[DriftFinding]:
         """Each drift. Raises StoreError."""
         for number, line in enumerate(self._reports.lines(self._report), start=1):
-            body = json_bytes.parsed(line)
+            body = json_bytes.parse_json(line)
             if "drift" in body:
                 yield parse_finding(body, f"{self._reports.key(self._report)}:{number}", self._rules)
 
@@ -333,4 +340,4 @@ def _show_remote(
     else:
         show(result.findings(), tally, only, repair=repair, kept=kept)
         show_coverage(rules, tally, only, share, seed, options=" --remote")
-    return 1 if tally.left or not result.whole else 0
+    return 1 if tally.remaining_count or not result.whole else 0

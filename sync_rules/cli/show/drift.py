@@ -27,8 +27,8 @@ def summarize(tally: Tally, *, repair: bool, kept: str = "the failures file") ->
     """The last line: what a repair did to values, the remaining drift by kind, and what to do about it. `kept`: the
     place with the reasons.
     """
-    checked = f"{tally.items} items checked{bracket_alterations(tally.altered(), 'the repair ')}, "
-    if not tally.left:
+    checked = f"{tally.items} items checked{bracket_alterations(tally.count_alterations(), 'the repair ')}, "
+    if not tally.remaining_count:
         return f"{checked}no drift left" if tally.drift.total() else f"{checked}no drift"
     kinds = {drift: sum(tally.unmended[rule, drift] for rule in tally.drift) for drift in Drift}
     lost = sum(tally.hopeless[rule, Drift.ORPHAN] for rule in tally.drift)
@@ -43,33 +43,33 @@ def summarize(tally: Tally, *, repair: bool, kept: str = "the failures file") ->
         which = "orphans" if lost == kinds[Drift.ORPHAN] else f"{lost} of the orphans"
         advice.append(f"No repair removes {which}: restore the source, or delete the orphan.")
     counts = ", ".join(f"{count} {drift.value}" for drift, count in kinds.items() if count)
-    return " ".join([f"{checked}{tally.left} drift left: {counts}.", *advice])
+    return " ".join([f"{checked}{tally.remaining_count} drift left: {counts}.", *advice])
 
 
 def describe_sample(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) -> Iterator[str]:
     """Lines about the coverage of a sample; none for a full verify."""
-    if share.sampled:
+    if share.is_sample:
         of = f"{len(share.numbers)} of {share.segments} segments"
         yield f"a sample: {share.percent:g} % of each table was checked ({of}; --sample {share.percent:g}:{seed})"
         if any(True for _ in list_ledgers(rules, only)):
             yield "totals of ledgers were not checked: they are sums of all entries, not of a sample"
 
 
-def list_unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> Iterator[str]:
-    """A line for each rule that had no item to check: no drift there proves nothing."""
+def list_unseen_rules(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> Iterator[str]:
+    """Yield a line for each rule without an item to check: zero drift then proves nothing."""
     lines: dict[str, None] = {}
     for name in sorted(only):
         rule = rules.rules[name]
-        if not tally.seen(name) and not (
+        if not tally.count_targets(name) and not (
             isinstance(rule, PartRule) and rule.by_listing
         ):  # which looks at what is too many
             what, entity = ("sources", rule.source) if isinstance(rule, PartRule) else ("targets", rule.target)
             where = f"no key in table {entity.table.physical_name} matches entity {entity.name}"
-            lines[f"rule {rule.title} found no {what}: {'none is in the sample' if share.sampled else where}"] = None
+            lines[f"rule {rule.title} found no {what}: {'none is in the sample' if share.is_sample else where}"] = None
     yield from lines
 
 
-def list_waiting(rules: Rules, tally: Tally, options: str) -> Iterator[str]:
+def list_waiting_rules(rules: Rules, tally: Tally, options: str) -> Iterator[str]:
     """A line about the rules whose numbers were not compared, because they wait for a backfill."""
     yield from describe_waits((rules.rules[name].title for name, count in tally.waiting.items() if count), options)
 

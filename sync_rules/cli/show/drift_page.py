@@ -16,11 +16,11 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
 from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.cli.show import html
-from sync_rules.cli.show.drift import describe_sample, list_unseen, summarize
+from sync_rules.cli.show.drift import describe_sample, list_unseen_rules, summarize
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.failure_records import shown_key
+from sync_rules.pipeline.failure_records import show_key
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
 
@@ -99,9 +99,9 @@ def write_page(verified: VerifyReport) -> str:
 def _headline(verified: VerifyReport) -> tuple[str, str]:
     """The class of the headline, and the headline."""
     tally = verified.tally
-    if tally.left:
-        return "bad", f"Drift left: {tally.left}"
-    if not any(tally.seen(name) for name in verified.names):
+    if tally.remaining_count:
+        return "bad", f"Drift left: {tally.remaining_count}"
+    if not any(tally.count_targets(name) for name in verified.names):
         return "dim", "No items were found to check"
     return "well", f"OK: {tally.drift.total()} drift, all repaired" if tally.drift.total() else "OK: no drift"
 
@@ -126,7 +126,8 @@ def _report_rule(title: str, arrows: Iterable[Arrow], verified: VerifyReport) ->
     tally, rules = verified.tally, verified.rules.rules
     names = sorted(name for name in verified.names if rules[name].title == title)
     drift, repaired, seen = (
-        sum(counts) for counts in zip(*((tally.drift[n], tally.repaired[n], tally.seen(n)) for n in names), strict=True)
+        sum(counts)
+        for counts in zip(*((tally.drift[n], tally.repaired[n], tally.count_targets(n)) for n in names), strict=True)
     )
     word, verdict = ("bad", "drift") if drift > repaired else ("well", "OK") if seen else ("dim", "no items")
     totals_of = [totals(tally, name) for name in names]
@@ -135,7 +136,7 @@ def _report_rule(title: str, arrows: Iterable[Arrow], verified: VerifyReport) ->
     kinds = {kind: sum(tally.unmended[name, kind] for name in names) for kind in Drift}
     counts = ", ".join(f"{count:,} {kind.value}" for kind, count in kinds.items() if count)
     mine = [arrow for arrow in arrows if arrow.rule == title]
-    empty = list_unseen(verified.rules, tally, frozenset(names), verified.share)
+    empty = list_unseen_rules(verified.rules, tally, frozenset(names), verified.share)
     unlooked = "".join(f'<p class="dim">{html.text(line)}. So no drift there proves nothing.</p>' for line in empty)
     found = [[*_cells(finding)] for name in names for finding in verified.examples.get(name, ())]
     return html.RuleReport(
@@ -173,4 +174,4 @@ def _circumstances(verified: VerifyReport) -> dict[str, str]:
 
 def _key(key: ItemKey) -> str:
     """A key as `verify --key` takes it, after the name of its table."""
-    return f"{html.text(key.table)} <code>{html.text(json.dumps(shown_key(key), ensure_ascii=False))}</code>"
+    return f"{html.text(key.table)} <code>{html.text(json.dumps(show_key(key), ensure_ascii=False))}</code>"

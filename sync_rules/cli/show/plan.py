@@ -20,13 +20,13 @@ from sync_rules.cli.show.console import as_markdown, grid, print_parts
 from sync_rules.cli.show.output import escape_markdown
 from sync_rules.cli.show.text import VERBS, describe_alterations
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, Since
-from sync_rules.jobs.dryrun.money import on_demand, provisioned
+from sync_rules.jobs.dryrun.money import on_demand, plan_capacity
 from sync_rules.jobs.dryrun.prices import Prices
 from sync_rules.model.alterations import Alteration
 from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.books import describe_waits
-from sync_rules.pipeline.failure_records import printable, shown_key
+from sync_rules.pipeline.failure_records import printable, show_key
 
 COLUMNS: Final = {
     "checked": "looked_at", "to write": "to_write", "right": "right", "kept": "kept", "parked": "parked",
@@ -96,8 +96,8 @@ class PlanReport:
                 else {}
             ),
             **({"bulk_loads": list(self.loads)} if self.loads else {}),
-            "estimate": share.sampled,
-            "sample": sample if share.sampled else None,
+            "estimate": share.is_sample,
+            "sample": sample if share.is_sample else None,
             "items": _round(plan.items),
             "writes": _round(plan.writes),
             "tables": {
@@ -107,11 +107,11 @@ class PlanReport:
             "money": self._money(),
             "time": {"rate": self.rate, "seconds": _round(written), "hottest_key_seconds": plan.hottest_seconds},
             "fan_outs": [
-                {"rule": rule, "source": {"table": key.table, "key": shown_key(key)}, "targets": _round(count)}
+                {"rule": rule, "source": {"table": key.table, "key": show_key(key)}, "targets": _round(count)}
                 for (rule, key), count in plan.fan_outs
             ],
             "hottest": [
-                {"table": key.table, "partition": shown_key(key), "write_units": _round(units)}
+                {"table": key.table, "partition": show_key(key), "write_units": _round(units)}
                 for key, units in plan.hottest
             ],
         }
@@ -120,13 +120,13 @@ class PlanReport:
         if self.prices is None:
             return None
         prices, plan = self.prices.regions[self.region], self.plan
-        capacity = provisioned(prices, plan.reads, plan.written, plan.seconds(self.rate))
+        capacity = plan_capacity(prices, plan.reads, plan.total_write_units, plan.seconds(self.rate))
         return {
             "region": self.region,
             "date": self.prices.date.isoformat(),
             "source": self.prices.source,
             "currency": self.prices.currency,
-            "on_demand": str(on_demand(prices, plan.reads, plan.written).quantize(SHOWN_MONEY)),
+            "on_demand": str(on_demand(prices, plan.reads, plan.total_write_units).quantize(SHOWN_MONEY)),
             "provisioned": {
                 "write_units_second": capacity.write_units_second,
                 "read_units_second": capacity.read_units_second,
@@ -151,7 +151,7 @@ class PlanReport:
         yield from (f"{load}: a backfill without --changed checks its items" for load in self.loads)
         if self.plan.rules:
             yield self._grid()
-            yield from self._parked()
+            yield from self._list_parked_items()
             yield from self._losses()
             yield ""
             yield self._units()
@@ -162,8 +162,8 @@ class PlanReport:
             *describe_waits(self.waiting, self.options),
             *self._late(),
             *self._moves(),
-            *self._expiring(),
-            *self._gone(),
+            *self._list_expiring_items(),
+            *self._list_deleted_rules(),
             self._last(),
         )
 
@@ -176,7 +176,7 @@ class PlanReport:
             known = "; ".join(f"{rule} {how}" for rule, how in sorted(losing.items()))
             yield f"{move}: items move for good{f', and these rules know their old keys: {known}' if known else ''}"
 
-    def _expiring(self) -> Iterator[str]:
+    def _list_expiring_items(self) -> Iterator[str]:
         for name, attribute in self.expiring.items():
             yield f"{name}: {attribute} is the Time to Live: DynamoDB deletes items whose time is past, old ones too"
 
@@ -190,7 +190,7 @@ class PlanReport:
             table.add_row(name, self.since.word(self.titles[name]), *cells, style="red" if figures.parked else None)
         return table
 
-    def _parked(self) -> Iterator[str]:
+    def _list_parked_items(self) -> Iterator[str]:
         for name, figures in self.plan.rules.items():
             why = ", ".join(f"{self._about(count)} {reason}" for reason, count in sorted(figures.reasons.items()))
             if why:
@@ -207,7 +207,7 @@ class PlanReport:
         table = grid(["table"], ["read units", "write units"])
         for name, reads, writes in self._units_of_tables():
             table.add_row(name, self._about(reads), self._about(writes))
-        table.add_row("all", self._about(self.plan.reads), self._about(self.plan.written))
+        table.add_row("all", self._about(self.plan.reads), self._about(self.plan.total_write_units))
         return table
 
     def _units_of_tables(self) -> Iterator[tuple[str, float, float]]:
@@ -217,7 +217,7 @@ class PlanReport:
             yield name, reads.get(name, 0), writes.get(name, 0)
 
     def _costs(self) -> Iterator[str]:
-        money, estimate = self._money(), "~" if self.plan.share.sampled else ""
+        money, estimate = self._money(), "~" if self.plan.share.is_sample else ""
         if money is None:
             yield (
                 f"money: the prices of Region {self.region} are unknown; name a price file with --prices "
@@ -234,12 +234,14 @@ class PlanReport:
             yield f"prices of {self.region}, {money['date']}: {money['source']}"
         digits = f"{self.rate:,.0f}" if self.rate >= WHOLE_RATE else f"{self.rate:g}"
         rate = f"{digits} write units a second" if self.rate else "no rate limit"
-        bound = f", which the hottest key takes at {PARTITION_MAX_WRITE_UNITS:,} units a second" if self._bound else ""
+        bound = (
+            f", which the hottest key takes at {PARTITION_MAX_WRITE_UNITS:,} units a second" if self._is_bound else ""
+        )
         time = f"{estimate}{round_duration(self.plan.seconds(self.rate))}"
         yield f"time: {time} {'at' if self.rate else 'with'} {rate}{bound}"
 
     def _heat(self) -> Iterator[str]:
-        of_sample = " in the sample" if self.plan.share.sampled else ""
+        of_sample = " in the sample" if self.plan.share.is_sample else ""
         if self.plan.fan_outs:
             yield f"\nwidest fan-outs{of_sample}:"
         for (rule, source), count in self.plan.fan_outs:
@@ -249,7 +251,7 @@ class PlanReport:
         for key, units in self.plan.hottest:
             yield f"  {units:,.0f} write units on {printable(key)}"
 
-    def _gone(self) -> Iterator[str]:
+    def _list_deleted_rules(self) -> Iterator[str]:
         for name in sorted(self.since.gone):
             yield (
                 f"\nrule {name} was deleted: `sync-rules prune BEFORE RULES --apply` removes its copies, and drops it "
@@ -261,7 +263,7 @@ class PlanReport:
         if not plan.rules:
             return "no rule was added or changed"
         over = f"\n{self._about(plan.items)} items scanned"
-        if plan.share.sampled:
+        if plan.share.is_sample:
             over += (
                 f" (estimated from {plan.share.percent:g} % of each table, --sample {plan.share.percent:g}:{self.seed})"
             )
@@ -269,18 +271,18 @@ class PlanReport:
             return f"{over}, nothing to write"
         copies = sum(figures.to_write for figures in plan.rules.values())
         sums = {each: sum(one.alterations.get(each, 0) for one in plan.rules.values()) for each in Alteration}
-        does = describe_alterations(sums, "~" if plan.share.sampled else "")
+        does = describe_alterations(sums, "~" if plan.share.is_sample else "")
         return f"{over}, {self._about(copies)} to write in {self._about(plan.writes)} requests" + (
             f": {does}" if does else ""
         )
 
     @property
-    def _bound(self) -> bool:
+    def _is_bound(self) -> bool:
         return bool(self.plan.hottest_seconds) and self.plan.seconds(self.rate) == self.plan.hottest_seconds
 
     def _about(self, figure: float) -> str:
         """A figure, marked if it is an estimate."""
-        return f"{'~' if self.plan.share.sampled and figure else ''}{figure:,.0f}"
+        return f"{'~' if self.plan.share.is_sample and figure else ''}{figure:,.0f}"
 
 
 def write_row(write: PlannedWrite) -> dict[str, Any]:
@@ -290,7 +292,7 @@ def write_row(write: PlannedWrite) -> dict[str, Any]:
         "rule": write.rule,
         "does": write.does,
         "table": write.key.table,
-        "key": shown_key(write.key),
+        "key": show_key(write.key),
         "paths": [show_path(path) for path in write.paths],
         "alterations": {show_path(path): each.value for path, each in write.alterations.items()},
     }

@@ -64,7 +64,7 @@ def github(file: str, problems: Iterable[Problem]) -> Iterator[str]:
 
 
 def _sentence(problem: Problem) -> str:
-    way = problem.location.shown()
+    way = problem.location.format_path()
     return f"{f'{way}: ' if way else ''}{problem.message}\ncure: {problem.cure or code_of(problem.code).cure}"
 
 

@@ -57,7 +57,7 @@ class RuleGraph:
 def graph_of(rules: Rules) -> RuleGraph:
     """The graph of all rules. Entities that no rule reads or writes have a box too."""
     arrows = tuple(_arrows(rules))
-    declared = (_box(entity) for entity in rules.declared)
+    declared = (_box(entity) for entity in rules.declared_entities)
     ends = (end for arrow in arrows for end in (arrow.source, arrow.target))
     return RuleGraph(tuple(dict.fromkeys((*declared, *ends))), arrows)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from sync_rules.cli.show.text import Row
-from sync_rules.pipeline.failure_records import printable, shown_key
+from sync_rules.pipeline.failure_records import printable, show_key
 from sync_rules.write.consequences import Left
 from sync_rules.write.document import as_json
 from sync_rules.write.explanation import ExplainedAction, Explanation, Reasons
@@ -28,7 +28,7 @@ def transaction_rows(found: Explanation, *, imagined: bool) -> Iterator[Row]:
         yield _step_row(number, step)
     yield _request("TransactWriteItems", {"TransactItems": found.actions})
     for left in found.left:
-        yield {"left": asdict(left)}, _left(left)
+        yield {"left": asdict(left)}, _format_leftover(left)
 
 
 def _request(operation: str, parameters: Any) -> Row:
@@ -40,7 +40,7 @@ def _step_row(number: int, step: ExplainedAction) -> Row:
     row = {
         "action": number,
         "does": step.verb,
-        "item": {"table": step.key.table, "key": shown_key(step.key)},
+        "item": {"table": step.key.table, "key": show_key(step.key)},
         "yours": step.own or None,
         "writes": _for_machines(step.writes),
         "compares": _for_machines(step.compares),
@@ -80,6 +80,6 @@ def _rules(titles: tuple[str, ...]) -> str:
     return f"rule {titles[0]}" if len(titles) == 1 else f"rules {', '.join(titles)}"
 
 
-def _left(left: Left) -> str:
+def _format_leftover(left: Left) -> str:
     items = "" if left.items is None else f" · items: {left.items:,}"
     return f"left to the stream: rule {left.rule} · {left.why}{items} · {left.when}"

@@ -131,7 +131,7 @@ def require_refused(call: Callable[..., Any], codes: str, said: str, **parameter
         RefutedError: when it is accepted, or refused otherwise; `said` names what was sent.
     """
     try:
-        retries.retrying()(call, **parameters)
+        retries.make_retry()(call, **parameters)
     except aws_errors.ERRORS as error:
         if aws_errors.code(error) in codes.split():
             return error

@@ -68,7 +68,7 @@ class ProofSite:
 
     def ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         """The answer to a call, sent again while a retry may help. Raises what `aws` lists as ERRORS."""
-        return retries.retrying()(call, **parameters)
+        return retries.make_retry()(call, **parameters)
 
     @cached_property
     def db(self) -> Any:
@@ -198,7 +198,7 @@ def journals(folder: Path) -> Iterator[Journal]:
     """The journals that earlier runs left. Raises UserError for a file that is none."""
     for path in sorted(folder.glob(JOURNAL_PATTERN)):
         try:
-            about = json_bytes.parsed(path.read_bytes())
+            about = json_bytes.parse_json(path.read_bytes())
             name, endpoint_url, region = about["stack"], about["endpoint_url"], about["region"]
             require(name.startswith(PREFIX), "another name")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RefutedError) as error:
@@ -240,7 +240,7 @@ def create(journal: Journal, clients: Clients, waiting: Polling[Any]) -> ProofSi
         "Tags": [{"Key": TAG, "Value": journal.stack.removeprefix(PREFIX)}],
     }
     try:
-        retries.retrying(first=True)(client.create_stack, **asked)
+        retries.make_retry(first=True)(client.create_stack, **asked)
     except aws_errors.ERRORS as error:
         if aws_errors.code(error) != "AlreadyExistsException":
             raise refusal(error, f"CreateStack of {journal.stack}") from error
@@ -263,7 +263,7 @@ def describe_stack(client: Any, name: str, *, first: bool = False) -> dict[str, 
     StoreError.
     """
     try:
-        (found,) = retries.retrying(first=first)(client.describe_stacks, StackName=name)["Stacks"]
+        (found,) = retries.make_retry(first=first)(client.describe_stacks, StackName=name)["Stacks"]
     except aws_errors.ERRORS as error:
         if aws_errors.code(error) == GONE:
             return None
@@ -289,7 +289,7 @@ def refusal(error: BaseException, where: str, client: Any = None) -> UserError |
 def _why(client: Any, name: str) -> str:
     """The first reasons of a stack that failed, with what cures them."""
     with suppress(*aws_errors.ERRORS):
-        events = retries.retrying()(client.describe_stack_events, StackName=name)["StackEvents"]
+        events = retries.make_retry()(client.describe_stack_events, StackName=name)["StackEvents"]
         for event in reversed(events):
             if event["ResourceStatus"] == "CREATE_FAILED" and "cancelled" not in event.get("ResourceStatusReason", ""):
                 reason = event.get("ResourceStatusReason", "no reason given")
@@ -323,7 +323,7 @@ def remove(name: str, clients: Clients, waiting: Polling[Any]) -> None:
     for _ in range(2):  # what is written while the bucket is being emptied is met by the second try
         _empty_bucket(clients, name)
         try:
-            retries.retrying()(client.delete_stack, StackName=name)
+            retries.make_retry()(client.delete_stack, StackName=name)
         except aws_errors.ERRORS as error:
             raise refusal(error, f"DeleteStack of {name}") from error
         found, _ = waiting.until(lambda: describe_stack(client, name), is_settled)
@@ -347,11 +347,11 @@ def _empty_bucket(clients: Clients, name: str) -> None:
     client = clients.s3
     with suppress(*aws_errors.ERRORS):  # it may not be there yet, or no more; the stack's own answer tells
         for _ in range(PAGES_MAX):
-            page = retries.retrying()(client.list_objects_v2, Bucket=name, MaxKeys=DELETED_AT_ONCE_MAX)
+            page = retries.make_retry()(client.list_objects_v2, Bucket=name, MaxKeys=DELETED_AT_ONCE_MAX)
             objects = [{"Key": one["Key"]} for one in page.get("Contents", ())]
             if not objects:
                 return
-            retries.retrying()(client.delete_objects, Bucket=name, Delete={"Objects": objects})
+            retries.make_retry()(client.delete_objects, Bucket=name, Delete={"Objects": objects})
 
 
 def list_stacks(clients: Clients) -> list[str]:
@@ -361,7 +361,7 @@ def list_stacks(clients: Clients) -> list[str]:
     more: dict[str, str] = {}
     while True:
         try:
-            page = retries.retrying(first=True)(client.describe_stacks, **more)
+            page = retries.make_retry(first=True)(client.describe_stacks, **more)
         except aws_errors.ERRORS as error:
             raise refusal(error, "DescribeStacks", client) from error
         names += [one["StackName"] for one in page["Stacks"] if is_ours(one)]

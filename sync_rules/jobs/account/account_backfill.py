@@ -14,23 +14,23 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sync_rules.adapters.acceptance import find_applied
+from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.state import LeasedState, SharedState, State
-from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, begin_once, report_left, require_units
+from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, begin_once, report_leftovers, require_units
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, parse_where
 from sync_rules.jobs.backfill.page import Selection, everything, segments
-from sync_rules.jobs.backfill.progress import HEAD, Totals, load_unfinished
+from sync_rules.jobs.backfill.progress import HEAD, Totals, load_unfinished_head
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
-    note_applied,
+    list_waiting_titles,
+    note_applied_rules,
     require_beginning,
     rules_to_apply,
     titles_of,
-    waiting_titles,
 )
-from sync_rules.jobs.backfill.throttle import slowing, until
+from sync_rules.jobs.backfill.throttle import make_slowing_sleep, until
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
@@ -107,10 +107,14 @@ class BackfillWork:
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
-        before = find_applied(self.state, self.rules, self._waiting(self.rules.kept)) if asked["changed"] else None
+        before = (
+            find_applied_rules(self.state, self.rules, self._list_incomplete_titles(self.rules.keeper_names))
+            if asked["changed"]
+            else None
+        )
         names, titles = rules_to_apply(self.rules, asked["rules"], before)
         if not names:
-            note_applied(self.state, self.rules, titles)
+            note_applied_rules(self.state, self.rules, titles)
             self.state.save(name_request(execution), {"said": NOTHING_NEW})
             return Answer()
         job = self.jobs(names, BackfillRequest(asked["segments"], asked["table"], asked["where"]))
@@ -126,7 +130,7 @@ class BackfillWork:
             held,
             job.scope.body(),
             supplies=job.supplies,
-            completes=_list_completed(names, job.scope.body()),
+            completes=_list_completed_rules(names, job.scope.body()),
             name=execution,
         )
         for step in run.steps:
@@ -136,23 +140,23 @@ class BackfillWork:
             held, job.scope.body(), "the deployed stack", resume=asked["resume"] or again, restart=restart
         )
 
-        def begun() -> Body:
+        def make_head() -> Body:
             whole = asked["table"] is None and asked["where"] is None
             effects = titles - titles_of(self.rules, names) if whole else frozenset()
             stopped = load_run(self.state, self.rules) if asked["resume"] else None
             return {
                 "said": "",
-                "applies": sorted(job.covered | effects),
+                "applies": sorted(job.covered_titles | effects),
                 "items": dict(job.items),
                 "notices": list(job.notices()),
                 "before": (Totals() if stopped is None else stopped.totals).body(),
                 "at": datetime.now(UTC).isoformat(),
             }
 
-        begin_once(self.state, name_request(execution), begun)
+        begin_once(self.state, name_request(execution), make_head)
         run.begin()
         head = held.load(HEAD) or {}
-        self._note_asked(asked, execution, head["run"])
+        self._note_request(asked, execution, head["run"])
         token = {"execution": execution, "workers": asked["workers"], "rate": asked["rate"]}
         return self._next(run, held, head, token)
 
@@ -166,7 +170,7 @@ class BackfillWork:
         backfill = resume_run(
             head,
             self.rules,
-            self.stores(slowing(rate)),
+            self.stores(make_slowing_sleep(rate)),
             self.failures,
             held,
             bounds=Bounds(Limits(apply_max_writes=writes_at_once(rate.ceiling))),
@@ -199,23 +203,23 @@ class BackfillWork:
             held.fetch(f"{HEAD}/{supply.name}" for supply in backfill.round_supplies())
             if not backfill.end_round():
                 if _at(self.state.load(HEAD) or {}, run):
-                    return self._left(backfill, run)
+                    return self._report_leftovers(backfill, run)
                 raise StoreError("StateTaken", "another call ends this round")  # and is asked again
-        if backfill.ended:
+        if backfill.is_over:
             asked = self.state.load(name_request(run["execution"])) or {}
             failed = titles_of(self.rules, backfill.totals.rules_with(Outcome.FAILED))
             applies = frozenset(asked.get("applies", ()))
-            waiting = self._waiting(backfill.completes)
-            note_applied(self.state, self.rules, applies - failed - waiting)
+            waiting = self._list_incomplete_titles(backfill.completes)
+            note_applied_rules(self.state, self.rules, applies - failed - waiting)
             cause = "; ".join(describe_waits(waiting, " --remote"))
             return Answer(error=WAITING, cause=cause) if waiting - failed else Answer()
         return self._next(backfill, held, held.load(HEAD) or {}, run)
 
-    def _waiting(self, names: Collection[str]) -> frozenset[str]:
+    def _list_incomplete_titles(self, names: Collection[str]) -> frozenset[str]:
         """The titles of these rules whose books are not complete. Raises StoreError."""
-        return waiting_titles(self.rules.only(names), self.stores(time.sleep))
+        return list_waiting_titles(self.rules.only(names), self.stores(time.sleep))
 
-    def _note_asked(self, asked: Body, execution: str, run: str) -> None:
+    def _note_request(self, asked: Body, execution: str, run: str) -> None:
         """Note the request once its run has begun, for a later --resume, and remove the note of the run before."""
         before = self.state.load(ASKED) or {}
         body = {"execution": execution, "run": run, "asked": {name: asked[name] for name in NOTED}}
@@ -234,10 +238,10 @@ class BackfillWork:
         here = {"run": head["run"], "place": head["place"], "rate_each": run["rate"] / workers}
         return Answer(more=True, units=units, workers=workers, run={**run, **here})
 
-    def _left(self, backfill: BackfillRun, run: Body) -> Answer:
+    def _report_leftovers(self, backfill: BackfillRun, run: Body) -> Answer:
         if is_to_stop(self.state, run["execution"]):
             return Answer(error=STOPPED, cause=f"the user stopped it. {GO_ON}")
-        return report_left([*backfill.left.items()], GO_ON)
+        return report_leftovers([*backfill.left.items()], GO_ON)
 
 
 def _at(head: Mapping[str, Any], run: Body) -> bool:
@@ -245,8 +249,8 @@ def _at(head: Mapping[str, Any], run: Body) -> bool:
     return not head.get("done") and (head.get("run"), head.get("place")) == (run["run"], run["place"])
 
 
-def _list_completed(names: frozenset[str], scope: Mapping[str, Any]) -> frozenset[str]:
-    """The rules whose books are complete afterwards, of those that are applied."""
+def _list_completed_rules(names: frozenset[str], scope: Mapping[str, Any]) -> frozenset[str]:
+    """Return the rules whose books are complete after this backfill; none for one table or a `where`."""
     return names if scope["table"] is None and scope["where"] is None else frozenset()
 
 
@@ -265,13 +269,13 @@ def resume_run(
         raise UserError(f"{message} Deploy them as they were, or start from the beginning with --restart")
     if scope["segments"] is None:
         raise UserError(OF_EXPORT)
-    kept = rules.kept
+    kept = rules.keeper_names
     names = frozenset(name for name in kept if rules.rules[name].title in scope["rules"])
     where = everything if scope["where"] is None else parse_where(scope["where"], rules)
     tables = () if scope["table"] is None else (scope["table"],)
     selection = Selection(rules, names, where)
     supplies = segments(rules, scope["segments"], tables)
-    completes = _list_completed(names, scope)
+    completes = _list_completed_rules(names, scope)
     run = BackfillRun(selection, store, failures, state, scope, supplies=supplies, completes=completes, **options)
     run.attach(head)
     return run
@@ -296,7 +300,7 @@ def load_run(state: SharedState, rules: Rules) -> BackfillRun | None:
     """
     held = LeasedState(state)
     head = held.load(HEAD)
-    if head is None or not (head.get("done") or load_unfinished(state)):
+    if head is None or not (head.get("done") or load_unfinished_head(state)):
         return None
     unused: Any = None  # to show it, the run needs neither a store nor a place for failures
     run = resume_run(head, rules, unused, unused, held)

@@ -12,7 +12,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from sync_rules.adapters.state import LeasedState, SharedState
-from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, list_unfinished, load_units, report_left
+from sync_rules.jobs.account.protocol import (
+    TIME_RESERVED_MS,
+    Answer,
+    Body,
+    list_unfinished_units,
+    load_units,
+    report_leftovers,
+)
 from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.failed_entries import FailureStore
@@ -41,7 +48,7 @@ class MarkedStore(FailureStore, Protocol):
         """The seconds that its entries stay hidden if it is never closed; 0 if they are not hidden."""
 
     @property
-    def held(self) -> int:
+    def held_count(self) -> int:
         """Number of entries that `close` has to release; after it, of those that it could not."""
 
 
@@ -70,7 +77,7 @@ class RedriveWork:
         if before["done"]:
             return True
         place = self.places[unit](before["mark"])
-        died = _died(place)
+        died = _explain_death(place)
         # A call that began and did not end has died, and what it had in hand is hidden where this one looks.
         lost = before["lost"] or (bool(place.hidden_seconds) and before.get("begun", False))
         held.save(name, {**before, "lost": lost, "begun": True, "reason": died})
@@ -78,15 +85,15 @@ class RedriveWork:
         try:
             try:
                 ended = redriver.take(
-                    place, enough=lambda: self.remaining_ms() < ENTRY_LEAST_MS + LET_GO_MS * place.held
+                    place, enough=lambda: self.remaining_ms() < ENTRY_LEAST_MS + LET_GO_MS * place.held_count
                 )
                 redriver.rest()
             finally:
                 place.close()
         except (StoreError, UserError) as error:
-            held.save(name, {**before, "lost": lost or place.held > 0, "begun": False, "reason": str(error)})
+            held.save(name, {**before, "lost": lost or place.held_count > 0, "begun": False, "reason": str(error)})
             raise
-        lost = lost or place.held > 0
+        lost = lost or place.held_count > 0
         reason = died if lost and ended else ""
         if not ended and len(place.mark) > MARK_MAX_CHARS:
             reason = TOO_MANY_STAY
@@ -97,11 +104,11 @@ class RedriveWork:
         return done
 
     def end(self, run: Body) -> Answer:
-        left = list_unfinished(sorted(self.places), load_documents(self.state, run["execution"], self.places))
-        return report_left(left, CURE) if left else Answer()
+        left = list_unfinished_units(sorted(self.places), load_documents(self.state, run["execution"], self.places))
+        return report_leftovers(left, CURE) if left else Answer()
 
 
-def _died(place: MarkedStore) -> str:
+def _explain_death(place: MarkedStore) -> str:
     """The reason to leave a place whose call died, or could not release its entries."""
     if not place.hidden_seconds:
         return "a call died"

@@ -29,9 +29,9 @@ from sync_rules.jobs.account.protocol import (
     Body,
     begin_once,
     is_done,
-    list_unfinished,
+    list_unfinished_units,
     load_units,
-    report_left,
+    report_leftovers,
     require_units,
 )
 from sync_rules.jobs.account.verify_unit import (
@@ -51,7 +51,7 @@ from sync_rules.jobs.account.verify_unit import (
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.books import begin_all, finish_all
 from sync_rules.pipeline.requests import World, run_work
-from sync_rules.rules.order import Step, cascade, swept_tables
+from sync_rules.rules.order import Step, cascade, list_swept_tables
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share, select_rules
 
@@ -89,7 +89,7 @@ class VerifyWork:
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
-        def begun() -> Body:
+        def make_head() -> Body:
             require_grace(asked["grace_seconds"], self.remaining_ms())
             names = select_rules(self.rules, asked["rules"])
             if not names:
@@ -113,11 +113,11 @@ class VerifyWork:
                 "report": "",
             }
             require_units(list_units(found))
-            if asked["repair"] and not share.sampled:
+            if asked["repair"] and not share.is_sample:
                 found["books"] = run_work(begin_all(self.rules, names), self.world)
             return found
 
-        found = begin_once(LeasedState(self.state), name_head(execution), begun)
+        found = begin_once(LeasedState(self.state), name_head(execution), make_head)
         return self._next(found, execution)
 
     def unit(self, unit: str, run: Body) -> bool:
@@ -162,7 +162,7 @@ class VerifyWork:
             self.world,
             names,
             repair=asked["repair"],
-            rebuild=not share.sampled,
+            rebuild=not share.is_sample,
             share=share if unit == LEDGERS else Share(share.segments, (int(unit),)),
             grace_seconds=asked["grace_seconds"],
             on_progress=lambda _tally, _doing: require(0),
@@ -193,22 +193,22 @@ class VerifyWork:
             return self._next(found, execution)
         names = {unit: name_unit(execution, stage, unit) for unit in list_units(found)}
         known = load_units(self.state, names)
-        if left := list_unfinished(names, known):
+        if left := list_unfinished_units(names, known):
             now = self.state.load(name_head(execution)) or found
             if now != found:  # another call ends it, and has removed them
                 return self._next(now, execution)
             if not stage.adding_up:
-                return report_left(left, CURE)
+                return report_leftovers(left, CURE)
         done = [known[unit] for unit in names if is_done(known.get(unit))]
         broken = [one for one in known.values() if one.get("broken") or not is_done(one)]
         reason = next((reason for _, reason in left), "") or "".join(one["left"] for one in done)
         results = UnitResults(done, len(broken) if found["asked"]["repair"] else 0, reason)
-        found = self._added(found, stage, results, execution)
+        found = self._add_results(found, stage, results, execution)
         if found["over"]:
             found["report"] = self._whole(execution, found)
         held.save(name_head(execution), found)
         if found["over"]:
-            whole = not (parse_share(found).sampled or found["broken"] or found["unlooked"])
+            whole = not (parse_share(found).is_sample or found["broken"] or found["unlooked"])
             self.on_end(Tally.of(found["tally"]), frozenset(found["names"]), whole=whole)
         for name in names.values():
             self.state.remove(name)
@@ -216,14 +216,14 @@ class VerifyWork:
 
     def _next(self, found: Body, execution: str) -> Answer:
         if found["report"]:
-            return report_left(sorted(found["unlooked"].items()), found["cure"]) if found["unlooked"] else Answer()
+            return report_leftovers(sorted(found["unlooked"].items()), found["cure"]) if found["unlooked"] else Answer()
         units = list_units(found)
         asked: int = found["asked"]["workers"]
         run = {"execution": execution, "stage": found["stage"], "workers": asked}
         return Answer(more=True, units=units, workers=max(1, min(asked, len(units))), run=run)
 
     # ------------------------------------------------------------ the end of a stage
-    def _added(self, found: Body, stage: VerifyPosition, results: UnitResults, execution: str) -> dict[str, Any]:
+    def _add_results(self, found: Body, stage: VerifyPosition, results: UnitResults, execution: str) -> dict[str, Any]:
         """The head after a stage: its figures, and the next stage; `over` if there is none."""
         names, max_rounds = found["steps"][stage.step]
         tally = Tally.of(found["tally"])
@@ -239,12 +239,14 @@ class VerifyWork:
             merge(self.reports, reports, name, here)
         mended = found["mended"] + here.repaired.total() + results.broken
         tally.include(here)
-        adds_up = not parse_share(found).sampled and any(True for _ in list_ledgers(self.rules, frozenset(names)))
+        adds_up = not parse_share(found).is_sample and any(True for _ in list_ledgers(self.rules, frozenset(names)))
         if not results.reason and (stage.adding_up or not adds_up):
             begun = {name: number for name, number in found.get("books", {}).items() if name in names}
             right = {name: number for name, number in begun.items() if not tally.wrong(name)}
             mended += run_work(finish_all(self.rules, right), self.world) if right else 0
-        counted = sorted({*found["counted"], *(table.name for table in swept_tables(self.rules, frozenset(names)))})
+        counted = sorted(
+            {*found["counted"], *(table.name for table in list_swept_tables(self.rules, frozenset(names)))}
+        )
         if results.reason:  # nothing that is made from those totals is repaired before they are
             there: VerifyPosition | None = None
         elif not stage.adding_up and adds_up:
@@ -256,7 +258,7 @@ class VerifyWork:
             mended = 0
         return {
             **found,
-            **(self._unlooked(found, stage, results.reason) if results.reason else {}),
+            **(self._list_unverified_rules(found, stage, results.reason) if results.reason else {}),
             "tally": tally.body(),
             "counted": counted,
             "mended": mended,
@@ -266,8 +268,8 @@ class VerifyWork:
             "over": there is None,
         }
 
-    def _unlooked(self, found: Body, stage: VerifyPosition, reason: str) -> dict[str, Any]:
-        """The rules not looked at in full because ledgers could not be added up, and what to do about them."""
+    def _list_unverified_rules(self, found: Body, stage: VerifyPosition, reason: str) -> dict[str, Any]:
+        """Return the rules that were not verified in full, because their ledgers were not added up, and the cure."""
         names = frozenset(found["steps"][stage.step][0])
         after = [name for names, _ in found["steps"][stage.step + 1 :] for name in names]
         totals = [rule.name for _, tallies in list_ledgers(self.rules, names) for rule in tallies]

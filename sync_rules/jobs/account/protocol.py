@@ -77,7 +77,7 @@ def answer(event: Body, work: Work) -> dict[str, Any]:
     match event["do"]:
         case "begin":
             try:
-                require_deployed(event["asked"], work.rules)
+                require_same_rules(event["asked"], work.rules)
                 return work.begin(event["asked"], event["execution"]).body()
             except UserError as error:
                 return Answer(error=REFUSED, cause=str(error)).body()
@@ -114,7 +114,7 @@ def describe_rules(rules: Rules) -> dict[str, Any]:
     return {"prints": fingerprints.of_each(rules), "tables": tables}
 
 
-def require_deployed(body: Body, rules: Rules) -> None:
+def require_same_rules(body: Body, rules: Rules) -> None:
     """Require that the rules and tables of a request are those that are deployed. Raises UserError that
     names each difference.
     """
@@ -161,16 +161,16 @@ def is_done(unit: Body | None) -> bool:
     return bool(unit and unit.get("done"))
 
 
-def list_unfinished(units: Iterable[str], found: Mapping[str, Body]) -> list[tuple[str, str]]:
-    """The units that are not done, or only in part, each with the reason."""
+def list_unfinished_units(units: Iterable[str], found: Mapping[str, Body]) -> list[tuple[str, str]]:
+    """Return the units that are unfinished or finished in part, each with the reason."""
     bodies = [(unit, found.get(unit, {})) for unit in units]
     return [
         (unit, body.get("reason") or WORKER_GONE) for unit, body in bodies if not is_done(body) or body.get("reason")
     ]
 
 
-def report_left(lines: Sequence[tuple[str, str]], cure: str) -> Answer:
-    """The answer of a job that is over while these units, each with the reason, are not done."""
+def report_leftovers(lines: Sequence[tuple[str, str]], cure: str) -> Answer:
+    """Return the error of a finished job with unfinished units. `lines`: each unit with its reason."""
     shown = "".join(f"\n  {unit}: {reason}" for unit, reason in lines[:LEFT_SHOWN_MAX])
     more = f"\n  and {len(lines) - LEFT_SHOWN_MAX} more" if len(lines) > LEFT_SHOWN_MAX else ""
     return Answer(error=LEFT, cause=f"{len(lines)} not done. {cure}{shown}{more}")

@@ -44,7 +44,7 @@ def stack_of(client: Any, name: str) -> Stack:
     """The stack of this name. Raises UserError when there is none, StoreError."""
     region = client.meta.region_name
     try:
-        stacks = retries.retrying(first=True)(client.describe_stacks, StackName=name)["Stacks"]
+        stacks = retries.make_retry(first=True)(client.describe_stacks, StackName=name)["Stacks"]
     except aws_errors.ERRORS as error:
         if aws_errors.code(error) == "ValidationError":
             cure = "deploy it (sam build, sam deploy), or name it with SYNC_RULES_STACK"
@@ -99,7 +99,7 @@ class Machine:
         self._ask("start_execution", stateMachineArn=self.arn, name=name, input=json.dumps(asked))
         return name
 
-    def running(self) -> list[str]:
+    def list_running_executions(self) -> list[str]:
         """The names of the executions that run."""
         found = self._ask("list_executions", stateMachineArn=self.arn, statusFilter=RUNNING)
         return [one["name"] for one in found["executions"]]
@@ -130,13 +130,13 @@ class Machine:
 
     def _ask(self, call: str, **parameters: Any) -> Any:
         where = f"state machine {self.arn.rpartition(':')[2]}"
-        return retries.ask(retries.retrying(first=True), where, getattr(self.client, call), **parameters)
+        return retries.ask(retries.make_retry(first=True), where, getattr(self.client, call), **parameters)
 
 
 def _answer(text: str) -> dict[str, Any]:
     """The answer of a function; empty where it is not JSON."""
     try:
-        body = json_bytes.parsed(text)
+        body = json_bytes.parse_json(text)
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}

@@ -56,15 +56,15 @@ def parse_share(found: Body) -> Share:
     return Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
 
 
-def needed_ms(grace_seconds: float) -> int:
+def compute_needed_ms(grace_seconds: float) -> int:
     """The time that a call needs for its waits and the work between them."""
     return round(WAITS_MAX * (grace_seconds * 1000 + TIME_RESERVED_MS))
 
 
 def require_grace(grace_seconds: float, remaining_ms: int) -> None:
     """Raises UserError for a grace period that no call could wait for."""
-    if needed_ms(grace_seconds) > remaining_ms:
-        most = max(0, (remaining_ms - needed_ms(0)) // (WAITS_MAX * 1000))
+    if compute_needed_ms(grace_seconds) > remaining_ms:
+        most = max(0, (remaining_ms - compute_needed_ms(0)) // (WAITS_MAX * 1000))
         raise UserError(
             f"--grace-seconds {grace_seconds:g}: a call has {remaining_ms // 1000} s, and may wait {WAITS_MAX} times: "
             f"give at most {most}, or raise the function's timeout"
@@ -78,7 +78,7 @@ def sample(
     says whether time was up before the end. Raises StoreError.
     """
     grace_seconds = options.pop("grace_seconds", GRACE_SECONDS)
-    needed = needed_ms(grace_seconds)
+    needed = compute_needed_ms(grace_seconds)
     verifier = Verifier(
         rules,
         world,
@@ -121,7 +121,7 @@ def merge(reports: Reports, parts: Iterable[str], name: str, tally: Tally) -> No
 
     def once() -> Iterator[bytes]:
         for line in lines_of(reports, parts):
-            body = json_bytes.parsed(line)
+            body = json_bytes.parse_json(line)
             about = hash(json.dumps([body["rule"], body["target"], body["element"]]))
             if body["element"] is None or about not in known:  # only a part is seen twice
                 yield line

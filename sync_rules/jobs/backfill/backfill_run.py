@@ -29,7 +29,7 @@ from sync_rules.jobs.backfill.progress import (
     Position,
     Totals,
     first_position,
-    load_unfinished,
+    load_unfinished_head,
     next_position,
 )
 from sync_rules.jobs.backfill.throttle import WORKER_GONE, Crew
@@ -49,7 +49,7 @@ SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before 
 @dataclass(eq=False)
 class BackfillRun:
     """One backfill. `scope` says what it is about, as JSON: a run resumes only a checkpoint of its scope, so the caller
-    checks `load_unfinished` first. `supplies` gives the supplies for the rules of one step.
+    checks `load_unfinished_head` first. `supplies` gives the supplies for the rules of one step.
 
     `before_write` is called with the units of each write before it is made, and may wait, as may `budget`; `on_page` is
     called with the totals so far at the start of each round and after each page; `stopping` is called before each page
@@ -92,7 +92,7 @@ class BackfillRun:
         self._round = Totals()
         self._supplies: Sequence[Supply] | None = None
         self._crew = Crew(self.workers, self.stopping)
-        self._pages = Pages(self.bounds, self._crew.halted, self.sleep)
+        self._pages = Pages(self.bounds, self._crew.is_halted, self.sleep)
         self._lock = Lock()
 
     def run(self) -> bool:
@@ -100,20 +100,20 @@ class BackfillRun:
         names what was left. Raises StoreError when the state cannot be saved.
         """
         self.begin()
-        while not self.ended:
+        while not self.is_over:
             if not self._go_over() or not self.end_round():
                 return False
         return True
 
     @property
-    def ended(self) -> bool:
+    def is_over(self) -> bool:
         """True once the last step is done."""
         return self.position.step == len(self.steps)
 
     def round_supplies(self) -> Sequence[Supply]:
         """The supplies of this round."""
         if self._supplies is None:
-            self._supplies = () if self.ended else self.supplies(self.steps[self.position.step].names)
+            self._supplies = () if self.is_over else self.supplies(self.steps[self.position.step].names)
         return self._supplies
 
     def attach(self, head: Mapping[str, Any]) -> None:
@@ -154,7 +154,7 @@ class BackfillRun:
         self._save_head()
         for supply in supplies:  # the position is another one: no run resumes them
             self.state.remove(f"{HEAD}/{supply.name}")
-        if self.ended:
+        if self.is_over:
             self._save_head()  # a file keeps what was removed until something is saved
         return True
 
@@ -169,7 +169,7 @@ class BackfillRun:
     # ------------------------------------------------------------ the position
     def begin(self) -> None:
         """Note the beginning in the state, or resume. Raises StoreError and UserError."""
-        head = load_unfinished(self.state)
+        head = load_unfinished_head(self.state)
         if head is not None and head["scope"] == self.scope:
             self.attach(head)
             self._resumed = True
@@ -185,7 +185,7 @@ class BackfillRun:
         self._begin_books()
         self.before = self._sum()
         body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.position)}
-        what = {"run": self._run, "done": self.ended, "scope": self.scope, "resumed": self._resumed}
+        what = {"run": self._run, "done": self.is_over, "scope": self.scope, "resumed": self._resumed}
         books = {"books": self._begun} if self._begun else {}
         self.state.save(HEAD, {**what, **body, **books, "began": self._began})
 
@@ -203,7 +203,7 @@ class BackfillRun:
         """Begin the books of this step, at its first round. A step that another process began keeps what it noted: if
         they were begun again since, the first children may be booked by other rules. Raises StoreError.
         """
-        if not (self.ended or self._resumed or self._begun):
+        if not (self.is_over or self._resumed or self._begun):
             names = self.steps[self.position.step].names & self.completes
             self._begun = self._of_books(begin_all(self.selection.rules, names))
 
@@ -243,21 +243,21 @@ class BackfillRun:
         store = MeteredStore(self.store, selection.rules.tables, self.before_write, self.budget)
         world = World(store, NULL_PORTS, self.failures)
         saved_at, pause = self.clock(), 0.0
-        while not done and not self._crew.halted():
+        while not done and not self._crew.is_halted():
             page = Totals()
             store.forget()
             try:
                 result = self._pages.process(supply, cursor, selection, world, page, recording=self.position.recording)
             except StoreError as error:
                 self._take(page, store, totals)
-                if not self._crew.halted():
+                if not self._crew.is_halted():
                     self.left[supply.name] = str(error)
                 self._crew.broken = self._crew.broken or patience.is_over()
                 break
             self._take(page, store, totals)
             cursor, done = result.cursor, result.cursor is None
             waited = (began := self.clock()) - saved_at
-            if done or waited >= max(pause, 0 if page.wrote else SAVED_EVERY_SECONDS):
+            if done or waited >= max(pause, 0 if page.copies_written else SAVED_EVERY_SECONDS):
                 self._save(supply, cursor, totals, done=done)
                 saved_at = self.clock()
                 pause = SAVE_PAUSE_FACTOR * (saved_at - began)

@@ -21,7 +21,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Work
-from sync_rules.rules.order import swept_tables
+from sync_rules.rules.order import list_swept_tables
 from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_LINES: Final = 500
@@ -54,7 +54,9 @@ def open_export(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str])
 
 def list_files(export: TableExport, table: Table, names: frozenset[str], rules: Rules) -> Sequence[Supply]:
     """The files of an export, if these rules keep something in its table."""
-    return [ExportFile(export, table, name) for name in export.files] if table in swept_tables(rules, names) else ()
+    return (
+        [ExportFile(export, table, name) for name in export.files] if table in list_swept_tables(rules, names) else ()
+    )
 
 
 @dataclass

@@ -20,13 +20,13 @@ from sync_rules.jobs.backfill.scope import Scope, join_names, titles_of
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.books import books_of
 from sync_rules.rules import fingerprints
 from sync_rules.rules.families import PartRule
-from sync_rules.rules.order import swept_tables
+from sync_rules.rules.order import list_swept_tables
 from sync_rules.rules.rule import let_in
 from sync_rules.rules.ruleset import Rules
 
@@ -65,10 +65,10 @@ class Job:
 
     def estimate(self, names: frozenset[str]) -> int:
         """The number of items to process for the rules of these names."""
-        return sum(self.items.get(table.name, 0) for table in swept_tables(self.selection.rules, names))
+        return sum(self.items.get(table.name, 0) for table in list_swept_tables(self.selection.rules, names))
 
     @property
-    def covered(self) -> frozenset[str]:
+    def covered_titles(self) -> frozenset[str]:
         """The rules that are processed in full, by their names in the rules file."""
         rules, names = self.selection.rules, self.selection.names
         return titles_of(rules, names) - titles_of(rules, names - self._whole)
@@ -83,20 +83,22 @@ class Job:
         """The rules all of whose items are processed."""
         if self.scope.table is not None or self.scope.where is not None or self.doubt:
             return frozenset()
-        return frozenset(name for name in self.selection.names if self._swept(name) <= self.items.keys())
+        return frozenset(name for name in self.selection.names if self._list_table_names(name) <= self.items.keys())
 
-    def _swept(self, name: str) -> set[str]:
-        return {table.name for table in swept_tables(self.selection.rules, frozenset([name]))}
+    def _list_table_names(self, name: str) -> set[str]:
+        return {table.name for table in list_swept_tables(self.selection.rules, frozenset([name]))}
 
     def notices(self) -> Iterator[str]:
         """Sentences about what will not be processed, though it may look so, and about reads that others cause."""
         here, rules = self.items.keys(), self.selection.rules
         if self.scope.export is not None or self.scope.table is not None:
-            names = titles_of(rules, (name for name in self.selection.names if not self._swept(name) <= here))
+            names = titles_of(
+                rules, (name for name in self.selection.names if not self._list_table_names(name) <= here)
+            )
             if names:
                 of = f"table{'s' if len(here) > 1 else ''} {join_names(here)}"
                 yield f"only items of {of} are processed; these rules keep items elsewhere too: {join_names(names)}"
-        yield from self._shared_ledgers()
+        yield from self._list_shared_ledgers()
         if self.doubt:
             yield (
                 f"the export may lack items, so rules do not count as applied, and no books are completed: {self.doubt}"
@@ -109,7 +111,7 @@ class Job:
                 "the handler has the rule, as --from-export PLACE@TIME; or leave out --from-export"
             )
 
-    def _shared_ledgers(self) -> Iterator[str]:
+    def _list_shared_ledgers(self) -> Iterator[str]:
         """A sentence for each ledger that is read whole, although other rules keep items there too."""
         sharing: dict[str, set[tuple[bool, str]]] = {}
         for rule in books_of(self.selection.rules):
@@ -132,10 +134,10 @@ def make_job(client: DynamoDBClient, rules: Rules, names: frozenset[str], reques
         StoreError: when that cannot be read.
     """
     require(client, rules.only(sorted(names)), streams=False)
-    found = {table.name: _describe(client, rules, table.name) for table in swept_tables(rules, names)}
+    found = {table.name: _describe(client, rules, table.name) for table in list_swept_tables(rules, names)}
     if request.table is not None:
         if request.table not in rules.tables:
-            raise UserError(unknown("table", request.table, rules.tables))
+            raise UserError(explain_unknown_name("table", request.table, rules.tables))
         if request.table not in found:
             raise UserError(f"the selected rules keep nothing in table {request.table}, but in {join_names(found)}")
         found = {request.table: found[request.table]}
@@ -156,7 +158,7 @@ def make_job(client: DynamoDBClient, rules: Rules, names: frozenset[str], reques
     place, shelf = request.export
     export, table = open_export(place, shelf, rules, {name: one.get("TableArn", "") for name, one in found.items()})
     scope = replace(scope, export=(place, export.arn))
-    booked = _booked(rules, names, table)
+    booked = _list_book_rules(rules, names, table)
     ledgers = tuple(dict.fromkeys(rule.target.table.name for rule in booked))
     scanned = segments(rules, LEDGER_SEGMENTS, ledgers)
 
@@ -182,7 +184,7 @@ def _after(export: TableExport, handler_since: datetime | None) -> bool:
     return True
 
 
-def _booked(rules: Rules, names: frozenset[str], exported: Table) -> list[PartRule]:
+def _list_book_rules(rules: Rules, names: frozenset[str], exported: Table) -> list[PartRule]:
     """The rules that keep books of the items of an exported table. Their ledgers are scanned beside it: they are small,
     and no export is taken of them.
     """
@@ -212,6 +214,6 @@ def parse_where(where: str, rules: Rules) -> Wanted:
 
 
 def _describe(client: DynamoDBClient, rules: Rules, name: str) -> Mapping[str, Any]:
-    found = describe(client, rules.tables[name], retries.retrying())
+    found = describe(client, rules.tables[name], retries.make_retry())
     assert found is not None, "it was there a moment ago"
     return found

@@ -27,7 +27,7 @@ from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import Pull, tasks_of
 from sync_rules.pipeline.telemetry import SETUP_REASONS
 from sync_rules.pipeline.work import do_tasks
-from sync_rules.rules.order import swept_tables
+from sync_rules.rules.order import list_swept_tables
 from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS: Final = 500
@@ -101,7 +101,7 @@ def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: It
     some = range(total) if numbers is None else tuple(numbers)
 
     def of_rules(names: frozenset[str]) -> Sequence[Supply]:
-        swept = (table.name for table in swept_tables(rules, names))
+        swept = (table.name for table in list_swept_tables(rules, names))
         return [Segment(name, number, total) for name in swept if not tables or name in tables for number in some]
 
     return of_rules

@@ -85,7 +85,7 @@ class Totals:
         return frozenset(rule for (rule, found), count in self.outcomes.items() if found is outcome and count)
 
     @property
-    def wrote(self) -> int:
+    def copies_written(self) -> int:
         """Copies written."""
         return self.count(Outcome.COPIED)
 
@@ -129,7 +129,7 @@ def first_position(step: int, steps: Sequence[Step]) -> Position:
 def next_position(position: Position, steps: Sequence[Step], rules: Rules, ended: Totals, *, resumed: bool) -> Position:
     """The position after a round with these totals. `resumed`: writes just before an interruption are not counted."""
     if not position.recording:
-        again = ended.wrote or resumed or ended.count(Outcome.WAITING)  # for books that are complete by now
+        again = ended.copies_written or resumed or ended.count(Outcome.WAITING)  # for books that are complete by now
         if again and position.round + 1 < _max_rounds(steps[position.step], rules, ended):
             return Position(position.step, position.round + 1)
         if ended.count(Outcome.PARKED):
@@ -147,7 +147,7 @@ def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
     return min(step.max_rounds, (ended.levels + 1) * sum(len(rule.nodes()) for rule in some) + 1)
 
 
-def load_unfinished(state: State) -> dict[str, Any] | None:
+def load_unfinished_head(state: State) -> dict[str, Any] | None:
     """The head of the unfinished backfill, or None. Raises UserError when it cannot be read, StoreError."""
     head = state.load(HEAD)
     if head is None or head.get("done") is True:

@@ -10,10 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.state import Body, State, read_applied, read_applied_time, save_applied
-from sync_rules.jobs.backfill.progress import abandon, load_beginning, load_unfinished
+from sync_rules.adapters.state import (
+    Body,
+    State,
+    read_applied_fingerprints,
+    read_applied_time,
+    save_applied_fingerprints,
+)
+from sync_rules.jobs.backfill.progress import abandon, load_beginning, load_unfinished_head
 from sync_rules.model.errors import UserError
-from sync_rules.pipeline.books import read_waiting
+from sync_rules.pipeline.books import read_incomplete_books
 from sync_rules.pipeline.requests import NULL_PORTS, Store, World, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
@@ -53,7 +59,9 @@ class Scope:
 def describe_scope(body: Body) -> str:
     """A scope in words."""
     said = [f"of {join_names(body['rules'])}"]
-    said += [f"{OF[name]} {_shown(body[name])}" for name in ("table", "where", "export") if body[name] is not None]
+    said += [
+        f"{OF[name]} {_format_value(body[name])}" for name in ("table", "where", "export") if body[name] is not None
+    ]
     return ", ".join(said)
 
 
@@ -66,7 +74,7 @@ def require_beginning(state: State, scope: Body, where: str, *, resume: bool, re
     """
     if restart:
         abandon(state)
-    found = load_unfinished(state)
+    found = load_unfinished_head(state)
     if found is None:
         if resume:
             raise UserError(f"{where} has no unfinished backfill: leave out --resume")
@@ -95,7 +103,7 @@ def _differences(found: Body, asked: Body) -> Iterator[str]:
         if before == now:
             continue
         if not isinstance(now, Mapping) or not isinstance(before, Mapping | None):
-            yield f"{words}: it has {_shown(before)}, this one {_shown(now)}"
+            yield f"{words}: it has {_format_value(before)}, this one {_format_value(now)}"
         elif (before := before or {}).keys() != now.keys():
             yield f"{words}: it has {join_names(before)}, this one {join_names(now)}"
         else:
@@ -106,7 +114,7 @@ def _differences(found: Body, asked: Body) -> Iterator[str]:
                 yield f"{words}: {key} {changed}" if name == "rules" else f"{words}: {key}: {changed}"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(str(each) for each in value if each is not None)
     return "none" if value is None else str(value)
@@ -145,18 +153,20 @@ def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
     return frozenset(rules.rules[name].title for name in names)
 
 
-def waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
+def list_waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
     """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
-    return frozenset(rule.title for rule in run_work(read_waiting(rules), World(store, NULL_PORTS, NULL_PORTS)))
+    return frozenset(
+        rule.title for rule in run_work(read_incomplete_books(rules), World(store, NULL_PORTS, NULL_PORTS))
+    )
 
 
-def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
+def note_applied_rules(documents: State, rules: Rules, titles: Iterable[str]) -> None:
     """Note that these rules were applied as they are now; what is known of others stays, and so does their time."""
     prints = fingerprints.of_each(rules)
     done = {title: prints[title] for title in titles}
     if done:
-        gone = {former for title, (former, _) in fingerprints.before_renaming(rules).items() if title in done}
-        known = {title: digest for title, digest in read_applied(documents).items() if title not in gone}
-        others = (known.keys() & titles_of(rules, rules.kept)) - done.keys()
+        gone = {former for title, (former, _) in fingerprints.map_former_titles(rules).items() if title in done}
+        known = {title: digest for title, digest in read_applied_fingerprints(documents).items() if title not in gone}
+        others = (known.keys() & titles_of(rules, rules.keeper_names)) - done.keys()
         before = read_applied_time(documents) if others else None
-        save_applied(documents, known | done, before or load_beginning(documents))
+        save_applied_fingerprints(documents, known | done, before or load_beginning(documents))

@@ -23,8 +23,8 @@ class Crew:
     stopping: Callable[[], bool]
     broken: bool = False
 
-    def halted(self) -> bool:
-        """True if no more should be begun."""
+    def is_halted(self) -> bool:
+        """True if no further page should start."""
         return self.broken or self.stopping()
 
     def run(self, work: Callable[[T], bool], parts: Iterable[T]) -> bool:
@@ -41,8 +41,8 @@ class Crew:
             return all(list(pool.map(run_one, parts)))
 
 
-def slowing(rate: Rate) -> Callable[[float], None]:
-    """A wait before a call is retried that also lowers the rate: most retries are of throttled calls."""
+def make_slowing_sleep(rate: Rate) -> Callable[[float], None]:
+    """Return a sleep function for retries that also lowers the rate: DynamoDB throttled most calls that retry."""
 
     def sleep(seconds: float) -> None:
         rate.slow_down()

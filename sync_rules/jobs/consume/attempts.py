@@ -81,7 +81,7 @@ class AttemptResult:
     dropped: Batch | None = None
 
 
-def find_first_failed(batch: Batch, answer: Answer) -> int:
+def find_first_failure(batch: Batch, answer: Answer) -> int:
     """The place in the batch from which records failed; the length of the batch when none did.
 
     A null or empty answer or list is a success. An identifier that is missing, empty, null or of no record in the batch
@@ -104,7 +104,7 @@ def evaluate(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSet
     delivered third in a batch of three with three retries, is delivered five times in all.
     """
     tried = replace(batch, invokes=batch.invokes + 1)
-    place = 0 if thrown else find_first_failed(batch, answer)
+    place = 0 if thrown else find_first_failure(batch, answer)
     if place == len(batch.records):
         return AttemptResult(finished=batch.records)
     if place > 0:

@@ -47,7 +47,7 @@ class Checkpoint:
     accepted: dict[str, str] | None = None
     version: Literal[1] = 1
 
-    def pending(self) -> tuple[Pending, ...]:
+    def list_messages(self) -> tuple[Pending, ...]:
         """The messages, ready for a LocalQueue."""
         return tuple(Pending(decode(stored.body), stored.due_ms, stored.receives) for stored in self.messages)
 
@@ -74,7 +74,7 @@ def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
         return None
     try:
         checkpoint = FILE.validate_json(text)
-        checkpoint.pending()
+        checkpoint.list_messages()
         _require_positions(checkpoint)
     except (ValidationError, RecordError) as error:
         raise UserError(

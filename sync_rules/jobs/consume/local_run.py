@@ -33,7 +33,7 @@ from sync_rules.pipeline.books import (
     describe_waits,
     finish_empty,
     identities,
-    read_waiting,
+    read_incomplete_books,
     restart_books,
 )
 from sync_rules.pipeline.consumer import Consumer
@@ -96,7 +96,7 @@ class Pump:
         for mapping in self.mappings:
             mapping.look_again()
         while self.now_ms() < deadline_ms:
-            progressed = self.step().progressed
+            progressed = self.step().has_progress
             if self.idle:
                 return True
             if not progressed:
@@ -114,8 +114,8 @@ class Pump:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch at
-    its end, for the rule that lags most (DynamoDB rounds times down to the second), None when idle. `parked` counts
+    """A run at one moment, in counts since its start. `lags_ms`: by rule, the greatest age of a record at the end of
+    its batch, over the batches of the last minute; `lag_ms` over all rules, None without a batch. `parked` counts
     failure records, `again` retries that were scheduled: calls that failed, parked items. `waiting` counts looks at
     numbers of rules that wait for a backfill, `alterations` the values that copies set, replaced, zeroed or removed.
     """
@@ -134,6 +134,7 @@ class RunStatus:
     trimmed: int = 0
     read_errors: int = 0
     lag_ms: int | None = None
+    lags_ms: Mapping[str, int] = field(default_factory=dict)
     messages_due: int = 0
     messages_waiting: int = 0
     shards: int = 0
@@ -188,9 +189,11 @@ class LocalRun:
             self._notices += beginnings.notices(self._began)
             caller = CallsSince(caller, since(beginnings.rules, self._began))
         self._accepted = (
-            found.accepted if acceptance is None else acceptance.begin(_accepted_before(found, rules_fingerprint))
+            found.accepted
+            if acceptance is None
+            else acceptance.begin(_read_accepted_fingerprints(found, rules_fingerprint))
         )
-        queue = LocalQueue(now_ms, found.pending())
+        queue = LocalQueue(now_ms, found.list_messages())
         world = World(store, queue, self._failures, archive or NULL_PORTS, caller, CallsInFolder(files.calls))
         self._world = world
         self.consumer = make_consumer(world)
@@ -224,7 +227,7 @@ class LocalRun:
         doubtful: frozenset[str] = frozenset()
         try:
             if known is None:
-                waiting = run_work(read_waiting(rules), self._world)
+                waiting = run_work(read_incomplete_books(rules), self._world)
                 doubtful = frozenset(rule.title for rule in books_of(rules) if rule not in waiting)
         except StoreError as error:
             return (_unread_books(error),)
@@ -247,7 +250,7 @@ class LocalRun:
         step = self.pump.step()
         self._let_go()
         self._total += step
-        self._dirty |= step.progressed
+        self._dirty |= step.has_progress
         if self._dirty and self._now_ms() >= self._save_at_ms:
             self.save()
         return step
@@ -256,8 +259,8 @@ class LocalRun:
         """Write the checkpoint now. Raises StoreError when that fails: work since the last one is repeated."""
         started_ms = self._now_ms()
         streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
-        messages = file.pack_messages(self.pump.queue.pending)
-        parked = self._parked_before + self._failures.parked
+        messages = file.pack_messages(self.pump.queue.pending_messages)
+        parked = self._parked_before + self._failures.parked_count
         found = Checkpoint(self._fingerprint, streams, messages, parked, self._began, self._books, self._accepted)
         try:
             file.save(self._files.checkpoint, found)
@@ -293,13 +296,13 @@ class LocalRun:
         self._off = off
         for arn in sorted({arn for arn in found.values() if arn is not None} - self._current):
             self._current = {old for old in self._current if table_of(old) != table_of(arn)} | {arn}
-            self._notices.append(_made_anew(arn))
+            self._notices.append(_describe_new_stream(arn))
             self.pump.mappings = [*self.pump.mappings, self._mapping(arn)]
             self._dirty = True
 
     def _let_go(self) -> None:
         """Drop the old streams that are read to their end, or gone."""
-        for mapping in [one for one in self.pump.mappings if one.stream_arn not in self._current and one.ended]:
+        for mapping in [one for one in self.pump.mappings if one.stream_arn not in self._current and one.is_over]:
             self.pump.mappings = [one for one in self.pump.mappings if one is not mapping]
             self.pump.thrown += mapping.thrown
             self._dirty = True
@@ -307,42 +310,44 @@ class LocalRun:
     @property
     def status(self) -> RunStatus:
         telemetry = self.consumer.telemetry
+        lags_ms = telemetry.read_lags_ms(self._now_ms() / 1000)
         counts = {name: telemetry.total(*group) for name, group in GROUPS.items()}
         thrown = sum((mapping.thrown for mapping in self.pump.mappings), self.pump.thrown)
         return RunStatus(
             seconds=(self._now_ms() - self._started_ms) / 1000,
             records=self._total.finished,
             **counts,
-            parked=self._failures.parked,
+            parked=self._failures.parked_count,
             given_up=self._total.records_dropped,
             trimmed=self._total.records_trimmed,
             read_errors=self._total.read_errors,
-            lag_ms=None if self.pump.idle else max(telemetry.lag_ms.values(), default=None),
+            lag_ms=max(lags_ms.values(), default=None),
+            lags_ms=lags_ms,
             messages_due=self.pump.queue.due,
-            messages_waiting=self.pump.queue.waiting,
+            messages_waiting=self.pump.queue.waiting_count,
             shards=sum(mapping.shards_open for mapping in self.pump.mappings),
             errors=dict(thrown + telemetry.reasons),
             alterations=sum_over_rules(telemetry.alterations),
         )
 
     def _invoke(self, event: dict[str, Any]) -> dict[str, Any] | None:
-        return self.consumer.handle_event(event, self._remaining())
+        return self.consumer.handle_event(event, self._make_clock())
 
     def _handle_message(self, taken: Taken) -> None:
         """Process a message. One for a rule that is gone is kept for redrive: no other process knows it."""
         try:
-            self.consumer.handle_message(taken.message, self._remaining(), again=taken.receives > 1)
+            self.consumer.handle_message(taken.message, self._make_clock(), again=taken.receives > 1)
         except StoreError as error:
             if error.reason != UNKNOWN_RULE:
                 raise
             self._failures.keep(taken.message)
 
-    def _remaining(self) -> Callable[[], int]:
+    def _make_clock(self) -> Callable[[], int]:
         started_ms = self._now_ms()
         return lambda: INVOCATION_MAX_MS - (self._now_ms() - started_ms)
 
 
-def _accepted_before(found: Checkpoint, rules_fingerprint: str) -> dict[str, str] | None:
+def _read_accepted_fingerprints(found: Checkpoint, rules_fingerprint: str) -> dict[str, str] | None:
     """The fingerprints that a run accepted before; None for a run of an earlier version with these rules."""
     earlier = found.accepted is None and bool(found.streams) and found.rules_fingerprint == rules_fingerprint
     return None if earlier else found.accepted or {}
@@ -352,7 +357,7 @@ def _unread_books(error: StoreError) -> str:
     return f"the books of the ledger could not be read: {error}"
 
 
-def _made_anew(arn: str) -> str:
+def _describe_new_stream(arn: str) -> str:
     return (
         f"{table_of(arn)} has a new stream. It is read from its beginning, and the old one to its end; changes made "
         "while no stream was on were not seen: run `sync-rules verify --repair`."
@@ -361,7 +366,7 @@ def _made_anew(arn: str) -> str:
 
 def _notices(found: Checkpoint, stream_arns: Sequence[str], rules_fingerprint: str) -> list[str]:
     known = {table_of(arn) for arn in found.streams}
-    notices = [_made_anew(arn) for arn in stream_arns if arn not in found.streams and table_of(arn) in known]
+    notices = [_describe_new_stream(arn) for arn in stream_arns if arn not in found.streams and table_of(arn) in known]
     gone = sorted(known - {table_of(arn) for arn in stream_arns})
     if gone:
         notices.append(f"no rule uses {', '.join(gone)} any more: the run forgets its position in that stream.")

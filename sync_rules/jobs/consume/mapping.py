@@ -61,8 +61,8 @@ class StepCounts:
         return StepCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     @property
-    def progressed(self) -> bool:
-        """True if another step at the same moment could do anything."""
+    def has_progress(self) -> bool:
+        """True if this step did something, so that another step at the same moment may find work."""
         return bool(self.read or self.batches or self.records_dropped or self.messages)
 
 
@@ -131,24 +131,24 @@ class EventSourceMapping:
     def idle(self) -> bool:
         """True if every shard is finished up to the end of the stream as last seen."""
         return self._described and all(
-            shard.done or (not shard.outstanding and self._is_at_end(shard)) for shard in self._shards.values()
+            shard.is_done or (not shard.outstanding_count and self._is_at_end(shard)) for shard in self._shards.values()
         )
 
     @property
-    def ended(self) -> bool:
-        """True if the stream is gone, or every shard of it was closed and is finished: an old one of its table."""
+    def is_over(self) -> bool:
+        """True if the stream no longer exists, or all its shards are closed and processed."""
         if self.gone:
-            return not self.outstanding
-        return self._described and all(shard.done for shard in self._shards.values())
+            return not self.outstanding_count
+        return self._described and all(shard.is_done for shard in self._shards.values())
 
     @property
     def shards_open(self) -> int:
-        return sum(not shard.done for shard in self._shards.values())
+        return sum(not shard.is_done for shard in self._shards.values())
 
     @property
-    def outstanding(self) -> int:
+    def outstanding_count(self) -> int:
         """Records read and not finished."""
-        return sum(shard.outstanding for shard in self._shards.values())
+        return sum(shard.outstanding_count for shard in self._shards.values())
 
     def look_again(self) -> None:
         """Read all shards at the next poll, those seen at their end too."""
@@ -184,7 +184,9 @@ class EventSourceMapping:
         gone = [name for name in self._not_found if name not in names and not self._shards[name].closed]
         for name in self._not_found:
             self._shards[name].closed = name not in names  # one that is listed, or listed again, is read on
-        self._shards = {name: s for name, s in self._shards.items() if name in names or not s.done}  # trimmed: forget
+        self._shards = {
+            name: s for name, s in self._shards.items() if name in names or not s.is_done
+        }  # trimmed: forget
         self._not_found = Counter({name: n for name, n in self._not_found.items() if name in self._shards})
         for shard in found:
             start = ShardProgress(shard.shard_id, shard.parent_id)
@@ -195,7 +197,7 @@ class EventSourceMapping:
         if shard.closed or now_ms < self._read_at_ms.get(shard.shard_id, 0):
             return False
         parent = self._shards.get(shard.parent_id or "")  # an unknown parent was trimmed: its child is a root
-        return (parent is None or parent.done) and shard.outstanding < self.settings.read_ahead_max_records
+        return (parent is None or parent.is_done) and shard.outstanding_count < self.settings.read_ahead_max_records
 
     def _is_at_end(self, shard: ShardQueue) -> bool:
         """True if several pages were empty: one alone may come from the middle of a shard."""
@@ -207,7 +209,7 @@ class EventSourceMapping:
             iterator = self._iterators.pop(name, None)
             if iterator is None:
                 iterator = self._reader.iterator(self.stream_arn, name, shard.last_read)
-            limit = self.settings.read_ahead_max_records - shard.outstanding
+            limit = self.settings.read_ahead_max_records - shard.outstanding_count
             page = self._reader.records(self.stream_arn, iterator, limit)
         except IteratorExpiredError:
             return StepCounts()  # the next poll asks for a new one, after the last record read
@@ -278,9 +280,9 @@ class EventSourceMapping:
         dropped = result.dropped
         if dropped is not None and not self._hand_over(attempt.shard, result, tried, now_ms):
             kept = replace(dropped, due_ms=now_ms + self.settings.retry_max_ms)
-            attempt.lane.replace_tried(replace(result, again=(kept, *result.again), dropped=None))
+            attempt.lane.replace_batch(replace(result, again=(kept, *result.again), dropped=None))
             return StepCounts(batches=1)
-        attempt.lane.replace_tried(result)
+        attempt.lane.replace_batch(result)
         given_up = dropped.records if dropped else ()
         attempt.shard.finish((*result.finished, *given_up))
         return StepCounts(batches=1, finished=len(result.finished), records_dropped=len(given_up))

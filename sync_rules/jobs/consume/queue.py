@@ -108,7 +108,7 @@ class LocalQueue:
                 pending = replace(self._pending[number], receives=self._pending[number].receives + 1)
                 self._pending[number] = pending
                 self._in_flight.add(number)
-                self._forget_waiting(number)
+                self._forget_message(number)
                 taken.append(Taken(number, pending.message, pending.receives))
             return tuple(taken)
 
@@ -127,8 +127,8 @@ class LocalQueue:
             self._add(replace(self._pending.pop(taken.number), due_ms=due_ms))
 
     @property
-    def pending(self) -> tuple[Pending, ...]:
-        """Every message not acknowledged, those being handled too: for the checkpoint."""
+    def pending_messages(self) -> tuple[Pending, ...]:
+        """All messages that are not acknowledged, also those in processing. The checkpoint stores them."""
         with self._lock:
             return tuple(self._pending.values())
 
@@ -140,8 +140,8 @@ class LocalQueue:
             return sum(p.due_ms <= now_ms for number, p in self._pending.items() if number not in self._in_flight)
 
     @property
-    def waiting(self) -> int:
-        """Number of messages that wait for their time."""
+    def waiting_count(self) -> int:
+        """Number of messages whose delay has not passed."""
         with self._lock:
             now_ms = self._now_ms()
             return sum(p.due_ms > now_ms for p in self._pending.values())
@@ -157,7 +157,7 @@ class LocalQueue:
         self._pending.update(zip(self._waiting[new.look], kept, strict=True))
         self._next_number += len(kept)
 
-    def _forget_waiting(self, number: int) -> None:
+    def _forget_message(self, number: int) -> None:
         look = self._pending[number].look
         self._waiting[look].remove(number)
         if not self._waiting[look]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.acceptance import Acceptance, list_guarded, match_fingerprints, read_accepted
+from sync_rules.adapters.acceptance import Acceptance, list_guarded_rules, match_fingerprints, read_accepted_titles
 from sync_rules.adapters.beginnings import NOT_KNOWN_MS, Beginnings, add_new, describe_beginnings, note_in_table
 from sync_rules.adapters.state import State
 from sync_rules.model.entities import Table
@@ -48,22 +48,26 @@ class RunAcceptance:
         """
         prints = fingerprints.of_each(self._rules)
         accepted = frozenset(prints) if before is None else match_fingerprints(before, self._rules) | self._named
-        missing = [rule for rule in list_guarded(self._rules) if rule.title not in accepted | self._applied()]
-        filled = _find_altering(missing, self._store)
+        missing = [
+            rule
+            for rule in list_guarded_rules(self._rules)
+            if rule.title not in accepted | self._read_accepted_titles()
+        ]
+        filled = _find_altering_rules(missing, self._store)
         self._own = accepted | {rule.title for rule in missing if rule.title not in filled}
         way = f"run `sync-rules backfill{self._options} --rule {{}}`"
-        self.unaccepted = Acceptance(self._rules, lambda: self._own | self._applied(), way)
+        self.unaccepted = Acceptance(self._rules, lambda: self._own | self._read_accepted_titles(), way)
         return {title: prints[title] for title in sorted(self._own) if title in prints}
 
-    def _applied(self) -> frozenset[str]:
-        """The titles that the state accepts; none if it does not answer, because a run needs no right to read it."""
+    def _read_accepted_titles(self) -> frozenset[str]:
+        """Return the rule titles that the state accepts; none if the state does not answer: `run` may lack access."""
         try:
-            return read_accepted(self._rules, self._open_state())
+            return read_accepted_titles(self._rules, self._open_state())
         except StoreError:
             return frozenset()
 
 
-def _find_altering(rules: Iterable[TargetRule | PartRule], store: Store) -> set[str]:
+def _find_altering_rules(rules: Iterable[TargetRule | PartRule], store: Store) -> set[str]:
     """The titles of rules that could alter what is there: a bounded scan finds such an item, or does not reach the end
     of a table. Each table is scanned once.
     """

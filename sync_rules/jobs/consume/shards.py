@@ -37,13 +37,13 @@ class Lane:
     def next_batch(self, settings: MappingSettings, now_ms: int) -> Batch | None:
         """The batch that may be sent now, or None: one to try again, or the records that wait, as many as fit."""
         if not self.again and self.waiting:
-            taken = tuple(_fitting(self.waiting, settings))
+            taken = tuple(_select_batch(self.waiting, settings))
             for _ in taken:
                 self.waiting.popleft()
             self.again.append(Batch(taken))
         return self.again[0] if self.again and self.again[0].due_ms <= now_ms else None
 
-    def replace_tried(self, result: AttemptResult) -> None:
+    def replace_batch(self, result: AttemptResult) -> None:
         """Replace the batch that was tried by those to try next."""
         self.again.popleft()
         self.again.extendleft(reversed(result.again))
@@ -65,14 +65,14 @@ class ShardQueue:
 
     @property
     def progress(self) -> ShardProgress:
-        return ShardProgress(self.shard_id, self.parent_id, self._after, done=self.done)
+        return ShardProgress(self.shard_id, self.parent_id, self._after, done=self.is_done)
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return self.closed and not self._unfinished
 
     @property
-    def outstanding(self) -> int:
+    def outstanding_count(self) -> int:
         """Number of records that are read and not yet passed by the position."""
         return len(self._unfinished)
 
@@ -117,7 +117,7 @@ def as_stream_record(body: Mapping[str, Any], now_ms: int) -> StreamRecord:
     )
 
 
-def _fitting(records: Iterable[StreamRecord], settings: MappingSettings) -> Iterator[StreamRecord]:
+def _select_batch(records: Iterable[StreamRecord], settings: MappingSettings) -> Iterator[StreamRecord]:
     """The first records that fit into one batch: at least one."""
     room = settings.payload_max_bytes
     for number, record in enumerate(records):

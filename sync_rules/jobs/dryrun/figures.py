@@ -40,7 +40,7 @@ class Since:
         return "new" if title in self.new else "changed" if title in self.changed else UNCHANGED
 
 
-def compare_applied(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> Since:
+def compare_fingerprints(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> Since:
     """Compare the fingerprints of now with those applied. Rules that act on changes only are never applied."""
     kept = {rule.title for rule in rules.rules.values() if rule.swept_entities}
     known = kept & applied.keys()
@@ -136,7 +136,7 @@ class Plan:
         return sum(self.read_units.values())
 
     @property
-    def written(self) -> float:
+    def total_write_units(self) -> float:
         """Write units, in all tables."""
         return sum(self.write_units.values())
 
@@ -147,4 +147,4 @@ class Plan:
 
     def seconds(self, rate: float) -> float:
         """The time for the writes at a rate in units a second, 0 for no limit. Reads may take longer."""
-        return max(self.written / rate if rate else 0.0, self.hottest_seconds)
+        return max(self.total_write_units / rate if rate else 0.0, self.hottest_seconds)

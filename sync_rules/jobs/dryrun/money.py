@@ -36,7 +36,7 @@ def on_demand(region: Region, reads: float, writes: float) -> Decimal:
     return (Decimal(writes) * prices.write_units_million + Decimal(reads) * prices.read_units_million) / MILLION
 
 
-def provisioned(region: Region, reads: float, writes: float, seconds: float) -> Capacity:
+def plan_capacity(region: Region, reads: float, writes: float, seconds: float) -> Capacity:
     """The capacity for these units in a time, paid by whole hours."""
     hours = math.ceil(seconds / HOUR_SECONDS)
     write_units, read_units = (math.ceil(units / max(seconds, 1)) for units in (writes, reads))
@@ -46,7 +46,7 @@ def provisioned(region: Region, reads: float, writes: float, seconds: float) -> 
 
 
 # ---------------------------------------------------------------- months of a steady load
-def scaled_units(units_second: float, target: int) -> int:
+def compute_scaled_units(units_second: float, target: int) -> int:
     """The capacity that autoscaling keeps for a steady load, so that the load uses `target` percent of it.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/AutoScaling.html

@@ -84,7 +84,7 @@ class Overlay:
             listings = () if item is None else _listings(table, item)
             self._database.executemany("INSERT INTO listed VALUES (?, ?)", [(one, number) for one in listings])
 
-    def listed(self, table: str, index: str | None, equals: Iterable[tuple[str, AttributeValue]]) -> list[Item]:
+    def list_items(self, table: str, index: str | None, equals: Iterable[tuple[str, AttributeValue]]) -> list[Item]:
         """The items of a partition of a table or index, in no order. `equals` names at least its attributes."""
         if not self._held[table]:
             return []
@@ -94,8 +94,8 @@ class Overlay:
         rows = self._ask(LISTED, _listing(table, index, [given[attribute.name] for attribute in names]))
         return [item for (text,) in rows if (item := _item(text)) is not None]
 
-    def added(self, table: str, after: int, limit: int) -> list[tuple[int, Item]]:
-        """Items that the store behind lacks, in the order of their numbers."""
+    def list_added_items(self, table: str, after: int, limit: int) -> list[tuple[int, Item]]:
+        """Return items that the real store lacks, with their numbers, in order."""
         if not self._held[table]:
             return []
         rows = self._ask(ADDED, table, after, limit)
@@ -136,5 +136,5 @@ def _text(item: Item | None) -> str | None:
 
 
 def _item(text: str | None) -> Item | None:
-    item: Item | None = None if text is None else json_bytes.parsed(text, object_hook=untag_binary)
+    item: Item | None = None if text is None else json_bytes.parse_json(text, object_hook=untag_binary)
     return item

@@ -100,7 +100,7 @@ class Planner:
             {},
             supplies=self._round,
             completes=self.names if self.completes is None else self.completes,
-            audits=not self.share.sampled,
+            audits=not self.share.is_sample,
             workers=self.workers,
             stopping=self.stopping,
             on_page=lambda totals: self.on_page(totals.items),
@@ -114,7 +114,7 @@ class Planner:
         if not done:
             raise StoreError("PlanNotFinished", next(iter(self._run.left.values()), ""))
         share = self.share
-        factor = share.segments / len(share.numbers) if share.sampled else 1
+        factor = share.segments / len(share.numbers) if share.is_sample else 1
         return Plan(
             {name: self._figures(name).times(factor) for name in sorted(self.names)},
             self._run.totals.items * factor,
@@ -192,22 +192,22 @@ class Planner:
         entity = self.rules.entity_of(action.key)
         if entity is None or isinstance(action, Check):
             return {}
-        written, writers = _written(action), self._writers[entity.name]
+        written, writers = _list_written_paths(action), self._writers[entity.name]
         if isinstance(action, Delete) and entity.made:
             return {name: tuple(paths) for name, paths in writers.items() if self.rules.rules[name].makes}
-        if (
-            not isinstance(action, Update) and not entity.made
-        ):  # whole items are those of parts; a listing only takes some away
+        if not isinstance(action, Update) and not entity.made:  # whole items are parts; a listing takes some away
             parts = {name: rule for name in writers if isinstance(rule := self.rules.rules[name], PartRule)}
             fit = [name for name, rule in parts.items() if rule.by_listing is isinstance(action, Delete)]
             return dict.fromkeys(fit or parts, written)
         mine = {
-            name: self._shown(name, action, [path for path in written if any(overlaps(path, own) for own in paths)])
+            name: self._mask_paths(
+                name, action, [path for path in written if any(overlaps(path, own) for own in paths)]
+            )
             for name, paths in writers.items()
         }
         return {name: paths for name, paths in mine.items() if paths}
 
-    def _shown(self, name: str, action: Action, paths: Sequence[Path]) -> tuple[Path, ...]:
+    def _mask_paths(self, name: str, action: Action, paths: Sequence[Path]) -> tuple[Path, ...]:
         rule, values = self.rules.rules[name], dict(action.sets) if isinstance(action, Update) else {}
         return (
             rule.mask_paths({path: values.get(path) for path in paths})
@@ -216,7 +216,7 @@ class Planner:
         )
 
 
-def _written(action: Action) -> tuple[Path, ...]:
+def _list_written_paths(action: Action) -> tuple[Path, ...]:
     """The paths that an action writes; the groups of a total as one, because their names are values."""
     match action:
         case Update():

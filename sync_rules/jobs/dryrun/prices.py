@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 
 PRICE_MAX: Final = 10**9
 SAID: Final = {  # in place of pydantic's words, by the beginning of its types of errors
@@ -132,7 +132,7 @@ def read_prices(path: Path, region: str) -> Prices:
         UserError: when it cannot be read, is not such a file, or has no prices for the Region.
     """
     try:
-        body = json_bytes.parsed(path.read_bytes(), parse_float=Decimal)
+        body = json_bytes.parse_json(path.read_bytes(), parse_float=Decimal)
     except OSError as error:
         raise UserError(f"{path}: expected a price file, found {error.strerror}") from error
     except ValueError as error:
@@ -142,7 +142,7 @@ def read_prices(path: Path, region: str) -> Prices:
     except ValidationError as error:
         raise UserError("\n".join(f"{path}{line}" for line in _problems(error))) from error
     if region not in prices.regions:
-        raise UserError(f"{path} · regions: {unknown('region', region, prices.regions)}")
+        raise UserError(f"{path} · regions: {explain_unknown_name('region', region, prices.regions)}")
     return prices
 
 

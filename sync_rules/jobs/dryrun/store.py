@@ -78,7 +78,7 @@ class DryStore:
 
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:
-        found = self._read_through(request.keys, self._known(request.keys))
+        found = self._read_through(request.keys, self._find_written_items(request.keys))
         for key, item in found.items():
             self._meter(key.table, [item or {}], consistent=True)
             self._seen.items.note(place_of(key), item)
@@ -92,16 +92,16 @@ class DryStore:
         return {**known, **(dict(zip(unknown, self.inner.read(Read(unknown)), strict=True)) if unknown else {})}
 
     def list(self, request: List) -> Page:
-        page = self._merged(request)
+        page = self._merge_page(request)
         self._meter(request.table, page.items, consistent=request.index is None)
         if request.index is None:
             self._note(request.table, page.items)
         return page
 
-    def _merged(self, request: List) -> Page:
-        """A page of the store behind, with the items that are kept in place of its own."""
+    def _merge_page(self, request: List) -> Page:
+        """Return a page of the real store, with the items that the dry run wrote in their place."""
         page = self.inner.list(request)
-        kept = self.overlay.listed(request.table, request.index, request.conditions.equals)
+        kept = self.overlay.list_items(request.table, request.index, request.conditions.equals)
         rows = self._unkept(request.table, page.items)
         if not kept and len(rows) == len(page.items):
             return page
@@ -116,7 +116,7 @@ class DryStore:
         return both.list(request)
 
     def _unkept(self, table: str, rows: Iterable[Item]) -> tuple[Item, ...]:
-        keyed = self._keyed(table, rows)
+        keyed = self._pair_with_keys(table, rows)
         kept = self.overlay.find(key for key, _ in keyed)
         return tuple(row for key, row in keyed if key not in kept)
 
@@ -127,24 +127,24 @@ class DryStore:
         page = self._behind(request) if ADDED not in (request.cursor or {}) else Page(())
         first = self.share.numbers[0] if request.total_segments == self.share.segments else 0
         if page.cursor is None and request.segment == first:
-            page = self._with_added(request, page.items)
-        self._meter(request.table, page.items, consistent=request.consistent, rounded=not self.share.sampled)
+            page = self._append_added_items(request, page.items)
+        self._meter(request.table, page.items, consistent=request.consistent, rounded=not self.share.is_sample)
         self._note(request.table, page.items)
         return page
 
     def _behind(self, request: Scan) -> Page:
         """The store's page, each item as it is now."""
         page = self.inner.scan(request)
-        keyed = self._keyed(request.table, page.items)
-        known = self._known(key for key, _ in keyed)
+        keyed = self._pair_with_keys(request.table, page.items)
+        known = self._find_written_items(key for key, _ in keyed)
         items = (known.get(key, item) for key, item in keyed)
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
-    def _with_added(self, request: Scan, items: tuple[Item, ...]) -> Page:
-        """A page with the items that the store lacks, after its last item."""
+    def _append_added_items(self, request: Scan, items: tuple[Item, ...]) -> Page:
+        """Append the items that the real store lacks to its last page."""
         last = int((request.cursor or {}).get(ADDED, {"N": "0"})["N"])
         room = request.limit - len(items)
-        added = self.overlay.added(request.table, last, room + 1)
+        added = self.overlay.list_added_items(request.table, last, room + 1)
         shown = added[:room]
         last = shown[-1][0] if shown else last
         cursor = {ADDED: {"N": str(last)}} if len(added) > room else None
@@ -164,7 +164,7 @@ class DryStore:
         """
         wanted, items = tuple(keys), self._seen.items
         seen = {key: items.get(place_of(key)) for key in wanted if place_of(key) in items}
-        return self._read_through(wanted, seen | self._known(wanted))
+        return self._read_through(wanted, seen | self._find_written_items(wanted))
 
     def _try(self, write: Write, seen: Mapping[ItemKey, Item | None]) -> Result:
         actions = actions_of(write)
@@ -172,7 +172,7 @@ class DryStore:
             images = {action.key: seen[action.key] for action in actions}
             images |= self.overlay.find(images)
             scratch = MemoryStore(self.rules.tables)
-            result = _tried(scratch, images, write)
+            result = _try_write(scratch, images, write)
             if result.status is Status.WRITTEN:
                 for action in actions:
                     if not isinstance(action, Check):
@@ -190,19 +190,19 @@ class DryStore:
             self.overlay.put(key, now, added=before is None)
 
     # ------------------------------------------------------------ helpers
-    def _known(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
-        """The items of these keys that were written: the store behind has old images of them."""
+    def _find_written_items(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
+        """Return the items of these keys that the dry run wrote: the real store has old images."""
         keys = tuple(keys)
         written = {key: self._seen.written[place_of(key)] for key in keys if place_of(key) in self._seen.written}
         return written | self.overlay.find(keys)
 
-    def _keyed(self, table: str, items: Iterable[Item]) -> tuple[tuple[ItemKey, Item], ...]:
+    def _pair_with_keys(self, table: str, items: Iterable[Item]) -> tuple[tuple[ItemKey, Item], ...]:
         """The items of a page, each with its key."""
         of = self.rules.tables[table]
         return tuple((key, item) for item in items if (key := of.key_of(item)) is not None)
 
     def _note(self, table: str, items: Iterable[Item]) -> None:
-        for key, item in self._keyed(table, items):
+        for key, item in self._pair_with_keys(table, items):
             self._seen.items.note(place_of(key), item)
 
     def _meter(self, table: str, items: Iterable[Item], *, consistent: bool, rounded: bool = True) -> None:
@@ -232,8 +232,8 @@ def find_seen_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
     return frozenset(again)
 
 
-def _tried(scratch: MemoryStore, images: Mapping[ItemKey, Item | None], write: Write) -> Result:
-    """The answer to a write among these items; rejected if even the items do not fit."""
+def _try_write(scratch: MemoryStore, images: Mapping[ItemKey, Item | None], write: Write) -> Result:
+    """Apply a write to these items in `scratch`. Returns its result; REJECTED if the items themselves are invalid."""
     try:
         for key, image in images.items():
             if image is not None:

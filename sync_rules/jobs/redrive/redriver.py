@@ -123,7 +123,7 @@ class NewFailures:
     _tally: RedriveCounts
 
     def park(self, failure: Failure) -> None:
-        if isinstance(self._rules.named(failure.rule), EffectRule):
+        if isinstance(self._rules.find_rule_by_name(failure.rule), EffectRule):
             raise StoreError(failure.reason)
         self._behind.park(failure)
         self._tally.parked += 1
@@ -160,7 +160,7 @@ class Redriver:
         self.tally = RedriveCounts()
         self._called: set[str] = set()
         self._uncalled: set[str] = set()
-        self._rules = self.rules.titled(self.only)  # to retry by
+        self._rules = self.rules.select_titles(self.only)  # to retry by
         failures = NewFailures(self.world.failures, self.rules, self.tally)
         alone = KeptCallReader(self.world.kept)
         kept = self.world.kept if self.queue else alone
@@ -340,8 +340,8 @@ class Redriver:
         except StoreError as error:
             self._leave(opened, f"done, but not removed: {error}")
 
-    def called(self) -> set[str]:
-        """The places of kept calls that no failure record needs any more, once the places of the entries are closed."""
+    def list_called_places(self) -> set[str]:
+        """Return the places of kept calls that no failure record needs. Call it after all entry places are closed."""
         return self._called - self._uncalled
 
     def _leave(self, opened: OpenEntry, reason: str, *, unreadable: bool = False) -> None:

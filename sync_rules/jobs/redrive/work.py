@@ -39,11 +39,11 @@ from sync_rules.pipeline.tasks import (
     Pull,
     Tasks,
     chunks_of,
+    list_unknown_rules,
     part_of,
     pull_of,
     pushes_of,
     tasks_of,
-    unknown_rules,
 )
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import EffectRule, Part, PartRule, TargetRule
@@ -65,8 +65,8 @@ def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
     return [*found]
 
 
-def unknown_by_key(key: ItemKey, rules: Rules) -> list[Rule]:
-    """The rules that may need an item's old image: it may name things that neither the key nor the item names."""
+def list_rules_that_need_images(key: ItemKey, rules: Rules) -> list[Rule]:
+    """Return the rules that may need an old image of this item, because its key does not name their targets."""
     entity = rules.entity_of(key)
     return [rule for rule in rules.rules.values() if entity is None or not rule.is_known_by_key(entity)]
 
@@ -86,9 +86,9 @@ def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work
         return _of_call(failure, rules, bounds)
     if failure.position:
         return _of_record(failure, failure.key, rules, bounds)
-    rule = rules.named(failure.rule)
+    rule = rules.find_rule_by_name(failure.rule)
     if rule is None:
-        raise _gone(failure.rule)
+        raise _explain_missing_rule(failure.rule)
     if isinstance(rule, EffectRule):
         raise _too_little(rule)
     if isinstance(rule, PartRule):
@@ -99,14 +99,14 @@ def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work
     one = pull_of(failure.key, rules)
     if one is None or not isinstance(rule, TargetRule) or rule not in one.rules:
         raise _about_others(rule)
-    return _pulled(replace(one, rules=(rule,)), rule, rules, bounds)
+    return _pull_target(replace(one, rules=(rule,)), rule, rules, bounds)
 
 
-def _gone(name: str) -> RecordError:
-    return RecordError(f"there is no rule {name!r} any more: {_renamed(name)}; otherwise `{DROP}` removes it")
+def _explain_missing_rule(name: str) -> RecordError:
+    return RecordError(f"there is no rule {name!r} any more: {_suggest_rename(name)}; otherwise `{DROP}` removes it")
 
 
-def _renamed(name: str) -> str:
+def _suggest_rename(name: str) -> str:
     former = "OLD" if ", " in name else name.partition(".")[0]
     return f"if it was renamed, say renamed_from: {former} in the new one"
 
@@ -130,9 +130,9 @@ def _of_call(failure: Failure, rules: Rules, bounds: Bounds) -> Work[Report]:
 
 
 def _require_call(name: str, rules: Rules) -> None:
-    rule = rules.named(name)
+    rule = rules.find_rule_by_name(name)
     if rule is None or not rule.calls:
-        raise RecordError(f"there is no rule {name!r} any more that calls a function: {_renamed(name)}")
+        raise RecordError(f"there is no rule {name!r} any more that calls a function: {_suggest_rename(name)}")
 
 
 def _about_others(rule: Rule) -> RecordError:
@@ -144,7 +144,7 @@ def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> 
     titles = set(failure.rule.split(", "))
     concerned = [rule for rule in rules.rules.values() if rule.title in titles or rule.renamed_from in titles]
     if not concerned:
-        raise _gone(failure.rule) if failure.rule else RecordError("no rule concerns its item")
+        raise _explain_missing_rule(failure.rule) if failure.rule else RecordError("no rule concerns its item")
     for rule in concerned:
         if isinstance(rule, EffectRule):
             raise _too_little(rule)
@@ -154,7 +154,7 @@ def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> 
 def _without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, bounds: Bounds) -> Work[Report]:
     alone = rules.only(rule.name for rule in concerned)
     report = yield from _everything_of(key, alone, bounds)
-    unknown = unknown_by_key(key, alone)
+    unknown = list_rules_that_need_images(key, alone)
     if unknown and not report.failed:
         titles = ", ".join(dict.fromkeys(rule.title for rule in unknown))
         reason = f"what {titles} made of the item as it was stood in the image that is missing: {REPAIR}"
@@ -190,14 +190,14 @@ def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> W
     if failure.member is not None:
         report.add((yield from do_tasks(Tasks(parts=(look,)), rules, bounds)))
         report.add((yield from _everything_of(failure.member, alone, bounds)))
-    elif unknown_by_key(key, alone) and not report.failed:
+    elif list_rules_that_need_images(key, alone) and not report.failed:
         reason = f"it does not say which item its part is made from: {REPAIR}"
         report.note(key, Unfinished((look.part.rule.name,), reason))
     return report
 
 
-def _pulled(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """Pull a target, and note it as failed if it is an orphan: a pull neither repairs nor deletes one."""
+def _pull_target(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> Work[Report]:
+    """Pull a target. Report it as failed if it is an orphan, because a pull cannot repair it."""
     report = yield from do_tasks(Tasks(pulls=(one,)), rules, bounds)
     (image,) = yield Read((one.key,))
     if image is not None and (rule.deletes(image) or rule.restricts(image)):
@@ -213,9 +213,9 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
     """Process a message as if for the first time, so that what is stuck is reported at once."""
     match message:
         case PushMessage() | ChunkMessage():
-            unknown = unknown_rules(message, rules)
+            unknown = list_unknown_rules(message, rules)
             if len(unknown) == len(message.rules):
-                raise _gone(", ".join(unknown))
+                raise _explain_missing_rule(", ".join(unknown))
             message = replace(message, rules=tuple(name for name in message.rules if name not in unknown))
             if not (pushes_of(message, rules) if isinstance(message, PushMessage) else chunks_of(message, rules)):
                 raise RecordError(f"none of its rules concerns its item any more: {', '.join(message.rules)}")
@@ -269,7 +269,7 @@ def titles_of(body: Failed, rules: Rules | None = None) -> frozenset[str] | None
     names = names_of(body)
     if names is None:
         return None
-    now = ((rules and rules.named(name)) or None for name in names)
+    now = ((rules and rules.find_rule_by_name(name)) or None for name in names)
     return frozenset(rule.title if rule else name.partition(".")[0] for name, rule in zip(names, now, strict=True))
 
 
@@ -279,7 +279,7 @@ def is_gone(names: Iterable[str], rules: Rules) -> bool:
     """
     known = {rule.title for rule in rules.rules.values()}
     names = tuple(name for name in names if name)
-    return bool(names) and not any(rules.named(name) or name in known for name in names)
+    return bool(names) and not any(rules.find_rule_by_name(name) or name in known for name in names)
 
 
 def describe_entry(body: Failed) -> str:

@@ -26,14 +26,14 @@ from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, Str
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import WAIT_SECONDS, LocalRun
 from sync_rules.jobs.local_files import Files, wall_clock_ms
-from sync_rules.lab.rehearsal import CountedCalls, read_archived
+from sync_rules.lab.rehearsal import CountedCalls, read_archived_items
 from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.lab.scenario_file import RULES, SCENARIO
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Limits
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.consumer import Consumer
@@ -101,7 +101,7 @@ class LocalPipeline:
 
     def _waits(self) -> bool:
         soon_ms = self._now_ms() + SOON_MS
-        return any(pending.due_ms <= soon_ms for pending in self._local.pump.queue.pending)
+        return any(pending.due_ms <= soon_ms for pending in self._local.pump.queue.pending_messages)
 
     def redeliver(self) -> None:
         """Deliver the oldest records of every stream, twice."""
@@ -120,7 +120,7 @@ class LocalPipeline:
         """Rule and reason of each failure record so far."""
         if not self._files.failures.exists():
             return []
-        records = map(json_bytes.parsed, self._files.failures.read_text().splitlines())
+        records = map(json_bytes.parse_json, self._files.failures.read_text().splitlines())
         return [(record["rule"], record["reason"]) for record in records]
 
 
@@ -142,7 +142,9 @@ def folder_of(example: str, *installed: Path) -> Path:
     if Path(example).is_dir():
         raise UserError(f"{example}: expected a folder with {RULES} and {SCENARIO}")
     names = sorted({path.parent.name for place in (EXAMPLES, *installed) for path in place.glob(f"*/{SCENARIO}")})
-    raise UserError(unknown("example", example, names) + ("" if names else f" There is no folder ./{EXAMPLES} here."))
+    raise UserError(
+        explain_unknown_name("example", example, names) + ("" if names else f" There is no folder ./{EXAMPLES} here.")
+    )
 
 
 def answers(folder: Path, rules: Rules, client: DynamoDBClient) -> Mapping[str, Any]:
@@ -187,9 +189,9 @@ class ExpiringReader:
 
     def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
         page = self._reader.records(stream_arn, iterator, limit)
-        return replace(page, records=tuple(self._seen(record, stream_arn) for record in page.records))
+        return replace(page, records=tuple(self._mark_expiry(record, stream_arn) for record in page.records))
 
-    def _seen(self, record: Mapping[str, Any], stream_arn: str) -> Mapping[str, Any]:
+    def _mark_expiry(self, record: Mapping[str, Any], stream_arn: str) -> Mapping[str, Any]:
         change = record["dynamodb"]
         number = (stream_arn, str(change.get("SequenceNumber")))
         if record.get("eventName") == "REMOVE" and number not in self._marked:
@@ -215,7 +217,7 @@ class EngineScene:
         self.client = aws.dynamodb(endpoint)
         self.rules = rules
         self._s3 = aws.s3(endpoint)
-        self._retrying = retries.retrying()
+        self._retrying = retries.make_retry()
         self._archives = {name: (archive.bucket, archive.prefix) for name, archive in rules.archives.items()}
         for bucket in {bucket for bucket, _ in self._archives.values()}:
             self._retrying(self._s3.create_bucket, Bucket=bucket)
@@ -268,7 +270,7 @@ class EngineScene:
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         names = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
         bodies = [self._s3.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names]
-        return [item for body in bodies for item in read_archived(body)]
+        return [item for body in bodies for item in read_archived_items(body)]
 
     def calls(self, rule: str) -> int:
         return self._calls.times(rule)

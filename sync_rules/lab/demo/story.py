@@ -73,7 +73,7 @@ def _write(client: Any, requests: Mapping[str, Any]) -> None:
         if requests:
             raise aws_errors.UnprocessedError
 
-    retries.retrying()(write_the_rest)
+    retries.make_retry()(write_the_rest)
 
 
 # ---------------------------------------------------------------- the story

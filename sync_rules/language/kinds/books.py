@@ -21,7 +21,7 @@ from sync_rules.language.kinds.options import (
 )
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Find
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.rules.ledger import RESERVED, Ledger, is_suitable, is_supported, ledger_of
 
 DEFAULT_LEDGER = "ledger"
@@ -47,10 +47,10 @@ class BookedForm(Model):
     renamed_from: RenamedFrom = None
 
 
-def children_of_deleted(
+def find_deleted_children(
     compiler: RuleCompiler, form: BookedForm, way: Route, parent: Entity, child: Entity
 ) -> Find | None:
-    """How the children of a deleted parent are listed; None where `on_delete` is keep. Books list nothing else."""
+    """Return the listing of a deleted parent's children; None if `on_delete` is keep. Books need no other listing."""
     if form.on_delete == "keep":
         return None
     return compiler.find(way.link, parent, child, way.via, "on_delete", sparse=form.sparse)
@@ -64,7 +64,7 @@ def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: 
         compiler.sound = False
         return None
     if name not in tables:
-        message = unknown("table", name, compiler.known.document.names("tables"))
+        message = explain_unknown_name("table", name, compiler.known.document.names("tables"))
         others = [
             other for other in tables if other not in compiler.known.first_entities and is_suitable(tables[other])
         ]
@@ -85,10 +85,10 @@ def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: 
     return table
 
 
-def ledger_named(
+def make_ledger(
     compiler: RuleCompiler, name: str, sides: tuple[Entity, Entity], table: Table | None, shards: int = 1
 ) -> Ledger | None:
-    """The books of this name, for children and parents; None, with the problem reported, where no key can name them."""
+    """Return the ledger with this name. If its keys are impossible, report the problem and return None."""
     for entity in dict.fromkeys(sides):
         if not is_supported(entity):
             compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")

@@ -7,7 +7,7 @@ from pydantic import Field
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.hops import route
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import braced, parent_rule, require_text
+from sync_rules.language.kinds.options import format_fields, parent_rule, require_text
 from sync_rules.language.kinds.values import VALUES_ONLY, ValuesForm, compile_values, is_of_values, refuse
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
@@ -91,7 +91,7 @@ def _require_edge(compiler: RuleCompiler, element: Element, edge: Entity, node: 
             known |= set(edge.templates[attribute.name].fields)
     missing = [field for field in edge.identity if field not in known]
     if missing:
-        message = f"the key of {node.name!r} and {element.template.text!r} do not hold {braced(missing)}"
+        message = f"the key of {node.name!r} and {element.template.text!r} do not hold {format_fields(missing)}"
         cure = f"as: {element.template.text + ''.join(f'-{{{field}}}' for field in missing)!r}"
         compiler.add("SR207", "as", message, cure)
 

@@ -137,7 +137,7 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, way: Route, source:
     nothing = f"nothing lists the items of {target.name!r} by their {source.name!r}"
     if "settle_seconds" in form.model_fields_set:
         compiler.refuse("settle_seconds", f"{nothing}: there is no second look", "remove it, or add an index")
-    cure = f"if that can be, {links.missing_index(source, target, way.link)}"
+    cure = f"if that can be, {links.suggest_index(source, target, way.link)}"
     compiler.add("SR419", "mode", f"{nothing}: one that comes before it stays empty", cure)
     return True
 

@@ -15,11 +15,11 @@ from pydantic import Field
 from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
-from sync_rules.language.kinds.books import UNLISTED, BookedForm, children_of_deleted, ledger_named, ledger_table
+from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
 from sync_rules.language.kinds.groups import GroupLink, read_groups, without_groups
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Shards, parent_rule
-from sync_rules.language.kinds.weights import WeightsOption, compiled_weights
+from sync_rules.language.kinds.weights import WeightsOption, compile_weights
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import Path
@@ -96,7 +96,7 @@ class CountParts:
 
 def _compile_count(compiler: RuleCompiler, form: CountForm) -> tuple[Rule, ...]:
     child = compiler.entity(form.count, "count")
-    weights = compiled_weights(compiler, form.weights, child)
+    weights = compile_weights(compiler, form.weights, child)
     return _compile(compiler, form, "count", child, weights=weights)
 
 
@@ -137,10 +137,10 @@ def _compile(
     _check_via(compiler, form, way.via)
     _check_made(compiler, form, into.entity, groups=bool(groups))
     if form.mode == "recount":
-        rules = _recounted(compiler, form, parts) if way.via is None else ()
+        rules = _compile_recount(compiler, form, parts) if way.via is None else ()
     else:
-        rules = _booked(compiler, name, parts, table)
-    find = children_of_deleted(compiler, form, way, into.entity, child)
+        rules = _compile_books(compiler, name, parts, table)
+    find = find_deleted_children(compiler, form, way, into.entity, child)
     if not compiler.sound or not rules:
         return ()
     beside = parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
@@ -184,7 +184,7 @@ def _check_made(compiler: RuleCompiler, form: GroupForm, parent: Entity, *, grou
         compiler.refuse("on_delete", message, "remove it, or remove made_by")
 
 
-def _recounted(compiler: RuleCompiler, form: GroupForm, parts: CountParts) -> tuple[Rule, ...]:
+def _compile_recount(compiler: RuleCompiler, form: GroupForm, parts: CountParts) -> tuple[Rule, ...]:
     child, parent = parts.child, parts.into.entity
     found = [way.find for way in links.list_ways(parent, child, parts.link) if way.find.index is None]
     if not found:
@@ -209,15 +209,19 @@ def _recounted(compiler: RuleCompiler, form: GroupForm, parts: CountParts) -> tu
     return (rule,)
 
 
-def _booked(compiler: RuleCompiler, name: str, parts: CountParts, table: Table | None) -> tuple[Rule, ...]:
+def _compile_books(compiler: RuleCompiler, name: str, parts: CountParts, table: Table | None) -> tuple[Rule, ...]:
     """The rule that keeps the books of this name, and the rule that copies its result to the parent."""
-    books = ledger_named(compiler, name, (parts.child, parts.into.entity), table, parts.shards)
+    books = make_ledger(compiler, name, (parts.child, parts.into.entity), table, parts.shards)
     if books is None:
         return ()
-    return _ranked(compiler, parts, books) if parts.function in ("min", "max") else _tallied(compiler, parts, books)
+    return (
+        _compile_rank(compiler, parts, books)
+        if parts.function in ("min", "max")
+        else _compile_tally(compiler, parts, books)
+    )
 
 
-def _tallied(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> tuple[Rule, ...]:
+def _compile_tally(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> tuple[Rule, ...]:
     assert parts.function in ("count", "sum")
     tally = TallyRule(
         name=f"{compiler.name}.ledger",
@@ -247,7 +251,7 @@ def _tallied(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> tuple[
     return total, tally
 
 
-def _ranked(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> tuple[Rule, ...]:
+def _compile_rank(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> tuple[Rule, ...]:
     assert parts.function in ("min", "max")
     assert parts.of is not None
     rank = RankRule(

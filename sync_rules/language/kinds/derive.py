@@ -14,7 +14,7 @@ from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, RenamedFrom, by_type, plain_number
 from sync_rules.model.values import AttributeValue, show_path
 from sync_rules.rules.expiry import Expiry, is_expiry, parse_expiry
-from sync_rules.rules.formula import Formula, joined_formula, parse_formula
+from sync_rules.rules.formula import Formula, join_fields, parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
 
 Cell = Annotated[
@@ -95,7 +95,7 @@ def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | Expiry | Non
         compiler.refuse("map", "`map` goes with `as`", "remove it")
     if form.join is not None:
         separator = " " if form.separator is None else form.separator
-        return compiler.parse("SR117", "join", joined_formula, tuple(form.join), separator)
+        return compiler.parse("SR117", "join", join_fields, tuple(form.join), separator)
     if is_expiry(form.formula or ""):
         return compiler.parse("SR125", "as", parse_expiry, form.formula or "")
     tables = {

@@ -21,8 +21,8 @@ from sync_rules.language.kinds.options import (
     Settle,
     Sparse,
     Via,
-    braced,
     by_type,
+    format_fields,
     parent_rule,
     require_text,
 )
@@ -105,7 +105,7 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     child, into = compiler.entity(form.embed, "embed"), compiler.into(form.into)
     max_items, max_bytes = _limits(compiler, form)
     order = _order(compiler, form)
-    fields = None if form.fields is None else compiler.renamed(form.fields, "fields")
+    fields = None if form.fields is None else compiler.parse_renames(form.fields, "fields")
     for _, name in fields or ():
         if len(name) > 1:
             message = f"{show_path(name)!r} is inside a map: an entry is flat"
@@ -223,7 +223,7 @@ def _by(compiler: RuleCompiler, form: EmbedForm, child: Entity, link: Link) -> T
     missing = [field for field in own if field not in by.fields]
     parents = {ref.field for _, ref in link}
     if missing and (form.form == "list" or parents.issuperset(by.fields)):
-        message = f"{text!r} does not hold {braced(missing)}: two children could have one entry"
+        message = f"{text!r} does not hold {format_fields(missing)}: two children could have one entry"
         compiler.add("SR208", "by", message, f"by: {named!r}")
         return None
     return by
@@ -232,7 +232,9 @@ def _by(compiler: RuleCompiler, form: EmbedForm, child: Entity, link: Link) -> T
 def _add_nameless(compiler: RuleCompiler, form: EmbedForm, index: str, own: list[str]) -> None:
     """Report entries that do not say whose they are, which a lagging index could not tell either."""
     said = [*form.fields] if isinstance(form.fields, list) else []
-    message = f"the children are listed through index {index!r}, and an entry does not show its child's {braced(own)}"
+    message = (
+        f"the children are listed through index {index!r}, and an entry does not show its child's {format_fields(own)}"
+    )
     fields = ", ".join([*(field for field in own if field not in said), *said] or own)
     cure = f"fields: [{fields}{', ...' if not said else ''}]"
     if isinstance(form.fields, dict):

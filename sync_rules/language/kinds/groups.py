@@ -13,7 +13,7 @@ from sync_rules.language.kinds.options import NO_FORM, Model, by_type
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.errors import UserError
 from sync_rules.model.groups import Beginning, Constant
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import parse_path
 
 
@@ -74,7 +74,7 @@ def read_groups(
             cure = f"for a text that is the same for all items: link: {{{name}: {{constant: {one!r}}}}}"
             compiler.add("SR108", compiler.at("link", name), f"{one!r} is not the name of an attribute", cure)
         elif isinstance(one, FirstForm | ConstantForm) and name not in parent.identity:
-            message = unknown("key field", name, parent.identity, f"entity {parent.name!r}")
+            message = explain_unknown_name("key field", name, parent.identity, f"entity {parent.name!r}")
             compiler.add("SR202", compiler.at_key("link", name), message)
         elif isinstance(one, ConstantForm):
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)

@@ -15,7 +15,7 @@ from pydantic import Field
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.mirror import Mirrored, check_attributes, key_fields, own_attributes
-from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom, braced
+from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom, format_fields
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import show_path
@@ -62,7 +62,7 @@ class HistoryForm(Model):
 def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[VersionRule, ...]:
     source, target = compiler.entity(form.history, "history"), compiler.entity(form.into, "into")
     chosen = form.attributes
-    attributes = compiler.renamed(chosen, "attributes") if isinstance(chosen, list | dict) else None
+    attributes = compiler.parse_renames(chosen, "attributes") if isinstance(chosen, list | dict) else None
     if source is None or target is None:
         return ()
     own_attributes(compiler, source, target, chosen)
@@ -103,7 +103,7 @@ def _check_keep(compiler: RuleCompiler, source: Entity, target: Entity, fields: 
     name = target.table.sort.name if target.table.sort is not None else ""
     cure = f'put it into the sort key alone, such as {name or "SK"}: "V#{{{found[0]}:pad(6)}}"'
     if len(found) > 1:
-        message = f"{braced(found)} together identify a version of {source.name!r}, and have no single order"
+        message = f"{format_fields(found)} together identify a version of {source.name!r}, and have no single order"
         cure = "put one of them into the key"
     elif not sort or found[0] in partition.fields:
         message = f"the versions of one {source.name!r} are in partitions of their own: {{{found[0]}}} is in their key"
@@ -121,7 +121,7 @@ def _check_keep(compiler: RuleCompiler, source: Entity, target: Entity, fields: 
     elif sort[0].fields[-1] != found[0]:
         message = f"{sort[0].text!r} lists the versions of all {source.name!r} by number, and not those of one"
         behind = sort[0].fields[sort[0].fields.index(found[0]) + 1 :]
-        cure = f"put {{{found[0]}}} behind {braced(behind)}"
+        cure = f"put {{{found[0]}}} behind {format_fields(behind)}"
     else:
         return
     compiler.add("SR230", "keep", message, cure + ttl)
@@ -138,7 +138,9 @@ def _version(compiler: RuleCompiler, source: Entity, target: Entity, fields: Lin
     found = list_version_fields(source, target, fields)
     binary = [one.name for one in target.table.key if one.type == "B" and target.templates[one.name].whole in found]
     if len(found) > 1:
-        message = f"{braced(found)} together identify a version of {source.name!r}, but version 0 needs a single field"
+        message = (
+            f"{format_fields(found)} together identify a version of {source.name!r}, but version 0 needs a single field"
+        )
         compiler.add("SR120", "newest", message, "remove newest; or put one of them into the key")
         return ""
     if binary:
@@ -164,10 +166,10 @@ def _names_versions(compiler: RuleCompiler, source: Entity, target: Entity, fiel
     own = {source.ref(field): field for field in source.identity}
     in_key = {ref: field for field, ref in fields if field in target.identity}
     missing = [field for ref, field in own.items() if ref not in in_key]
-    fixed = [(field, ref) for ref, field in in_key.items() if ref not in own and not source.changing([ref.path])]
+    fixed = [(field, ref) for ref, field in in_key.items() if ref not in own and not source.drop_key_paths([ref.path])]
     if missing:
-        message = f"the key of {target.name!r} does not hold {braced(missing)} of {source.name!r}"
-        cure = f"put {braced(missing)} into the key of {target.name!r}, or say by link which field holds it"
+        message = f"the key of {target.name!r} does not hold {format_fields(missing)} of {source.name!r}"
+        cure = f"put {format_fields(missing)} into the key of {target.name!r}, or say by link which field holds it"
         compiler.add("SR228", "into", message, cure)
     elif not list_version_fields(source, target, fields):
         message = f"nothing in the key of {target.name!r} says which version of {source.name!r} it is"

@@ -16,7 +16,7 @@ from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, Names, OwnWhere, RenamedFrom, Renames, by_type
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.lookups import Link
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.move import MoveRule
@@ -64,7 +64,7 @@ class MirrorForm(Model):
 def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]:
     source, target = compiler.entity(form.mirror, "mirror"), compiler.entity(form.into, "into")
     chosen = form.attributes
-    attributes = compiler.renamed(chosen, "attributes") if isinstance(chosen, list | dict) else ()
+    attributes = compiler.parse_renames(chosen, "attributes") if isinstance(chosen, list | dict) else ()
     if source is None or target is None:
         return ()
     if source is target:
@@ -104,7 +104,7 @@ def _check_names(compiler: RuleCompiler, rule: MirrorRule) -> None:
     filled = dict(rule.fields)
     for field, ref in rule.names:
         if ref.field not in rule.target.identity:
-            held = rule.target.templates[ref.path[0]].text if not rule.target.changing([ref.path]) else ""
+            held = rule.target.templates[ref.path[0]].text if not rule.target.drop_key_paths([ref.path]) else ""
             taken = held and f"made of {held!r}"
         elif filled.get(ref.field) != rule.source.ref(field):
             given = rule.each[1] if rule.each and rule.each[0] == ref.field else filled[ref.field].path
@@ -138,10 +138,10 @@ def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
             continue
         message = f"{rule.target.name}.{show_path(to)} {taken}"
         compiler.add("SR301", "attributes", message, "give the attribute another name")
-    _check_required(compiler, rule)
+    _check_required_attributes(compiler, rule)
 
 
-def _check_required(compiler: RuleCompiler, rule: MirrorRule) -> None:
+def _check_required_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
     """Report attributes that every target item has by the file, and that the rule does not write. The source's marks
     of ElectroDB do not count: they name its own entity.
     """
@@ -167,7 +167,7 @@ def _check_required(compiler: RuleCompiler, rule: MirrorRule) -> None:
 
 def _is_in_key(compiler: RuleCompiler, rule: MirrorRule, path: Path, to: Path) -> bool:
     """True for an attribute of the table's own key; reports one that has another value there."""
-    if rule.target.changing([to]):
+    if rule.target.drop_key_paths([to]):
         return False
     template, filled = rule.target.templates[to[0]], dict(rule.fields)
     same = rule.source.ref(path[0]) if len(path) == 1 else Ref(show_path(path), path)
@@ -185,7 +185,7 @@ def _each(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: Enti
         compiler.own(source, text, "each", field)
         path = compiler.path(text, compiler.at("each", field))
         if field not in target.identity:
-            message = unknown("key field", field, target.identity, f"entity {target.name!r}")
+            message = explain_unknown_name("key field", field, target.identity, f"entity {target.name!r}")
             compiler.add("SR209", compiler.at_key("each", field), message)
         elif field in form.link:
             compiler.add("SR120", compiler.at_key("each", field), f"{field!r} is in `link` too", "keep one of them")
@@ -210,7 +210,7 @@ def key_fields(
         if compiler.path(text, compiler.at("link", field)) is None:
             sound = False
         elif field not in bound and text not in source.identity:
-            message = unknown("key field", field, bound, f"entity {target.name!r}")
+            message = explain_unknown_name("key field", field, bound, f"entity {target.name!r}")
             compiler.add("SR202", compiler.at_key("link", field), message)
             sound = False
     if not sound:

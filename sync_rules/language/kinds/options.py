@@ -138,11 +138,11 @@ def require_text(compiler: RuleCompiler, entity: Entity, fields: Iterable[str], 
     binary = {name for a in attributes if a.type == "B" for name in (a.name, *links.template_of(entity, a).fields)}
     found = [field for field in fields if field in binary]
     if found:
-        compiler.add("SR216", option, f"{braced(found)} of {entity.name!r} is binary")
+        compiler.add("SR216", option, f"{format_fields(found)} of {entity.name!r} is binary")
 
 
-def braced(fields: Iterable[str]) -> str:
-    """Fields as templates hold them."""
+def format_fields(fields: Iterable[str]) -> str:
+    """Return fields as templates spell them: `{a}, {b}`."""
     return ", ".join(f"{{{field}}}" for field in fields)
 
 

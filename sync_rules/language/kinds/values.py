@@ -12,7 +12,7 @@ from pydantic import Field
 
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
-from sync_rules.language.kinds.books import UNLISTED, BookedForm, children_of_deleted, ledger_named, ledger_table
+from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
 from sync_rules.language.kinds.options import parent_rule
 from sync_rules.model.values import show_path
 from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
@@ -76,11 +76,11 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
     way = route(compiler, form, into.entity, child)
     if way is None:
         return ()
-    find = children_of_deleted(compiler, form, way, into.entity, child)
+    find = find_deleted_children(compiler, form, way, into.entity, child)
     if way.via is not None and form.on_delete == "keep":
         compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
     # the books keep the name that they began with
-    books = ledger_named(compiler, form.renamed_from or compiler.name, (child, into.entity), table)
+    books = make_ledger(compiler, form.renamed_from or compiler.name, (child, into.entity), table)
     if not compiler.sound or books is None or shape is None:
         return ()
     distinct = form.distinct or shape == "set"
@@ -149,7 +149,7 @@ def _shape(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
 def _warn_of_map(compiler: RuleCompiler, of: AttributeRef) -> None:
     """Report a path that is likely meant to go on to another item, and offer the chain that does."""
     child, (name, *path) = of.entity, of.path
-    if not path or name not in compiler.known.entities or name in child.bound:
+    if not path or name not in compiler.known.entities or name in child.bound_fields:
         return
     kept, read = f"{child.name}.{name}_{path[-1]}", show_path(of.path)
     message = f"{read!r} is read as an attribute in a map of {child.name!r}"

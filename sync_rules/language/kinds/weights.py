@@ -65,7 +65,7 @@ WeightsOption = Annotated[
 ]
 
 
-def compiled_weights(
+def compile_weights(
     compiler: RuleCompiler, given: dict[str, dict[str, int | float]] | WeightsForm | None, child: Entity | None
 ) -> Weights | None:
     """The weights of a rule; None without the option, or after a problem was reported."""

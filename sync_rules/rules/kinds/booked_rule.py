@@ -52,13 +52,13 @@ class BookedRule(PartRule):
     def source_paths(self) -> tuple[Path, ...]:
         """The places where a child keeps what decides its ledger item, without the child's key, which cannot change."""
         read = (*self.reads, *(self.where.paths if self.where else ()))
-        return self.source.changing((*(ref.path for _, ref in self.link), *map(self.source.stored, read)))
+        return self.source.drop_key_paths((*(ref.path for _, ref in self.link), *map(self.source.locate_field, read)))
 
     def list_read_paths(self, source: Item) -> tuple[Path, ...]:
         return self.source_paths
 
     def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
-        return self.target.changing((name,) for name in target)
+        return self.target.drop_key_paths((name,) for name in target)
 
     @property
     def read_of_children(self) -> tuple[AttributeRef, ...]:
@@ -82,7 +82,7 @@ class BookedRule(PartRule):
     def draw(self) -> Drawing | None:
         return Drawing(self.parent, self.reads, None)
 
-    def writing_uses(self) -> Iterator[Use]:
+    def list_uses_to_write(self) -> Iterator[Use]:
         yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, "the entry of a child")
         yield Use(Moment.WRITTEN, Operation.DELETE, self.target.table, "the entry of a child that counts no more")
         yield Use(Moment.WRITTEN, Operation.READ, self.marks.table, "the mark that names the rule of the entries")

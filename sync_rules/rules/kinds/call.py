@@ -34,15 +34,17 @@ class CallRule(EffectRule):
     kind = "call"
 
     @cached_property
-    def watched(self) -> tuple[Path, ...]:
-        return tuple(self.source.stored(path) for path in self.watch)
+    def watched_paths(self) -> tuple[Path, ...]:
+        return tuple(self.source.locate_field(path) for path in self.watch)
 
     def follows(self, when: When) -> bool:
         return when in self.when
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
         """The table that remembers calls is written before and after each."""
-        unwatched = paths is not None and self.watch and not any(overlaps(a, b) for a in paths for b in self.watched)
+        unwatched = (
+            paths is not None and self.watch and not any(overlaps(a, b) for a in paths for b in self.watched_paths)
+        )
         return Effort(ledger_writes=2) if occasion is Occasion.SOURCE and not unwatched else None
 
     def body(self) -> Mapping[str, object]:
@@ -67,7 +69,7 @@ class CallRule(EffectRule):
 
     def effect(self, change: Change) -> Call | None:
         """The call for a change, if the rule speaks of it: of the item as it is, or as it was when it is gone."""
-        if self._what_happened(change) not in self.when:
+        if self._classify_change(change) not in self.when:
             return None
         return self.retry(Call(self.name, self.function, change))
 
@@ -80,9 +82,9 @@ class CallRule(EffectRule):
             return None
         return replace(asked, rule=self.name, function=self.function, unsure=unsure, former=self.former_name or "")
 
-    def _what_happened(self, change: Change) -> When | None:
+    def _classify_change(self, change: Change) -> When | None:
         if change.new is None:
             return "deleted"
         if change.old is None:
             return "created"
-        return "changed" if not self.watch or has_changed(change.old, change.new, self.watched) else None
+        return "changed" if not self.watch or has_changed(change.old, change.new, self.watched_paths) else None

@@ -14,13 +14,13 @@ from typing import Final
 
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.lookups import KeyConditions, named_fields
+from sync_rules.model.lookups import KeyConditions, translate_identity
 from sync_rules.model.numbers import respell
 from sync_rules.model.sizes import FULL_BYTES
 from sync_rules.model.templates import Fields, as_text
 from sync_rules.model.values import AttributeValue, Item, Path, has_changed, same
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Check, Transaction, Update, Write, target_exists, unchanged
+from sync_rules.model.writes import Check, Transaction, Update, Write, expect_item, target_exists
 from sync_rules.rules.description import (
     Connection,
     Drawing,
@@ -36,7 +36,7 @@ from sync_rules.rules.description import (
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.kinds.element import Element
 from sync_rules.rules.rule import Blocked, Node, let_in
-from sync_rules.rules.uses import checking_use
+from sync_rules.rules.uses import make_check_use
 
 NOT_A_SET: Final = Blocked("NotASet", of_target=True)
 
@@ -112,7 +112,7 @@ class CollectRule(ListingRule, PartRule):
 
     # ---------------------------------------------------------------- finding
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
-        named = self._named(anchor)
+        named = self._identify_node(anchor)
         return None if self.find is None or named is None else self.find.conditions(named)
 
     def pushes(self, change: Change) -> bool:
@@ -135,10 +135,10 @@ class CollectRule(ListingRule, PartRule):
         paths = [
             *(ref.path for _, ref in self.link),
             *(ref.path for ref in self.element_refs.values()),
-            *map(self.source.stored, filters),
+            *map(self.source.locate_field, filters),
             *self.sparse_paths,
         ]
-        return self.source.changing(paths)
+        return self.source.drop_key_paths(paths)
 
     def list_read_paths(self, source: Item) -> tuple[Path, ...]:
         return self.source_paths
@@ -154,10 +154,10 @@ class CollectRule(ListingRule, PartRule):
     def draw(self) -> Drawing:
         return Drawing(self.target, tuple((field,) for field in self.element.fields), self.copies)
 
-    def writing_uses(self) -> Iterator[Use]:
+    def list_uses_to_write(self) -> Iterator[Use]:
         yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, f"elements on {name_of(self.target)}")
         if self.strict:
-            yield checking_use(self, "strict: ")
+            yield make_check_use(self, "strict: ")
 
     def claim(self, key: ItemKey, edge: Item | None) -> Claim | None:
         """The claim of an edge; None when it is not there, points nowhere, is left out, or has no element."""
@@ -194,7 +194,7 @@ class CollectRule(ListingRule, PartRule):
     # ---------------------------------------------------------------- what an element names
     def edge_key(self, node: ItemKey, element: str) -> ItemKey | None:
         """The key of the edge that an element in a node's set names; None for no edge, and for the node's own key."""
-        named, parsed = self._named(node), self.element.parse(element)
+        named, parsed = self._identify_node(node), self.element.parse(element)
         if named is None or parsed is None:
             return None
         fields: dict[str, AttributeValue] = dict(named)
@@ -209,11 +209,11 @@ class CollectRule(ListingRule, PartRule):
         key = self.source.key_of(fields)
         return None if key is None or _is_same(key, node) else key
 
-    def _named(self, node: ItemKey) -> Fields | None:
+    def _identify_node(self, node: ItemKey) -> Fields | None:
         """The node's identity, in the names that its edges use; None when no edge can point to it."""
         fields: dict[str, AttributeValue] = {}
         for pair in self.link:
-            if not _agrees(fields, named_fields((pair,), self.target, node)):
+            if not _agrees(fields, translate_identity((pair,), self.target, node)):
                 return None
         return fields
 
@@ -279,7 +279,7 @@ class CollectRule(ListingRule, PartRule):
 
     @cached_property
     def _of_keys(self) -> bool:
-        return not self.source.changing(ref.path for ref in self.element_refs.values())
+        return not self.source.drop_key_paths(ref.path for ref in self.element_refs.values())
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """Put one element in, or take it out; nothing when it is where it belongs."""
@@ -314,7 +314,7 @@ class CollectRule(ListingRule, PartRule):
         )
         if not self.strict or part.source is None:
             return update
-        as_read = unchanged(self.source.table.partition.name, source, self.source_paths)
+        as_read = expect_item(self.source.table.partition.name, source, self.source_paths)
         return Transaction((Check(part.source, as_read), update))
 
 

@@ -16,7 +16,7 @@ from sync_rules.model.items import Change
 from sync_rules.model.sizes import KeyLimit, index_key_limits
 from sync_rules.model.templates import is_possible
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
-from sync_rules.model.writes import Condition, equals_seen
+from sync_rules.model.writes import Condition, expect_value
 from sync_rules.rules.description import Connection, Drawing, TypeOf
 from sync_rules.rules.families import Desired
 from sync_rules.rules.kinds.linked_rule import LinkedRule
@@ -39,7 +39,7 @@ class CopyRule(LinkedRule):
     def source_paths(self) -> tuple[Path, ...]:
         reads = self.where.source_paths if self.where else ()
         named = [*(source for source, _ in self.mapping), *reads]
-        return tuple(dict.fromkeys(self.source.stored(path) for path in named))
+        return tuple(dict.fromkeys(self.source.locate_field(path) for path in named))
 
     @property
     def connection(self) -> Connection:
@@ -115,7 +115,7 @@ class CopyRule(LinkedRule):
         appeared = any(get(old, path) is None and get(new, path) is not None for path, _ in self.mapping)
         return appeared or (self.where is not None and has_changed(old, new, self.where.source_paths))
 
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
         """The source's values or defaults. Without a source, or if `where` fails, `on_delete` decides."""
         if self.alike and sources and sources[0] is not None:
             return self.values(sources[0])
@@ -139,9 +139,9 @@ class CopyRule(LinkedRule):
         found = {to: get(view, path) for path, to in self.mapping}
         if not self.defaults:
             return found
-        return {to: value if self._held(to, value) else self.defaults.get(to) for to, value in found.items()}
+        return {to: value if self._is_copyable(to, value) else self.defaults.get(to) for to, value in found.items()}
 
-    def _held(self, to: Path, value: AttributeValue | None) -> bool:
+    def _is_copyable(self, to: Path, value: AttributeValue | None) -> bool:
         """True for a value that can be copied. Where there is a default, an index whose key it is must take it too."""
         limit = self._limits.get(to)
         return value is not None and (limit is None or (limit[0] in value and is_possible(value, limit[1])))
@@ -156,7 +156,7 @@ class CopyRule(LinkedRule):
         return not self.snapshot and super().outlives(image)
 
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
-        still_empty = tuple(equals_seen(path, None) for path in self.copies) if self.snapshot else ()
+        still_empty = tuple(expect_value(path, None) for path in self.copies) if self.snapshot else ()
         return super().link_guard(image) + still_empty
 
 

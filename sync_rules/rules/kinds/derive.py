@@ -42,7 +42,7 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
-        return tuple(dict.fromkeys(self._read_as.stored(path) for path in self._named.values()))
+        return tuple(dict.fromkeys(self._read_as.locate_field(path) for path in self._field_paths.values()))
 
     @cached_property
     def _read_as(self) -> Entity:
@@ -55,13 +55,13 @@ class DeriveRule(TargetRule):
         return replace(self.target, templates=others)
 
     @cached_property
-    def _named(self) -> Mapping[str, Path]:
+    def _field_paths(self) -> Mapping[str, Path]:
         return {name: parse_path(name) for name in self.formula.fields}
 
     @cached_property
     def deciding_paths(self) -> tuple[Path, ...]:
         """The inputs, except those inside the item's key, which cannot change. A rule that writes one goes first."""
-        return self.target.changing(self.inputs)
+        return self.target.drop_key_paths(self.inputs)
 
     @property
     def always_writes(self) -> tuple[str, ...]:
@@ -70,19 +70,19 @@ class DeriveRule(TargetRule):
             return (self.path[0],) if len(self.path) == 1 else ()
         binary = {attribute.name for attribute in self.target.table.key if attribute.type == "B"}
         sure = {field for field in self.target.identity if self.target.ref(field).path[0] not in binary}
-        asked = self._asked is None or self._asked[0] == "S"
+        asked = self._index_key_limit is None or self._index_key_limit[0] == "S"
         return (self.path[0],) if len(self.path) == 1 and asked and self.formula.is_total(sure) else ()
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
-        asked = self._asked is not None and self._asked[0] == "N"
+        asked = self._index_key_limit is not None and self._index_key_limit[0] == "N"
         made = "N" if asked and self.formula.may_be_number else self.formula.type
-        return made if self.default is None or self._asked is not None or made in self.default else None
+        return made if self.default is None or self._index_key_limit is not None or made in self.default else None
 
     def list_defaults(self, item: Item) -> tuple[Path, ...]:
         return self.copies if self.default is not None and same(get(item, self.path), self.default) else ()
 
     def fills(self, path: Path, item: Item) -> bool:
-        return self.desired((), item).get(path) is not None
+        return self.compute_values((), item).get(path) is not None
 
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.target, path) for path in self.inputs)
@@ -100,40 +100,40 @@ class DeriveRule(TargetRule):
     def draw(self) -> Drawing:
         said = {"Time to Live": bool(self.times_to_live), "default": self.default is not None}
         notes = tuple(note for note, is_so in said.items() if is_so)
-        return Drawing(self.target, tuple(self._named.values()), self.copies, notes)
+        return Drawing(self.target, tuple(self._field_paths.values()), self.copies, notes)
 
     @property
     def times_to_live(self) -> tuple[tuple[Table, str], ...]:
         return ((self.target.table, self.path[0]),) if isinstance(self.formula, Expiry) else ()
 
-    def reading_uses(self) -> Iterator[Use]:
+    def list_uses_to_read(self) -> Iterator[Use]:
         return iter(())
 
-    def finding_uses(self) -> Iterator[Use]:
+    def list_uses_to_find(self) -> Iterator[Use]:
         return iter(())
 
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired:
-        """The text of the formula, as a number where an index wants one; the default where it cannot be made."""
-        text = self.formula.text(lambda name: self._read(target, self._named[name]))
-        made = None if text is None else self._typed(text)
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired:
+        """Return the value of the formula, a number if an index key needs one; the default if there is no value."""
+        text = self.formula.text(lambda name: self._read(target, self._field_paths[name]))
+        made = None if text is None else self._type_text(text)
         return {self.path: self.default if made is None else made}
 
     def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
-        reason = self.formula.unread(lambda name: self._read(target, self._named[name]))
+        reason = self.formula.unread(lambda name: self._read(target, self._field_paths[name]))
         return None if reason is None else Blocked(reason)
 
     def _read(self, item: Item, path: Path) -> AttributeValue | None:
         """A field of the item, from the very place that is watched and guarded."""
-        bound = self._read_as.bound.get(path[0])
+        bound = self._read_as.bound_fields.get(path[0])
         if bound is None:
             return get(item, path)
         return bound.read(item) if len(path) == 1 else None
 
-    def _typed(self, text: str) -> AttributeValue | None:
-        """The text as an index wants it whose key it is: DynamoDB refuses an item with another key."""
-        if self._asked is None:
+    def _type_text(self, text: str) -> AttributeValue | None:
+        """Return the text in the type of the index key that it fills: DynamoDB rejects an item with another type."""
+        if self._index_key_limit is None:
             return {self.formula.type: text}
-        match self._asked:
+        match self._index_key_limit:
             case "S", max_bytes:
                 return fit_value({"S": text}, max_bytes)
             case "N", _:
@@ -142,5 +142,5 @@ class DeriveRule(TargetRule):
         return None  # no text is binary
 
     @cached_property
-    def _asked(self) -> KeyLimit | None:
+    def _index_key_limit(self) -> KeyLimit | None:
         return index_key_limits(self.target.table).get(self.path[0]) if len(self.path) == 1 else None

@@ -30,14 +30,14 @@ class Element:
     def text(self, read: Reader) -> str | None:
         """The element as it reads, fit or not; None when a value is missing, empty, or no text or number."""
         values = self._values(read)
-        return None if values is None else self._joined(values)
+        return None if values is None else self._join_values(values)
 
     def build(self, read: Reader) -> str | None:
         """The element; None too when it would not come apart into the same values."""
         values = self._values(read)
         if values is None:
             return None
-        text = self._joined(values)
+        text = self._join_values(values)
         return text if self._apart(text) == values else None
 
     def parse(self, text: str) -> dict[str, AttributeValue] | None:
@@ -55,7 +55,7 @@ class Element:
             values[field] = text
         return values
 
-    def _joined(self, values: dict[str, str]) -> str:
+    def _join_values(self, values: dict[str, str]) -> str:
         first, *others = self.template.literals
         return first + "".join(values[field] + after for field, after in zip(self.template.fields, others, strict=True))
 

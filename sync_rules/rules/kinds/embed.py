@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Final, Literal
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.lookups import named_fields
+from sync_rules.model.lookups import translate_identity
 from sync_rules.model.sizes import value_bytes
 from sync_rules.model.templates import Template
 from sync_rules.model.values import AttributeValue, Item, Path, get, nest
@@ -93,9 +93,9 @@ class EmbedRule(GatheredRule):
             return replace(listing, max_items=self.max_items + 1, enough=True)
         return replace(listing, max_items=max(listing.max_items, self.max_items + 1))
 
-    def named(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
+    def list_present_members(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
         """The children that the entries of the map name."""
-        parent = named_fields(self.link, self.target, key)
+        parent = translate_identity(self.link, self.target, key)
         entries: Mapping[str, AttributeValue] = (get(target, self.into) or {}).get("M", {})
         if self.claimed:
             fields = (self._ids_in(entry) for entry in entries.values())
@@ -113,11 +113,11 @@ class EmbedRule(GatheredRule):
         if self.claimed:
             return None
         entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
-        return self.named(key, {self.into[0]: nest(self.into[1:], entries)})
+        return self.list_present_members(key, {self.into[0]: nest(self.into[1:], entries)})
 
     def mask_paths(self, desired: Desired) -> tuple[Path, ...]:
         """The name of an entry is a child's key where there is a child and its name is made of nothing else."""
-        keys = not self.source.changing(self.source.ref(field).path for field in self.by.fields)
+        keys = not self.source.drop_key_paths(self.source.ref(field).path for field in self.by.fields)
         paths = (path if keys and value is not None else self._copy_at(path) for path, value in desired.items())
         return tuple(dict.fromkeys(paths))
 
@@ -134,32 +134,32 @@ class EmbedRule(GatheredRule):
     @cached_property
     def may_leave_out(self) -> bool:
         """True if a child may have no entry in a map: another child claims it, or `by` cannot make its name."""
-        attributes = self.source.changing(self.source.ref(field).path for field in self.by.fields)
+        attributes = self.source.drop_key_paths(self.source.ref(field).path for field in self.by.fields)
         return self.shape == "map" and (self.claimed or bool(attributes) or len(self.by.fields) > 1)
 
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
-        """The entries of the children that fit. What does not fit is `on_overflow`'s to decide."""
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
+        """Return the entries of the children that fit. `on_overflow` decides about the others."""
         entries = self._entries(sources)
         if self.may_leave_out:
-            entries = self._held(entries)
+            entries = self._drop_duplicates(entries)
         excess = self._excess(entries)
         if excess and self.on_overflow == "fail":
             return Blocked(excess, member=entries[-1].child)
         if excess and self.on_overflow == "omit":
             return {self.into: TOO_MANY}
-        return self._written(self._fitting(entries) if excess else entries, target)
+        return self._make_changes(self._select_within_limit(entries) if excess else entries, target)
 
     def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         """The first child that claims an entry which another one has, or that names none."""
         if not self.may_leave_out:
             return None
         entries = self._entries(sources)
-        held = {entry.child for entry in self._held(entries)}
+        held = {entry.child for entry in self._drop_duplicates(entries)}
         left = min((entry for entry in entries if entry.child not in held), key=_place, default=None)
         return None if left is None else Blocked("EntryTwice" if left.name else "NoEntryKey", member=left.child)
 
-    def _held(self, entries: Sequence[Entry]) -> list[Entry]:
-        """The entries without those that another child has."""
+    def _drop_duplicates(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Drop entries without a name, and entries whose name an earlier child has."""
         holders: dict[str, ItemKey] = {}
         for entry in sorted(entries, key=_place):
             holders.setdefault(entry.name, entry.child)
@@ -184,14 +184,14 @@ class EmbedRule(GatheredRule):
         return ((*self.into, name),) if name and there else self.copies
 
     def _entry(self, key: ItemKey, child: Item) -> Entry:
-        return Entry(key, self._name_of(child), {"M": dict(self._shown_of(child))})
+        return Entry(key, self._name_of(child), {"M": dict(self._list_attributes(child))})
 
     def _name_of(self, child: Item) -> str:
         read = {field: self.source.ref(field).read(child) for field in self.by.fields}
         name = self.by.build({field: value for field, value in read.items() if value is not None}, "S")
         return "" if name is None else name["S"]
 
-    def _shown_of(self, child: Item) -> Iterable[tuple[str, AttributeValue]]:
+    def _list_attributes(self, child: Item) -> Iterable[tuple[str, AttributeValue]]:
         if self.fields is None:
             keys = {attribute.name for attribute in self.source.table.key}
             return ((name, value) for name, value in child.items() if name not in keys)
@@ -207,8 +207,8 @@ class EmbedRule(GatheredRule):
             return "TooManyBytes"
         return ""
 
-    def _fitting(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """As many of the greatest in order as fit."""
+    def _select_within_limit(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Return the last entries in order that fit into the target."""
         if self.order is not None and self.order[1]:
             return tuple(reversed(self._last(tuple(reversed(entries)))))
         return self._last(entries)
@@ -231,8 +231,8 @@ class EmbedRule(GatheredRule):
             return {"L": [entry.value for entry in entries]}
         return {"M": {entry.name: entry.value for entry in entries}}
 
-    def _written(self, entries: Sequence[Entry], target: Item) -> Desired:
-        """Entry by entry where a map is there and few of them differ; else all in one."""
+    def _make_changes(self, entries: Sequence[Entry], target: Item) -> Desired:
+        """Return a change for each entry if the target has the map and few entries differ; else one for the map."""
         whole = {self.into: self._whole(entries)}
         present = get(target, self.into)
         if self.shape == "list" or present is None or "M" not in present:

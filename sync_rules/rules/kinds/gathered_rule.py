@@ -13,13 +13,13 @@ from typing import Final
 
 from sync_rules.model.entities import Entity, KeyAttribute
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.lookups import KeyConditions, named_fields
+from sync_rules.model.lookups import KeyConditions, translate_identity
 from sync_rules.model.values import Item, Path, has_changed, same
 from sync_rules.model.where import Where
 from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Paths, Use
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
 from sync_rules.rules.rule import Blocked, let_in
-from sync_rules.rules.uses import listing_uses
+from sync_rules.rules.uses import list_uses_to_list
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
 WHOLE: Final[Path] = ()  # stands for every attribute of an item; it overlaps any path
@@ -53,11 +53,11 @@ class GatheredRule(ListingRule, TargetRule):
         }
 
     def is_known_by_key(self, entity: Entity) -> bool:
-        return entity is not self.source or not self.source.changing(ref.path for _, ref in self.link)
+        return entity is not self.source or not self.source.drop_key_paths(ref.path for _, ref in self.link)
 
     @property
     def swept_entities(self) -> tuple[Entity, ...]:
-        """The targets; and the members, where one that the index does not list would be left out."""
+        """The targets; also the members, if an index could omit one."""
         reported = self.find is not None and self.find.needs and not self.sparse
         return (self.target, self.source) if reported else (self.target,)
 
@@ -70,11 +70,11 @@ class GatheredRule(ListingRule, TargetRule):
             return Effort(target_writes=1, target_reads=1, listings=looks)
         return Effort(listings=looks - 1)
 
-    def reading_uses(self) -> Iterator[Use]:
-        return listing_uses(self, Moment.CHECKED)
+    def list_uses_to_read(self) -> Iterator[Use]:
+        return list_uses_to_list(self, Moment.CHECKED)
 
-    def finding_uses(self) -> Iterator[Use]:
-        return (use for use in super().finding_uses() if use.moment is not Moment.LISTED)
+    def list_uses_to_find(self) -> Iterator[Use]:
+        return (use for use in super().list_uses_to_find() if use.moment is not Moment.LISTED)
 
     @property
     def connection(self) -> Connection | None:
@@ -83,17 +83,17 @@ class GatheredRule(ListingRule, TargetRule):
 
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
         assert self.find is not None, "without a listing every target would look empty"
-        return self.find.conditions(named_fields(self.link, self.target, anchor))
+        return self.find.conditions(translate_identity(self.link, self.target, anchor))
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
         conditions = self.conditions(key)
         if conditions is None:
             return None
         assert self.find is not None, "there are conditions"
-        named = self.named(key, target) if self.find.index else ()
+        named = self.list_present_members(key, target) if self.find.index else ()
         return Members(self.source.table.name, self.find.index, conditions, MEMBERS_MAX_ITEMS, named=named)
 
-    def named(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
+    def list_present_members(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
         """The members that the present value names: an index may not show them yet."""
         return ()
 
@@ -104,12 +104,12 @@ class GatheredRule(ListingRule, TargetRule):
         at = self.source.table.key_of(member)
         if at is None or self.source.fields(at) is None:
             return False  # another entity's item among them
-        if self.pointer(member) != key or not self._shown(key, member):
+        if self.pointer(member) != key or not self._is_listed(key, member):
             return False
         belongs = let_in(self.where, member, self.source)
         return replace(belongs, member=at) if isinstance(belongs, Blocked) else belongs
 
-    def _shown(self, key: ItemKey, member: Item) -> bool:
+    def _is_listed(self, key: ItemKey, member: Item) -> bool:
         conditions = self.conditions(key)
         if conditions is None or any(not same(member.get(name), value) for name, value in conditions.equals):
             return False
@@ -117,10 +117,10 @@ class GatheredRule(ListingRule, TargetRule):
             name, prefix = conditions.begins_with
             if not str(member.get(name, {}).get("S", "")).startswith(prefix):
                 return False
-        return all(attribute.type in member.get(attribute.name, {}) for attribute in self._indexed)
+        return all(attribute.type in member.get(attribute.name, {}) for attribute in self._index_key)
 
     @cached_property
-    def _indexed(self) -> tuple[KeyAttribute, ...]:
+    def _index_key(self) -> tuple[KeyAttribute, ...]:
         """The key of the index that members are listed by; an item without all of it has no row there."""
         return self.source.table.index(self.find.index).attributes if self.find and self.find.index else ()
 
@@ -136,10 +136,10 @@ class GatheredRule(ListingRule, TargetRule):
     def read_paths(self) -> tuple[Path, ...]:
         """The places where a member keeps all that decides: value, `where`, link, its key in the listing index."""
         stored = (
-            self.source.stored(path) if path else WHOLE
+            self.source.locate_field(path) if path else WHOLE
             for path in (*self.reads, *(self.where.paths if self.where else ()))
         )
-        places = (*(ref.path for _, ref in self.link), *((attribute.name,) for attribute in self._indexed))
+        places = (*(ref.path for _, ref in self.link), *((attribute.name,) for attribute in self._index_key))
         return tuple(dict.fromkeys((*stored, *places)))
 
     @property

@@ -21,7 +21,7 @@ from sync_rules.model.numbers import text_of
 from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.templates import Fields
 from sync_rules.model.values import AttributeValue, Item, Path, has_changed, overlaps
-from sync_rules.model.writes import Delete, Write, differences, unchanged
+from sync_rules.model.writes import Delete, Write, differences, expect_item
 from sync_rules.rules.description import Drawing, Effort, Moment, Occasion, Operation, Paths, Use, name_of
 from sync_rules.rules.families import Members, Part, Seen
 from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, Values, put_of
@@ -39,7 +39,7 @@ BEYOND: Final = Seen("beyond", {})  # of a part that a listing showed
 
 def list_version_fields(source: Entity, target: Entity, fields: Link) -> list[str]:
     """The fields of a version's key that tell it from others of its item: what they are read from may change."""
-    return [field for field, ref in fields if field in target.identity and source.changing([ref.path])]
+    return [field for field, ref in fields if field in target.identity and source.drop_key_paths([ref.path])]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,15 +56,17 @@ class VersionRule(MirrorRule):
         fields = self.target.fields(key)
         return fields is not None and text_of(fields.get(self.version)) == ZERO["N"]
 
-    def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
+    def _make_values(self, key: ItemKey, fields: Fields, source: Item) -> Values:
         """The values besides a version's key; `all` leaves out index keys, which would list it as current."""
-        held = super()._desired(key, fields, source)
+        held = super()._make_values(key, fields, source)
         if self.attributes is not None:
             return held
-        return {path: v for path, v in held.items() if path[0] in self.index_keys or path[0] not in self._indexed}
+        return {
+            path: v for path, v in held.items() if path[0] in self.index_keys or path[0] not in self._index_key_names
+        }
 
     @cached_property
-    def _indexed(self) -> frozenset[str]:
+    def _index_key_names(self) -> frozenset[str]:
         return frozenset(index_key_limits(self.target.table))
 
 
@@ -143,7 +145,7 @@ class KeepRule(VersionRule):
         yield Use(Moment.CHECKED, Operation.QUERY, self.target.table, versions)
         yield from super().uses()
 
-    def writing_uses(self) -> Iterator[Use]:
+    def list_uses_to_write(self) -> Iterator[Use]:
         yield Use(
             Moment.WRITTEN, Operation.DELETE, self.target.table, f"{name_of(self.target)}, where there are too many"
         )
@@ -187,8 +189,8 @@ class KeepRule(VersionRule):
         """Delete a version that a listing showed to be one too many, as it was read."""
         if target is None or part.seen is None:
             return None
-        held = self.target.changing((name,) for name in sorted(target))
-        return Delete(part.target, unchanged(self.target.table.partition.name, target, held[:CHECK_MAX_ATTRIBUTES]))
+        held = self.target.drop_key_paths((name,) for name in sorted(target))
+        return Delete(part.target, expect_item(self.target.table.partition.name, target, held[:CHECK_MAX_ATTRIBUTES]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -235,19 +237,19 @@ class HistoryRule(VersionRule):
     def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source  # its states come and go
 
-    def writing_uses(self) -> Iterator[Use]:
+    def list_uses_to_write(self) -> Iterator[Use]:
         yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, f"{name_of(self.target)}, once for each version")
 
-    def numbered_by(self, path: Path) -> bool:
-        """True if what its source has at a path names a version."""
-        return any(overlaps(path, one) for one in self.source.changing(ref.path for _, ref in self.fields))
+    def is_version_field(self, path: Path) -> bool:
+        """True if a version's key contains the source's value at this path."""
+        return any(overlaps(path, one) for one in self.source.drop_key_paths(ref.path for _, ref in self.fields))
 
     def holds(self, path: Path) -> bool:
         """True if a version shows what its source has at a path."""
         if self.attributes is None:
-            return not path or path[0] in self.index_keys or path[0] not in self._indexed
-        read = (self.source.stored(one) for one, _ in self.attributes)
-        return any(overlaps(path, one) for one in self.source.changing(read))
+            return not path or path[0] in self.index_keys or path[0] not in self._index_key_names
+        read = (self.source.locate_field(one) for one, _ in self.attributes)
+        return any(overlaps(path, one) for one in self.source.drop_key_paths(read))
 
     def label(self, part: Part) -> str:
         return STATE if part.seen is not None else part.element
@@ -266,7 +268,7 @@ class HistoryRule(VersionRule):
             states = (self._state(change.key, image) for image in (old, new) if image is not None)
             found += (state for state in states if state is not None)
         kept = entity is self.target and not (self.version and self.is_newest(change.key))
-        if kept and new is not None and (old is None or has_changed(old, new, self._kept(old, new))):
+        if kept and new is not None and (old is None or has_changed(old, new, self._list_own_paths(old, new))):
             source = self.pointer(new)
             found += () if source is None else (Part(self, change.key, source),)
         return dict.fromkeys(found)
@@ -296,11 +298,11 @@ class HistoryRule(VersionRule):
         if state is None or part.target not in named:
             lost = target is None and part.element == STATE
             return Blocked(LOST, member=part.source) if lost else None
-        desired = self._desired(part.target, named[part.target], state)
+        desired = self._make_values(part.target, named[part.target], state)
         if target is not None:
-            differs = differences(target, {**dict.fromkeys(self._kept(target)), **desired})
+            differs = differences(target, {**dict.fromkeys(self._list_own_paths(target)), **desired})
             return Blocked(TAKEN, member=part.source) if differs else None
         if part.seen is None and part.element != STATE:
             return None  # somebody removed it
-        absent = unchanged(self.target.table.partition.name, None, ())
+        absent = expect_item(self.target.table.partition.name, None, ())
         return put_of(part.target, desired, absent)

@@ -15,14 +15,14 @@ from typing import Literal
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import ConditionError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
+from sync_rules.model.lookups import KeyConditions, Link, Pointer, translate_identity
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Condition, unchanged
+from sync_rules.model.writes import Condition, expect_item
 from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Operation, Paths, Use, name_of
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Blocked
-from sync_rules.rules.uses import listing_uses
+from sync_rules.rules.uses import list_uses_to_list
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
 
@@ -78,7 +78,7 @@ class LinkedRule(TargetRule):
         return (self.target.name, self.find, self.link)
 
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
-        return None if self.find is None else self.find.conditions(named_fields(self.link, self.source, anchor))
+        return None if self.find is None else self.find.conditions(translate_identity(self.link, self.source, anchor))
 
     @cached_property
     def pointer(self) -> Pointer:
@@ -97,12 +97,12 @@ class LinkedRule(TargetRule):
     @cached_property
     def link_paths(self) -> tuple[Path, ...]:
         """The target paths that say which source it points to, without those inside its key, which cannot change."""
-        return self.target.changing(ref.path for _, ref in self.link)
+        return self.target.drop_key_paths(ref.path for _, ref in self.link)
 
     @cached_property
     def where_paths(self) -> tuple[Path, ...]:
         """The target paths that `where` reads, and those of a sparse index, without the unchangeable key."""
-        read = self.target.changing(map(self.target.stored, self.where.target_paths if self.where else ()))
+        read = self.target.drop_key_paths(map(self.target.locate_field, self.where.target_paths if self.where else ()))
         return (*read, *self.sparse_paths)
 
     @cached_property
@@ -167,11 +167,11 @@ class LinkedRule(TargetRule):
     def is_known_by_key(self, entity: Entity) -> bool:
         return True  # a target names its source by what it holds, and a source lists its targets
 
-    def finding_uses(self) -> Iterator[Use]:
-        return listing_uses(self, Moment.LISTED)
+    def list_uses_to_find(self) -> Iterator[Use]:
+        return list_uses_to_list(self, Moment.LISTED)
 
-    def writing_uses(self) -> Iterator[Use]:
-        yield from super().writing_uses() if self.copies else ()
+    def list_uses_to_write(self) -> Iterator[Use]:
+        yield from super().list_uses_to_write() if self.copies else ()
         if self.on_delete == "delete":
             target, source = name_of(self.target), name_of(self.source)
             goes = f"on_delete: {target} goes with its {source}"
@@ -179,4 +179,4 @@ class LinkedRule(TargetRule):
             yield Use(Moment.DELETED, Operation.CHECK, self.source.table, f"on_delete: {source} still is gone")
 
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
-        return unchanged(self.source.table.partition.name, source, self.source_paths)
+        return expect_item(self.source.table.partition.name, source, self.source_paths)

@@ -64,7 +64,7 @@ class MakingRule(TargetRule):
         fields = (key and self.target.fields(key)) or {}
         for name, (kind, max_bytes) in index_key_limits(self.target.table).items() if key else ():
             template = self.target.templates.get(name) or Template(f"{{{name}}}", ("", ""), (name,))
-            if fields.keys() >= set(template.fields) and self.target.changing([(name,)]):
+            if fields.keys() >= set(template.fields) and self.target.drop_key_paths([(name,)]):
                 found[(name,)] = fit_value(template.build(fields, kind), max_bytes)
         return found
 
@@ -76,14 +76,14 @@ class MakingRule(TargetRule):
             item = without_path(item, path)
         return UNEXPECTED if item else None
 
-    def reading_uses(self) -> Iterator[Use]:
-        yield from super().reading_uses()
+    def list_uses_to_read(self) -> Iterator[Use]:
+        yield from super().list_uses_to_read()
         if self.makes:
             why = f"{name_of(self.target)}, which may be missing"
             yield Use(Moment.CHECKED, Operation.READ, self.target.table, why)
 
-    def writing_uses(self) -> Iterator[Use]:
-        yield from super().writing_uses()
+    def list_uses_to_write(self) -> Iterator[Use]:
+        yield from super().list_uses_to_write()
         if self.makes:
             name, table = name_of(self.target), self.target.table
             yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, with its first member")

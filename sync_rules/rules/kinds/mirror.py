@@ -27,11 +27,11 @@ from sync_rules.model.writes import (
     Transaction,
     Update,
     Write,
-    as_seen,
     differences,
+    expect_item,
+    expect_values,
     misfit,
     target_exists,
-    unchanged,
     update_of,
 )
 from sync_rules.rules.description import Drawing, Effort, Occasion, Operation, Paths, TypeOf, Use
@@ -102,7 +102,7 @@ class MirrorRule(PartRule):
     @cached_property
     def identity_paths(self) -> tuple[Path, ...]:
         """The attributes that name the source of a mirror, besides its key."""
-        return self.target.changing(ref.path for _, ref in self.names)
+        return self.target.drop_key_paths(ref.path for _, ref in self.names)
 
     @cached_property
     def index_keys(self) -> Mapping[str, tuple[Template, KeyType, int]]:
@@ -114,7 +114,7 @@ class MirrorRule(PartRule):
         for name, asked in index_key_limits(self.target.table).items():
             itself = Template(f"{{{name}}}", ("", ""), (name,))
             template = self.target.templates.get(name, itself)
-            if (template != itself or name in bound) and self.target.changing([(name,)]):
+            if (template != itself or name in bound) and self.target.drop_key_paths([(name,)]):
                 found[name] = (template, *asked)
         return found
 
@@ -126,7 +126,7 @@ class MirrorRule(PartRule):
     def puts(self) -> tuple[Path, ...]:
         """The paths written on a mirror besides its key; with `all`, every other attribute is written too."""
         given = (to for _, to in self.attributes or ())
-        return self.target.changing([*self.identity_paths, *((name,) for name in self.index_keys), *given])
+        return self.target.drop_key_paths([*self.identity_paths, *((name,) for name in self.index_keys), *given])
 
     def nodes(self) -> tuple[Node, ...]:
         """A node for each path, the key included: mirrors of mirrors must not come back to where they began."""
@@ -151,36 +151,38 @@ class MirrorRule(PartRule):
     def is_known_by_key(self, entity: Entity) -> bool:
         known = True
         if entity is self.source:
-            known = self.each is None and not entity.changing(ref.path for _, ref in self.fields)
+            known = self.each is None and not entity.drop_key_paths(ref.path for _, ref in self.fields)
         return known and (entity is not self.target or not self.identity_paths)
 
     def draw(self) -> Drawing:
         pairs = (((), ()),) if self.attributes is None else self.attributes
         return Drawing(self.target, tuple(path for path, _ in pairs), tuple(path for _, path in pairs))
 
-    def writing_uses(self) -> Iterator[Use]:
+    def list_uses_to_write(self) -> Iterator[Use]:
         never = Operation.UPDATE if self.attributes is not None and not self.copies else None
-        return (use for use in super().writing_uses() if use.operation is not never)
+        return (use for use in super().list_uses_to_write() if use.operation is not never)
 
     # ---------------------------------------------------------------- what is read of a source
     @cached_property
     def _reads(self) -> tuple[Path, ...]:
         paths = [ref.path for _, ref in self.fields]
         paths += [self.each[1]] if self.each else []
-        paths += [self.source.stored(path) for path, _ in self.attributes or ()]
-        paths += [self.source.stored(path) for path in (self.where.paths if self.where else ())]
+        paths += [self.source.locate_field(path) for path, _ in self.attributes or ()]
+        paths += [self.source.locate_field(path) for path in (self.where.paths if self.where else ())]
         return tuple(dict.fromkeys([*(self.source.ref(field).path for field in self.source.identity), *paths]))
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:
         """The source paths that the rules file names, and those that name the source, without its key."""
-        return self.source.changing(self._reads)
+        return self.source.drop_key_paths(self._reads)
 
     def paths_of(self, *sources: Item | None) -> tuple[Path, ...]:
         """Everything that the rule reads of these sources: where all attributes are copied, all that they have."""
         if self.attributes is not None:
             return self.source_paths
-        return self.source.changing((*self._reads, *sorted({(name,) for source in sources for name in source or ()})))
+        return self.source.drop_key_paths(
+            (*self._reads, *sorted({(name,) for source in sources for name in source or ()}))
+        )
 
     def list_read_paths(self, source: Item) -> tuple[Path, ...]:
         return self.paths_of(source)
@@ -194,7 +196,7 @@ class MirrorRule(PartRule):
                 found.setdefault(key, fields)
         return found
 
-    def _unnamed(self, source: Item | None) -> bool:
+    def _has_impossible_key(self, source: Item | None) -> bool:
         """True if a mirror has an impossible key although the source has all its fields: it is too long, or a field
         holds a separator or is neither text nor number.
         """
@@ -229,23 +231,23 @@ class MirrorRule(PartRule):
             came_or_went or has_changed(change.old, change.new, self.paths_of(change.old, change.new))
         ):
             found += (Part(self, key, change.key) for key in {**self.mirrors(change.old), **self.mirrors(change.new)})
-            if self._unnamed(change.old) or self._unnamed(change.new):
+            if self._has_impossible_key(change.old) or self._has_impossible_key(change.new):
                 found.append(Part(self, change.key, change.key))  # no mirror stands there: a look reports why
         if entity is self.target and (
-            came_or_went or has_changed(change.old, change.new, self._kept(change.old, change.new))
+            came_or_went or has_changed(change.old, change.new, self._list_own_paths(change.old, change.new))
         ):
             named = (self.pointer(image) for image in (change.old, change.new) if image is not None)
             found += (Part(self, change.key, source) for source in named if source is not None)
         return dict.fromkeys(found)
 
-    def _kept(self, *mirrors: Item | None) -> tuple[Path, ...]:
-        """The paths on a mirror that the rule answers for."""
+    def _list_own_paths(self, *mirrors: Item | None) -> tuple[Path, ...]:
+        """Return the paths of a mirror that the rule writes."""
         if self.attributes is not None:
             return self.copies
-        return self.target.changing((name,) for mirror in mirrors for name in mirror or ())
+        return self.target.drop_key_paths((name,) for mirror in mirrors for name in mirror or ())
 
     def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
-        return self._kept(target) if self.owned_entities else ()
+        return self._list_own_paths(target) if self.owned_entities else ()
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         if part.source is None:
@@ -257,7 +259,7 @@ class MirrorRule(PartRule):
         owner = None if target is None else self.pointer(target)
         if part.target not in named:
             if part.target == part.source:  # the source itself, which is never written
-                unnamed = lets_in and self._unnamed(source)
+                unnamed = lets_in and self._has_impossible_key(source)
                 return Blocked("NoMirrorKey", member=part.source) if unnamed else None
             if target is None or owner != part.source:
                 return None
@@ -265,12 +267,12 @@ class MirrorRule(PartRule):
         if source is None or (target is not None and (owner != part.source or part.target == part.source)):
             # of another source: that one may be about to let it go
             return Blocked("KeyTaken", patient=owner is not None)
-        desired = self._desired(part.target, named[part.target], source)
+        desired = self._make_values(part.target, named[part.target], source)
         if target is None:
-            absent = unchanged(self.target.table.partition.name, None, ())
+            absent = expect_item(self.target.table.partition.name, None, ())
             put = put_of(part.target, desired, absent)
             return self._with_check(part.source, source, put)
-        changes = differences(target, {**dict.fromkeys(self._kept(target)), **desired})
+        changes = differences(target, {**dict.fromkeys(self._list_own_paths(target)), **desired})
         if not changes:
             return None
         if reason := misfit(target, changes):
@@ -278,15 +280,15 @@ class MirrorRule(PartRule):
         return self._with_check(part.source, source, self._change(part.target, target, desired, changes))
 
     # ---------------------------------------------------------------- what is written
-    def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
+    def _make_values(self, key: ItemKey, fields: Fields, source: Item) -> Values:
         """The values that a mirror of this key must hold besides the key."""
         if self.attributes is None:
-            held: Values = {path: source[path[0]] for path in self.source.changing((name,) for name in source)}
+            held: Values = {path: source[path[0]] for path in self.source.drop_key_paths((name,) for name in source)}
         else:
             view = self.source.view(source, (path for path, _ in self.attributes))
             held = {to: get(view, path) for path, to in self.attributes}
         held |= {ref.path: self.source.ref(field).read(source) for field, ref in self.names}
-        held = {path: held[path] for path in self.target.changing(held)}
+        held = {path: held[path] for path in self.target.drop_key_paths(held)}
         item = _item(key, held)
         for name, (template, kind, max_bytes) in self.index_keys.items():
             known = {field: fields.get(field) or get(item, tuple(field.split("."))) for field in template.fields}
@@ -303,14 +305,14 @@ class MirrorRule(PartRule):
 
     def _still_of(self, key: ItemKey, mirror: Item) -> tuple[Condition, ...]:
         """Guard: the mirror exists and still names the source it named when read."""
-        return (target_exists(key), *as_seen(mirror, self.identity_paths))
+        return (target_exists(key), *expect_values(mirror, self.identity_paths))
 
     def _with_check(self, key: ItemKey, source: Item | None, action: Put | Delete | Update) -> Transaction:
         """The same check for all mirrors of a source that was read once: so that a move is one transaction."""
-        checked = () if source is None else self._checked(source)
-        return Transaction((Check(key, unchanged(self.source.table.partition.name, source, checked)), action))
+        checked = () if source is None else self._list_checked_paths(source)
+        return Transaction((Check(key, expect_item(self.source.table.partition.name, source, checked)), action))
 
-    def _checked(self, source: Item) -> tuple[Path, ...]:
+    def _list_checked_paths(self, source: Item) -> tuple[Path, ...]:
         """The paths that the check compares: all that were read, or, if a condition has no room for them, those that
         name the mirror or decide. Then a late write may show old attributes until its own record is processed.
         """

@@ -18,9 +18,9 @@ from typing import Final, Self
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.json_bytes import compact, parsed
+from sync_rules.model.json_bytes import compact, parse_json
 from sync_rules.model.values import Item, Path, same, show_path
-from sync_rules.model.writes import Delete, Transaction, Write, unchanged
+from sync_rules.model.writes import Delete, Transaction, Write, expect_item
 from sync_rules.rules.description import Drawing, Moment, Operation, Use, name_of
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, put_of
@@ -76,7 +76,7 @@ class MoveRule(MirrorRule):
     def draw(self) -> Drawing:
         return Drawing(self.target, ((),), ((),), ("moves",))
 
-    def writing_uses(self) -> Iterator[Use]:
+    def list_uses_to_write(self) -> Iterator[Use]:
         old, new = name_of(self.source), name_of(self.target)
         yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, f"{new}, where {old} moves")
         yield Use(Moment.WRITTEN, Operation.DELETE, self.source.table, f"{old}, which moves")
@@ -96,7 +96,7 @@ class MoveRule(MirrorRule):
         if (let_in(self.where, change.new, self.source)) is False:
             return ()
         moves = tuple(Part(self, key, change.key) for key in self.mirrors(change.new))
-        return moves or ((Part(self, change.key, change.key),) if self._unnamed(change.new) else ())
+        return moves or ((Part(self, change.key, change.key),) if self._has_impossible_key(change.new) else ())
 
     def label(self, part: Part) -> str:
         return part.element  # names of attributes
@@ -125,17 +125,17 @@ class MoveRule(MirrorRule):
             return None
         named = self.mirrors(source)
         if part.target not in named or part.target == part.source:
-            return Blocked("NoMirrorKey", member=part.source) if self._unnamed(source) else None
+            return Blocked("NoMirrorKey", member=part.source) if self._has_impossible_key(source) else None
         if target is not None:
             return Blocked(TAKEN, member=part.source)
-        absent = unchanged(self.target.table.partition.name, None, ())
-        moved = put_of(part.target, self._desired(part.target, named[part.target], source), absent)
+        absent = expect_item(self.target.table.partition.name, None, ())
+        moved = put_of(part.target, self._make_values(part.target, named[part.target], source), absent)
         if lost := self._overwritten(part.source, source, moved.item):
             return Blocked(f"{lost} would be overwritten by a part of a key", member=part.source)
         if len(source) > CHECK_MAX_ATTRIBUTES:
             return Blocked("TooManyAttributes", member=part.source)
-        seen = self.source.changing((name,) for name in sorted(source))
-        still = unchanged(self.source.table.partition.name, source, seen)
+        seen = self.source.drop_key_paths((name,) for name in sorted(source))
+        still = expect_item(self.source.table.partition.name, source, seen)
         return Transaction((Delete(part.source, still), moved))
 
     def _overwritten(self, key: ItemKey, source: Item, moved: Item) -> str:
@@ -157,7 +157,7 @@ def _element(names: Iterable[str]) -> str:
 def attributes_in(element: str) -> list[str]:
     """The names in an element; a text of another origin is taken for a name, so that it is never right in silence."""
     try:
-        names = parsed(element)
+        names = parse_json(element)
     except ValueError:
         return [element]
     told = isinstance(names, list) and all(isinstance(name, str) for name in names)

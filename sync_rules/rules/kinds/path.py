@@ -53,8 +53,8 @@ class Breadcrumb:
         """True if an item will get a breadcrumb that it does not have yet."""
         return self.of(item) is None and self.own(item) is not None
 
-    def made(self, parent: Item | None, item: Item) -> dict[Path, AttributeValue | None]:
-        """The breadcrumb that an item must have; none is required while the parent's is due."""
+    def make_values(self, parent: Item | None, item: Item) -> dict[Path, AttributeValue | None]:
+        """Return the breadcrumb that an item must have; empty while the parent's breadcrumb is not written yet."""
         if parent is not None and self.is_due(parent):
             return {}
         names = [name for name in (parent and self.of(parent), self.own(item)) if name]
@@ -99,7 +99,7 @@ class TreeRule(LinkedRule):
 
     @cached_property
     def name_paths(self) -> tuple[Path, ...]:
-        return () if self.crumb is None else self.target.changing((self.crumb.name.path,))
+        return () if self.crumb is None else self.target.drop_key_paths((self.crumb.name.path,))
 
     @cached_property
     def deciding_paths(self) -> tuple[Path, ...]:
@@ -173,7 +173,7 @@ class TreeRule(LinkedRule):
         """True unless paths are cleared: below a missing parent they lead nowhere."""
         return self.on_delete != "clear"
 
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
         own = text_of(self.own.read(target))
         if own is None:
             return None  # a binary id makes no segment
@@ -182,7 +182,7 @@ class TreeRule(LinkedRule):
             return Blocked(SEPARATOR_IN_ID)
         parent = self.link[0][1].read(target)
         if parent is None or "NULL" in parent or parent.get("S") == "":
-            return {**self._made((own,), own), **self._names(None, target)}
+            return {**self._make_values((own,), own), **self._names(None, target)}
         if self.find is not None and self.find.leaves_out(target):
             return None
         if text_of(parent) == own:
@@ -199,11 +199,11 @@ class TreeRule(LinkedRule):
             # patient: it may be the path that is late, where an item moved under a former child of its own
             return Blocked(CYCLE, patient=True)
         carried = {copy: get(source, copy) or self.defaults.get(copy) for copy in self.carry}
-        return {**self._made((*segments, own), own), **self._names(source, target), **carried}
+        return {**self._make_values((*segments, own), own), **self._names(source, target), **carried}
 
     def apply_to(self, item: Item, sources: Sequence[Item | None]) -> Item:
         """An item that would lose its path stays as it is: what hangs below waits."""
-        key, desired = self.target.table.key_of(item), self.desired(sources, item)
+        key, desired = self.target.table.key_of(item), self.compute_values(sources, item)
         if key is None or not isinstance(desired, Mapping) or desired.get(self.path) is None:
             return item
         changes = differences(item, desired)
@@ -218,9 +218,9 @@ class TreeRule(LinkedRule):
         return Blocked(PARENT_WITHOUT_BREADCRUMB, patient=True) if due else None
 
     def _names(self, parent: Item | None, target: Item) -> dict[Path, AttributeValue | None]:
-        return {} if self.crumb is None else self.crumb.made(parent, target)
+        return {} if self.crumb is None else self.crumb.make_values(parent, target)
 
-    def _made(self, segments: tuple[str, ...], own: str) -> dict[Path, AttributeValue | None]:
+    def _make_values(self, segments: tuple[str, ...], own: str) -> dict[Path, AttributeValue | None]:
         """The values that follow from the segments of a path, the root's first and the own last."""
         made: dict[Path, AttributeValue | None] = {self.path: {"S": self.separator.join(segments)}}
         if self.graph is not None:

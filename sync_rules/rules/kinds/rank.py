@@ -16,7 +16,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import spell
 from sync_rules.model.values import AttributeValue, Item, same
-from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
+from sync_rules.model.writes import Check, Delete, Put, Transaction, expect_item
 from sync_rules.rules import ledger
 from sync_rules.rules.description import Effort, Occasion, Paths, Use
 from sync_rules.rules.families import Part
@@ -24,7 +24,7 @@ from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.ledger import AMOUNT, RANK
 from sync_rules.rules.rule import Blocked, Node
-from sync_rules.rules.uses import checking_use
+from sync_rules.rules.uses import make_check_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class RankedRule(BookedRule):
     def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source or not self.unconditional().source_paths
 
-    def writing_uses(self) -> Iterator[Use]:
-        yield from super().writing_uses()
-        yield checking_use(self)
+    def list_uses_to_write(self) -> Iterator[Use]:
+        yield from super().list_uses_to_write()
+        yield make_check_use(self)
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
         """A rank item under the child's key, none elsewhere. A blocked child is reported at a key without an item, so
@@ -94,12 +94,14 @@ class RankedRule(BookedRule):
             if self.target.fields(part.target) is None:
                 return replace(place, member=part.source)
             place = None
-        seen = unchanged(self.target.table.partition.name, target, ((AMOUNT,),))
+        seen = expect_item(self.target.table.partition.name, target, ((AMOUNT,),))
         if place is None or place.key != part.target:
-            return None if target is None else self._checked(part, source, Delete(part.target, seen))
+            return None if target is None else self._guard_action(part, source, Delete(part.target, seen))
         if target is not None and same(target.get(AMOUNT), place.held):
             return None
-        return self._checked(part, source, Put(part.target, {**part.target.attributes(), AMOUNT: place.held}, seen))
+        return self._guard_action(
+            part, source, Put(part.target, {**part.target.attributes(), AMOUNT: place.held}, seen)
+        )
 
     def _place(self, key: ItemKey, child: Item | None) -> RankPlace | Blocked | None:
         if child is None:
@@ -117,11 +119,11 @@ class RankedRule(BookedRule):
         place = self.target.key_of({**fields, RANK: {"S": rank.text}})
         return Blocked("KeyTooLong") if place is None else RankPlace(place, rank.held)
 
-    def _checked(self, part: Part, source: Item | None, action: Put | Delete) -> Transaction:
-        """The action, if the child still is as it was read."""
+    def _guard_action(self, part: Part, source: Item | None, action: Put | Delete) -> Transaction:
+        """Return a transaction that writes only if the child has not changed since the rule read it."""
         if part.source is None:  # a key that names no child
             return Transaction((action,))
-        as_read = unchanged(self.source.table.partition.name, source, self.source_paths)
+        as_read = expect_item(self.source.table.partition.name, source, self.source_paths)
         return Transaction((Check(part.source, as_read), action))
 
 

@@ -69,7 +69,7 @@ class RecountRule(CountedRule, MakingRule, GatheredRule):
         """True if the first or the last member is enough."""
         return self.books is not None
 
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The result over the members, in all or per group. As with a ledger, empty groups are left out."""
         groups: dict[str, list[Decimal]] = {}
         for key, member in self.in_key_order(sources):

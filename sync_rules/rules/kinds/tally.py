@@ -16,7 +16,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path, overlaps
-from sync_rules.model.writes import Delete, Increment, Put, Transaction, unchanged
+from sync_rules.model.writes import Delete, Increment, Put, Transaction, expect_item
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Effort, Moment, Occasion, Operation, Paths, TypeOf, Use
@@ -77,17 +77,17 @@ class TallyRule(CountedRule, BookedRule):
         return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5)
 
     def find_total(self, item: Item) -> ItemKey | None:
-        held = self.held_by(item)
+        held = self.read_contribution(item)
         return None if held is None else held.total
 
-    def held_by(self, entry: Item) -> Contribution | None:
+    def read_contribution(self, entry: Item) -> Contribution | None:
         """The contribution in an entry; None for one that the pipeline did not write: it names no total of the rule."""
         held = ledger.contribution_of(self.target.table, entry)
         name = self.renamed_from or self.title  # the books keep the name that they began with
         return held if held is not None and ledger.is_total(name, held.total) else None
 
-    def writing_uses(self) -> Iterator[Use]:
-        yield from super().writing_uses()
+    def list_uses_to_write(self) -> Iterator[Use]:
+        yield from super().list_uses_to_write()
         yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, "the total, in the same transaction")
 
     def _entry_of(self, child: ItemKey) -> ItemKey | None:
@@ -102,39 +102,39 @@ class TallyRule(CountedRule, BookedRule):
         without an item, so its former contribution is still taken back.
         """
         if self.target.fields(part.target) is None:
-            return self._blocked(part, source)
-        held = None if target is None else self.held_by(target)
+            return self._explain_block(part, source)
+        held = None if target is None else self.read_contribution(target)
         if held is None and target is not None:
             return Blocked("EntryBroken", member=part.source)
-        wanted = self._wanted(part, source)
+        wanted = self._find_contribution(part, source)
         if wanted == held:
             return None
         moved = (
             Increment(total, (*((at, spell(net)) for at, net in nets.items()), (VERSION, "1")))
             for total, nets in _moves(held, wanted, members=self.counts_members).items()
         )
-        return Transaction((*moved, self._entered(part, target, wanted)))
+        return Transaction((*moved, self._make_entry_write(part, target, wanted)))
 
     def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
         """The entry as its child is now. No total is moved: what the entry added, and where, is not known."""
         if self.target.fields(part.target) is None:
             return None
-        wanted = self._wanted(part, source)
-        right = wanted is None if target is None else wanted is not None and wanted == self.held_by(target)
-        return None if right else Transaction((self._entered(part, target, wanted),))
+        wanted = self._find_contribution(part, source)
+        right = wanted is None if target is None else wanted is not None and wanted == self.read_contribution(target)
+        return None if right else Transaction((self._make_entry_write(part, target, wanted),))
 
-    def _wanted(self, part: Part, child: Item | None) -> Contribution | None:
+    def _find_contribution(self, part: Part, child: Item | None) -> Contribution | None:
         wanted = None if child is None else self._contribution(part.target, child)
         return None if isinstance(wanted, Blocked) else wanted
 
-    def _entered(self, part: Part, target: Item | None, wanted: Contribution | None) -> Put | Delete:
-        seen = unchanged(self.target.table.partition.name, target, [(name,) for name in ENTRY])
+    def _make_entry_write(self, part: Part, target: Item | None, wanted: Contribution | None) -> Put | Delete:
+        seen = expect_item(self.target.table.partition.name, target, [(name,) for name in ENTRY])
         if wanted is None:
             return Delete(part.target, seen)
         return Put(part.target, ledger.entry_item(part.target, wanted), seen)
 
-    def _blocked(self, part: Part, source: Item | None) -> Blocked | None:
-        """Why a child counts nothing, if it should."""
+    def _explain_block(self, part: Part, source: Item | None) -> Blocked | None:
+        """Return why a child counts nothing although it should; None if it counts."""
         if part.source is None or source is None:
             return None
         contribution = self._contribution(self._entry_of(part.source), source)
@@ -255,8 +255,8 @@ class TotalRule(MakingRule):
         keys = [self.source.key_of({**parent, SHARD: {"S": str(shard)}}) for shard in range(self.shards)]
         return tuple(key for key in keys if key is not None)
 
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
-        """The sum over the shards; groups of nothing are left out."""
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
+        """Return the sum over the shards, without empty groups."""
         if len(sources) < self.shards:
             return Blocked("KeyTooLong")
         sums: dict[str, Decimal] = {}

@@ -125,19 +125,19 @@ class ValuesRule(GatheredRule):
             return listing
         return replace(listing, max_items=self.max_items, enough=True, backward=self.descending)
 
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The values in order; of equal order, by the keys of the children. Without any, a list is empty, and there is
         no set and no text.
         """
         found: list[Held] = []
         for key, member in self.in_key_order(sources):
-            held = _held(member.get(AMOUNT))
+            held = _parse_entry(member.get(AMOUNT))
             if held is None or (self.numbers and "N" not in held.value):
                 return Blocked("EntryBroken", member=key)
             found.append(held)
         found.sort(key=lambda one: one.order)
         values = list(self._once([one.value for one in (reversed(found) if self.descending else found)]))
-        return {self.into: self._made(values[: self.max_items])}
+        return {self.into: self._make_value(values[: self.max_items])}
 
     def _once(self, values: Sequence[AttributeValue]) -> Iterator[AttributeValue]:
         """The values; where they are distinct, the first of those that are shown alike."""
@@ -148,7 +148,7 @@ class ValuesRule(GatheredRule):
                 seen.add(alike)
                 yield value
 
-    def _made(self, values: Sequence[AttributeValue]) -> AttributeValue | None:
+    def _make_value(self, values: Sequence[AttributeValue]) -> AttributeValue | None:
         if self.shape == "list":
             return {"L": list(values)}
         texts = [text_of(value) or "" for value in values]
@@ -177,8 +177,8 @@ def _rank_text(order: Order) -> str:
     return kind + ranked if kind else UNORDERED
 
 
-def _held(value: AttributeValue | None) -> Held | None:
-    """The value and its order in what a ledger item holds; None where the pipeline did not write that."""
+def _parse_entry(value: AttributeValue | None) -> Held | None:
+    """Return the value and its order from a ledger entry; None if the pipeline did not write the entry."""
     parts: Sequence[AttributeValue] = (value or {}).get("L", ())
     shown = _plain(parts[0]) if parts else None
     if not shown or shown == {"S": ""} or len(parts) > 2:  # noqa: PLR2004 - the value, and what orders it

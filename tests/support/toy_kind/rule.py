@@ -26,7 +26,7 @@ class LatestRule(GatheredRule):
     def body(self) -> Mapping[str, object]:
         return {**super().body(), "shows": self.shows, "by": self.by}
 
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired:
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired:
         """The field of the newest child; nothing without children."""
         views = [self.source.view(child, (self.by, self.shows)) for _, child in self.in_key_order(sources)]
         newest = max(views, key=lambda view: text_of(get(view, self.by)) or "", default=None)

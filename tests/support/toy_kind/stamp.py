@@ -49,7 +49,7 @@ class StampRule(TargetRule):
     def body(self):
         return {"path": self.path, "text": self.text}
 
-    def desired(self, sources, target):
+    def compute_values(self, sources, target):
         return {self.path: {"S": self.text}}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from sync_rules.adapters.acceptance import Acceptance, make_for_stack
-from sync_rules.adapters.state import MemoryState, save_applied
+from sync_rules.adapters.state import MemoryState, save_applied_fingerprints
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
@@ -32,7 +32,7 @@ def test_acceptance_of_a_stack_is_a_backfill_that_ended():
     assert make_for_stack(RULES, state, "other")() == {
         "names": "run `SYNC_RULES_STACK=other sync-rules backfill --remote --rule names`"
     }
-    save_applied(state, {"names": fingerprints.of_each(RULES)["names"]}, datetime.now(UTC))
+    save_applied_fingerprints(state, {"names": fingerprints.of_each(RULES)["names"]}, datetime.now(UTC))
     assert make_for_stack(RULES, state)() == {}
     assert make_for_stack(RENAMED, state)() == {}
     assert make_for_stack(CHANGED, state)().keys() == {"names"}

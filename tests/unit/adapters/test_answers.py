@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.answers import REQUIRED, list_missing
+from sync_rules.adapters.answers import REQUIRED, list_missing_paths
 from sync_rules.adapters.beginnings import note_in_table
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import require_calls_table
@@ -43,7 +43,7 @@ rules:
   name: copy author.name into book.author_name
   tell: {call: warehouse.changed, on: book, watch: [title]}
 """)
-ONCE = retries.retrying(attempts_max=1)
+ONCE = retries.make_retry(attempts_max=1)
 KEYS = tuple(ItemKey("authors", (("author_id", "S", name),)) for name in "ab")
 BY_AUTHOR = KeyConditions((("author_id", {"S": "a"}),), None)
 
@@ -194,7 +194,7 @@ ANSWERS: Mapping[tuple[str, str], tuple[dict[str, Any], list[Callable[[Any], Any
     ),
     ("stepfunctions", "ListExecutions"): (
         {"executions": [{"name": "n"}]},
-        [lambda client: Machine(client, "arn:aws:states:eu-west-1:1:stateMachine:m").running()],
+        [lambda client: Machine(client, "arn:aws:states:eu-west-1:1:stateMachine:m").list_running_executions()],
     ),
     ("stepfunctions", "DescribeExecution"): (
         {"status": "SUCCEEDED", "output": "{}"},
@@ -275,7 +275,7 @@ def test_required_members_are_those_of_a_good_answer(service, operation):
     """A path of the table that is misspelt would refuse every answer, or none."""
     good = ANSWERS.get((service, operation), ({},))[0]
     if (service, operation) in NOT_READ | WRITE_ONLY | DECODED:
-        assert list(list_missing(service, operation, {})) == REQUIRED[service][operation].split()
+        assert list(list_missing_paths(service, operation, {})) == REQUIRED[service][operation].split()
     else:
-        assert not list(list_missing(service, operation, good))
-        assert any(list(list_missing(service, operation, one)) for one in damaged(good))
+        assert not list(list_missing_paths(service, operation, good))
+        assert any(list(list_missing_paths(service, operation, one)) for one in damaged(good))

@@ -13,9 +13,9 @@ from tenacity import Retrying, stop_after_attempt
 from sync_rules.adapters import aws, beginnings, retries
 from sync_rules.adapters.beginnings import (
     CallsSince,
-    deployed_ms,
     describe_beginnings,
     note_in_table,
+    read_deploy_time_ms,
     read_table,
     since,
 )
@@ -162,12 +162,12 @@ def test_beginnings_are_the_deployment_on_lambda(monkeypatch):
             return {"LastModified": self.answer}
 
     monkeypatch.setattr(beginnings, "now_ms", lambda: NOON_MS + 7)
-    assert deployed_ms() == NOON_MS + 7
+    assert read_deploy_time_ms() == NOON_MS + 7
     monkeypatch.setenv(beginnings.FUNCTION_NAME, "stack-StreamFunction")
     monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Lambdas())
-    assert deployed_ms() == NOON_MS
+    assert read_deploy_time_ms() == NOON_MS
     monkeypatch.setattr(Lambdas, "answer", "?")
-    assert deployed_ms() == NOON_MS + 7
+    assert read_deploy_time_ms() == NOON_MS + 7
 
 
 @pytest.mark.parametrize(
@@ -186,13 +186,13 @@ def test_beginnings_are_not_noted_before_lambda_has_said_when(client, monkeypatc
 
     monkeypatch.setenv(beginnings.FUNCTION_NAME, "stack-StreamFunction")
     monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Refusing())
-    monkeypatch.setattr(retries, "retrying", lambda *_args: Retrying(stop=stop_after_attempt(1), reraise=True))
+    monkeypatch.setattr(retries, "make_retry", lambda *_args: Retrying(stop=stop_after_attempt(1), reraise=True))
     with pytest.raises(raises, match=words):
-        note_in_table(client, rules_of(tell=""), "calls", deployed_ms)
+        note_in_table(client, rules_of(tell=""), "calls", read_deploy_time_ms)
     assert read_table(client, rules_of(tell=""), "calls") == {"tell": beginnings.NOT_KNOWN_MS}
     monkeypatch.setattr(beginnings, "now_ms", lambda: NOON_MS)
     if raises is StoreError:
-        assert deployed_ms("http://127.0.0.1:8000") == NOON_MS  # an emulator of DynamoDB alone
+        assert read_deploy_time_ms("http://127.0.0.1:8000") == NOON_MS  # an emulator of DynamoDB alone
 
 
 # ---------------------------------------------------------------- of a run

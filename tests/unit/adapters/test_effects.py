@@ -192,7 +192,7 @@ class Refusing:
 
 # ---------------------------------------------------------------- Lambda
 def deployed(monkeypatch, folder, rules: Rules, **environment: str) -> Consumer:
-    compiled_file.compiled_path(folder / "rules.yaml").write_bytes(compiled_file.dump(rules, {}))
+    compiled_file.name_compiled_file(folder / "rules.yaml").write_bytes(compiled_file.dump(rules, {}))
     monkeypatch.setenv(runtime.RULES_FILE, str(folder / "rules.yaml"))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

@@ -38,7 +38,7 @@ def test_failure_log_names_rule_table_key_and_reason(tmp_path):
         "member": None,
         "element": None,
     }
-    assert (second["table"], second["key"], log.parked) == (None, None, 2)
+    assert (second["table"], second["key"], log.parked_count) == (None, None, 2)
 
 
 def test_failure_log_says_when_a_line_is_not_safe(tmp_path):
@@ -46,7 +46,7 @@ def test_failure_log_says_when_a_line_is_not_safe(tmp_path):
     log = FailureLog(tmp_path / "missing" / "f.jsonl", lambda: NOON_MS)
     with pytest.raises(StoreError, match="FileNotWritten"):
         log.park(Failure("names", KEY, "ItemTooLarge"))
-    assert log.parked == 0
+    assert log.parked_count == 0
 
 
 def test_failure_log_is_tried_before_it_is_needed(tmp_path):

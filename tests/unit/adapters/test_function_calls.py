@@ -214,7 +214,7 @@ def test_caller_notes_again_what_was_throttled(hooks, client, monkeypatch, opera
         return real(**parameters)
 
     monkeypatch.setattr(client, operation, throttled)
-    caller = FunctionCaller(RememberedInTable(client, "calls", retrying=retries.retrying(sleep=lambda _: None)))
+    caller = FunctionCaller(RememberedInTable(client, "calls", retrying=retries.make_retry(sleep=lambda _: None)))
     if operation == "delete_item":
         hooks.before = raising(ValueError())
         with pytest.raises(StoreError, match="CallFailed"):

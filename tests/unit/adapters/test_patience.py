@@ -145,7 +145,7 @@ def test_call_that_fails_among_answered_ones_ends_with_its_attempts():
 
         def answer_another(seconds):
             world.now += seconds
-            command.answered("UpdateItem of real-shop")
+            command.note_answer("UpdateItem of real-shop")
 
         world.store = DynamoStore(world, TABLES, workers=1, write_mode="update", sleep=answer_another)
         (result,) = world.store.apply(Apply((update(SHOP, KEYS[0], a=n(1)),)))
@@ -195,11 +195,11 @@ def test_command_that_was_answered_before_waits_for_its_service():
             raise TIMEOUT
 
     with commanded(world) as command:
-        first = retries.retrying(sleep=world.sleep, first=True)
+        first = retries.make_retry(sleep=world.sleep, first=True)
         with pytest.raises(ReadTimeoutError):
             first(describe)
         assert len(called) == 1  # it took longer than a first call may
-        command.answered("Describe")
+        command.note_answer("Describe")
         first(describe)
     assert world.now >= world.until
 

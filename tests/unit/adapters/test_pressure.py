@@ -140,7 +140,7 @@ def test_pressure_pauses_longer_while_little_goes_through():
     """The pause doubles up to a bound without progress, halves with more, and ends after many unthrottled writes."""
     pressure = Pressure(lambda _low, high: high)
     assert not pressure.there
-    pressure.refused()
+    pressure.slow_down()
     pauses = [pressure.pause()]
     for written in (
         0,
@@ -149,26 +149,26 @@ def test_pressure_pauses_longer_while_little_goes_through():
         *[0] * 9,
         2 * BETWEEN_THROTTLES_STATEMENTS + 1,
     ):
-        pressure.took(written)
-        pressure.refused()
+        pressure.count_writes(written)
+        pressure.slow_down()
         pauses.append(pressure.pause())
     first = BATCH_WAIT_SECONDS
     assert pauses[:4] == pytest.approx([first, 2 * first, 2 * first, 4 * first])
     assert pauses[-2:] == [BATCH_WAIT_MAX_SECONDS, BATCH_WAIT_MAX_SECONDS / 2]
     for _ in range(9):
-        pressure.took(2 * BETWEEN_THROTTLES_STATEMENTS + 1)
-        pressure.refused()
+        pressure.count_writes(2 * BETWEEN_THROTTLES_STATEMENTS + 1)
+        pressure.slow_down()
     assert pressure.pause() == first
-    pressure.took(CALM_STATEMENTS - 1)
+    pressure.count_writes(CALM_STATEMENTS - 1)
     assert pressure.there
-    pressure.took(1)
+    pressure.count_writes(1)
     assert not pressure.there
 
 
 def test_pressure_spreads_those_that_wait():
     """A pause is drawn from its upper half, so that throttled processes do not return together."""
     pressure = Pressure()
-    pressure.refused()
+    pressure.slow_down()
     pauses = {pressure.pause() for _ in range(100)}
     assert len(pauses) > 90
     assert all(BATCH_WAIT_SECONDS / 2 <= pause <= BATCH_WAIT_SECONDS for pause in pauses)

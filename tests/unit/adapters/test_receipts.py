@@ -17,7 +17,7 @@ from tests.unit.adapters.test_dynamodb import OK, Client, failed
 def test_receipts_wait_twice_as_long_each_time(received, seconds):
     """Half a minute first: the timeout of the queue is for workers that died, and much longer."""
     client = Client(OK)
-    Receipts(client, "https://sqs/q").come_again("receipt", received)
+    Receipts(client, "https://sqs/q").shorten_timeout("receipt", received)
     ((operation, asked),) = client.calls
     assert operation == "change_message_visibility"
     assert asked == {"QueueUrl": "https://sqs/q", "ReceiptHandle": "receipt", "VisibilityTimeout": seconds}
@@ -26,5 +26,5 @@ def test_receipts_wait_twice_as_long_each_time(received, seconds):
 def test_receipts_that_sqs_does_not_take_are_no_error():
     """The message comes again all the same, only later; a refusal is not repeated."""
     client = Client(failed("AccessDeniedException"), OK)
-    Receipts(client, "https://sqs/q", retrying=retries.retrying(sleep=lambda _: None)).come_again("receipt", 1)
+    Receipts(client, "https://sqs/q", retrying=retries.make_retry(sleep=lambda _: None)).shorten_timeout("receipt", 1)
     assert len(client.calls) == 1

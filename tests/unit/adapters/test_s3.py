@@ -62,7 +62,7 @@ def test_s3_without_the_bucket_is_a_failure(client):
 def test_s3_is_asked_again(code):
     """A transient S3 error is retried, with the same retries as the store."""
     flaky = Flaky(code, code)
-    S3Archive(flaky, retrying=retries.retrying(sleep=lambda _: None)).keep(KEEP)
+    S3Archive(flaky, retrying=retries.make_retry(sleep=lambda _: None)).keep(KEEP)
     assert len(flaky.puts) == 3
 
 

@@ -206,9 +206,9 @@ def test_failed_messages_with_a_mark_are_each_given_once(place):
     given = [next(some) for _ in range(12)]
     first.remove(given[0])
     first.replace(given[1], "m99")
-    assert first.held == 20 - 2  # two pages were received
+    assert first.held_count == 20 - 2  # two pages were received
     first.close()
-    assert first.held == 0
+    assert first.held_count == 0
     second = place(mark=first.mark)
     rest = [*second.entries()]
     assert texts([*given, *rest]) == [f"m{number}" for number in range(25)]
@@ -239,7 +239,7 @@ def test_failed_messages_that_cannot_be_let_go_are_counted(client, place, monkey
     taken = place(mark="")
     assert len([*taken.entries()]) == 25
     taken.close()
-    assert taken.held == 25
+    assert taken.held_count == 25
 
 
 def test_failed_messages_are_hidden_for_as_long_as_told():

@@ -18,10 +18,10 @@ from sync_rules.adapters.state import (
     LeasedState,
     MemoryState,
     TableState,
-    read_applied,
-    save_applied,
+    read_applied_fingerprints,
+    save_applied_fingerprints,
 )
-from sync_rules.jobs.backfill.progress import load_unfinished
+from sync_rules.jobs.backfill.progress import load_unfinished_head
 from sync_rules.model.errors import StoreError, UserError
 
 CURSOR = {"cursor": {"id": {"B": b"\x00\xff"}, "n": {"N": "1"}}, "done": False}
@@ -51,9 +51,9 @@ def test_state_gives_back_what_was_saved(documents):
 
 def test_state_says_which_rules_were_applied(documents):
     """Fingerprints by rule, without the time that stands beside them."""
-    assert read_applied(documents) == {}
-    save_applied(documents, {"names": "f1"}, NOON)
-    assert read_applied(documents) == {"names": "f1"}
+    assert read_applied_fingerprints(documents) == {}
+    save_applied_fingerprints(documents, {"names": "f1"}, NOON)
+    assert read_applied_fingerprints(documents) == {"names": "f1"}
     assert documents.load(APPLIED) == {"names": "f1", "at": "2026-11-21T12:00:00+00:00"}
 
 
@@ -165,7 +165,7 @@ def test_state_document_that_is_damaged_is_not_absent(documents, damaged):
         lambda: LeasedState(documents).load("backfill"),
         lambda: LeasedState(documents).fetch(["backfill"]),
         lambda: LeasedState(documents).claim("backfill", "me"),
-        lambda: read_applied(documents) or load_unfinished(documents),
+        lambda: read_applied_fingerprints(documents) or load_unfinished_head(documents),
     )
     for read in reads:
         with pytest.raises(StoreError, match=f"StateUnreadable: .*{state.PREFIX}backfill.*Delete it"):

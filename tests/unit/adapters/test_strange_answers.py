@@ -82,7 +82,7 @@ def test_answer_that_is_none_of_the_service_is_no_answer(address, request):
                 continue
             given = parameters | ({"QueueUrl": f"{address}/q"} if service == "sqs" else {})
             with pytest.raises(StoreError, match="ResponseParserError"):
-                retries.ask(retries.retrying(attempts_max=1), "here", getattr(client, call), **given)
+                retries.ask(retries.make_retry(attempts_max=1), "here", getattr(client, call), **given)
 
 
 def test_command_names_the_address_that_something_else_answers_at(address, tmp_path, monkeypatch, capsys):

@@ -228,10 +228,10 @@ def test_damaged_books_are_found_and_repaired_and_the_pipeline_goes_on(counter, 
             goes_on(books)
         scene.rest()
         found = books.verify(repair=False)
-        assert found.left or meanwhile != "nothing" or not harmful, (name, "is not found")
-        assert found.left or numbers(scene) == expected(scene, counter), (name, "is wrong, and is not found")
+        assert found.remaining_count or meanwhile != "nothing" or not harmful, (name, "is not found")
+        assert found.remaining_count or numbers(scene) == expected(scene, counter), (name, "is wrong, and is not found")
         repaired = books.verify(repair=True)
-        assert repaired.left == 0, (name, repaired.unmended)
+        assert repaired.remaining_count == 0, (name, repaired.unmended)
         scene.rest()
         assert numbers(scene) == expected(scene, counter), (name, "is not repaired")
         scene.parked.failures.clear()
@@ -280,7 +280,7 @@ def test_damaged_mark_makes_its_rule_wait_until_a_backfill_or_a_repair(counter: 
         assert numbers(scene) == {key: (before[key][0], other) for key, (_, other) in right.items()}, (name, "is used")
         assert set(books.verify(repair=False).waiting) == {"mine"}, (name, "is not found")
         if number % 2:
-            assert books.verify(repair=True).left == 0, name
+            assert books.verify(repair=True).remaining_count == 0, name
         else:
             backfill_of(scene).run()
         scene.rest()

@@ -46,7 +46,7 @@ def file(tmp_path):
 
 
 def everything(found: DriftReport) -> list[Difference]:
-    return list(found.listed(found.names))
+    return list(found.read_differences(found.names))
 
 
 def test_drift_report_begins_with_what_it_is_of():
@@ -122,7 +122,7 @@ def test_drift_report_lists_only_what_is_left(file):
     heads = make_row(DriftFinding(Difference("heads", Drift.WRONG, USER, None, (("head",),), "h", "t")))
     found = open_report(file(HEAD, *done, ROW, heads, END), RULES)
     assert [one.rule for one in everything(found)] == ["names", "heads"]
-    assert [one.rule for one in found.listed(frozenset({"heads"}))] == ["heads"]
+    assert [one.rule for one in found.read_differences(frozenset({"heads"}))] == ["heads"]
 
 
 def test_drift_report_knows_its_age(file):

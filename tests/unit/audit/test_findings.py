@@ -23,7 +23,7 @@ def test_tally_starts_over_for_one_rule_alone():
     tally = Tally()
     for rule in ("names", "mails"):
         for repaired in (True, False):
-            tally.found(difference(rule), repaired=repaired)
+            tally.count_drift(difference(rule), repaired=repaired)
     tally.start_over("names")
     assert (tally.wrong("names"), tally.wrong("mails")) == (0, 1)
     assert (tally.drift, tally.repaired) == ({"names": 1, "mails": 2}, {"names": 1, "mails": 1})
@@ -34,6 +34,6 @@ def test_tally_takes_out_what_it_found_twice(drift, repaired):
     """A part that was found twice and taken out once counts once."""
     once, twice = Tally(), Tally()
     for tally in (once, twice, twice):
-        tally.found(difference("mails", drift), repaired=repaired)
+        tally.count_drift(difference("mails", drift), repaired=repaired)
     twice.take_out("mails", drift, repaired=repaired)
     assert asdict(twice) == asdict(once)

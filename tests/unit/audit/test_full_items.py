@@ -64,7 +64,7 @@ def test_an_item_without_room_is_stuck_for_rules_of_every_kind(name):
     assert (name, "ItemTooLarge") in stuck
     assert repaired.repaired[name] == 0
     assert "No repair corrects what is stuck" in summarize(repaired, repair=True)
-    assert "--repair corrects" not in summarize(tally, repair=False) or tally.left > tally.drift[name]
+    assert "--repair corrects" not in summarize(tally, repair=False) or tally.remaining_count > tally.drift[name]
 
 
 def test_a_scenario_expects_an_embed_that_does_not_fit(tmp_path):

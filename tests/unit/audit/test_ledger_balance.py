@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sync_rules.audit import ledger_balance
 from sync_rules.audit.ledger_balance import (
     Balance,
-    confirm_unbalanced,
-    find_unbalanced,
+    confirm_unbalanced_totals,
+    find_unbalanced_totals,
     find_unsound,
     list_ledgers,
     repair_total,
@@ -37,7 +37,7 @@ def off(scene: Scene) -> dict[tuple[str, str], tuple[int, int]]:
     """Totals that differ from their entries: by partition key and attribute, the total and the sum of its entries."""
     found = {}
     for table, tallies in list_ledgers(scene.rules, frozenset(scene.rules.rules)):
-        for (key, at), books in scene.drive(find_unbalanced(table, tallies)).items():
+        for (key, at), books in scene.drive(find_unbalanced_totals(table, tallies)).items():
             found[str(key.values[0][2]), at] = (int(books.stands), int(books.entered))
     return found
 
@@ -103,10 +103,10 @@ def test_balance_does_not_mend_a_total_that_was_added_to_meanwhile():
     scene = at_rest()
     corrupt(scene, "spent/T/USER#1", "n", n(99))
     ((table, tallies),) = list_ledgers(scene.rules, frozenset(scene.rules.rules))
-    ((slot, books),) = scene.drive(find_unbalanced(table, tallies)).items()
+    ((slot, books),) = scene.drive(find_unbalanced_totals(table, tallies)).items()
     corrupt(scene, "spent/T/USER#1", "v", n(7))
     assert not repaired(scene, slot, books)
-    assert scene.drive(confirm_unbalanced(table, tallies, {slot: books})) == {}
+    assert scene.drive(confirm_unbalanced_totals(table, tallies, {slot: books})) == {}
 
 
 def repaired(scene, slot, books):
@@ -119,13 +119,13 @@ def test_balance_leaves_what_is_at_work():
     scene = at_rest()
     corrupt(scene, "spent/T/USER#1", "n", n(99))
     ((table, tallies),) = list_ledgers(scene.rules, frozenset(scene.rules.rules))
-    found = scene.drive(find_unbalanced(table, tallies))
+    found = scene.drive(find_unbalanced_totals(table, tallies))
     scene.put("shop", order("1", "new", 5))
     scene.rest()
-    assert scene.drive(confirm_unbalanced(table, tallies, found)) == {}
+    assert scene.drive(confirm_unbalanced_totals(table, tallies, found)) == {}
     ((slot, books),) = found.items()
     assert not repaired(scene, slot, books)
-    again = scene.drive(find_unbalanced(table, tallies))
+    again = scene.drive(find_unbalanced_totals(table, tallies))
 
     def quicker(request):
         if isinstance(request, Apply):
@@ -142,7 +142,7 @@ def test_balance_leaves_entries_of_totals_that_are_used_no_more():
     scene = at_rest(by_status=KINDS["by_status"])
     now = parse_rules(text_of({"by_status": KINDS["by_status"].replace("shards: 2", "shards: 1")}))
     ((table, tallies),) = list_ledgers(now, frozenset(now.rules))
-    assert scene.drive(find_unbalanced(table, tallies)) == {}
+    assert scene.drive(find_unbalanced_totals(table, tallies)) == {}
 
 
 def test_balance_looks_only_at_the_rules_it_is_given():
@@ -151,7 +151,7 @@ def test_balance_looks_only_at_the_rules_it_is_given():
     corrupt(scene, "spent/T/USER#1", "n", n(7))
     ((table, tallies),) = list_ledgers(scene.rules, frozenset({"by_status.ledger", "by_status", "spent"}))
     assert [rule.name for rule in tallies] == ["by_status.ledger"]
-    assert scene.drive(find_unbalanced(table, tallies)) == {}
+    assert scene.drive(find_unbalanced_totals(table, tallies)) == {}
     assert list(list_ledgers(scene.rules, frozenset({"spent"}))) == []
 
 

@@ -84,17 +84,17 @@ def test_verify_finds_every_kind_of_drift_and_mends_it():
     expected = {(wrong, Drift.WRONG, True), (missing, Drift.MISSING, True), (extra, Drift.EXTRA, True)}
     assert set(run.sweep()) == expected
     assert run.waits == [GRACE_SECONDS]
-    assert run.verifier.tally.left == 0
+    assert run.verifier.tally.remaining_count == 0
     assert {write.key for write in scene.tap.writes} == {wrong, missing, extra}
     assert scene.item(right) == RIGHT
     made = {Alteration.REPLACED: 1, Alteration.SET: 2, Alteration.REMOVED: 2}  # a name, a name and a bio, twice
-    assert run.verifier.tally.altered() == made
+    assert run.verifier.tally.count_alterations() == made
     assert Tally.of(run.verifier.tally.body()) == run.verifier.tally
     twice = Tally()
     for _ in range(2):
         twice.include(run.verifier.tally)
-    assert twice.altered(RULE) == {each: 2 * count for each, count in made.items()}
-    assert twice.altered("another") == {}
+    assert twice.count_alterations(RULE) == {each: 2 * count for each, count in made.items()}
+    assert twice.count_alterations("another") == {}
     again = Run(scene)
     assert again.sweep() == []
     assert (again.waits, again.verifier.tally.right) == ([], {RULE: 4})
@@ -113,7 +113,7 @@ def test_verify_never_repairs_over_a_newer_write():
     run = Run(scene, repair=True)
     assert run.sweep() == [(book, Drift.WRONG, False)]
     assert scene.item(book)["author_name"] == s("newer")
-    assert run.verifier.tally.left == 1
+    assert run.verifier.tally.remaining_count == 1
 
 
 def test_verify_reports_orphans_and_leaves_them():
@@ -123,7 +123,7 @@ def test_verify_reports_orphans_and_leaves_them():
     run = Run(scene, repair=True)
     assert run.sweep() == [(orphan, Drift.ORPHAN, False)]
     assert scene.item(orphan)
-    assert run.verifier.tally.left == 1
+    assert run.verifier.tally.remaining_count == 1
 
 
 def two_rules() -> Scene:
@@ -197,7 +197,7 @@ def test_verify_finds_the_drift_of_a_hot_source():
     assert run.sweep() == [(book, Drift.WRONG, True)]
     assert run.waits == [GRACE_SECONDS, GRACE_SECONDS]
     assert scene.item(book)["author_name"] == s("name 1")
-    assert (run.verifier.tally.lag[RULE], run.verifier.tally.left) == (0, 0)
+    assert (run.verifier.tally.lag[RULE], run.verifier.tally.remaining_count) == (0, 0)
 
 
 def test_verify_mends_only_what_it_calls_drift():
@@ -275,7 +275,7 @@ def test_verify_mends_down_the_cascade(broken):
     assert {(at, mended) for at, _, mended in found} == {(chain.keys[table], True) for table in broken}
     assert len(chain.scene.tap.writes) == len(broken)
     tally = run.verifier.tally
-    assert (tally.items, tally.left) == (3, 0)
+    assert (tally.items, tally.remaining_count) == (3, 0)
     assert (tally.right.total(), tally.drift.total()) == (3 - len(broken), len(broken))
     assert Run(chain.scene).sweep() == []
 
@@ -296,7 +296,7 @@ def test_verify_goes_round_where_rules_feed_each_other():
     run = Run(chain.scene, repair=True)
     assert all(mended for _, _, mended in run.sweep())
     assert (chain.text("orders", "name"), chain.text("users", "seen"), chain.text("orders", "told")) == ("right",) * 3
-    assert run.verifier.tally.left == 0
+    assert run.verifier.tally.remaining_count == 0
     assert run.verifier.tally.items == 2
     again = Run(chain.scene, repair=True)
     assert again.sweep() == []
@@ -315,7 +315,7 @@ def test_verify_counts_what_is_left_once():
     found = run.sweep()
     assert {at for at, _, mended in found if not mended} == {parked}
     assert chain.text("users", "seen") == "right"
-    assert run.verifier.tally.left == 1
+    assert run.verifier.tally.remaining_count == 1
     assert len(Run(chain.scene, repair=True).sweep()) == 1
 
 
@@ -368,7 +368,7 @@ def test_verify_finds_nothing_where_all_kinds_are_at_rest():
     run = Run(scene)
     assert rules_found(run) == []
     assert run.waits == []
-    assert all(run.verifier.tally.seen(name) for name in scene.rules.rules)
+    assert all(run.verifier.tally.count_targets(name) for name in scene.rules.rules)
 
 
 def contents(scene: Scene) -> dict[str, list[str]]:
@@ -399,7 +399,7 @@ def test_verify_mends_every_kind():
         "names", "heads", "posts", "tags", "paths", "mails", "counted", "spent", "least", "recounted", "told",
         "least.ledger", "counted.ledger", "spent.ledger",
     }  # fmt: skip
-    assert run.verifier.tally.left == 0
+    assert run.verifier.tally.remaining_count == 0
     assert contents(scene) == before
 
 
@@ -410,12 +410,12 @@ def test_verify_adds_up_the_ledger():
     scene.there("ledger", {**scene.item(at), "n": n(99)})
     run = Run(scene, only=frozenset({"spent.ledger"}))
     assert run.sweep() == [(at, Drift.WRONG, False)]
-    assert (run.waits, run.verifier.tally.left) == ([GRACE_SECONDS], 1)
+    assert (run.waits, run.verifier.tally.remaining_count) == ([GRACE_SECONDS], 1)
     scene.rest()
     scene.there("ledger", {**scene.item(at), "n": n(99)})
     repair = Run(scene, repair=True)
     assert rules_found(repair) == [("spent.ledger", "wrong", True)]
-    assert (scene.item(at)["n"], repair.verifier.tally.left) == (n(15), 0)
+    assert (scene.item(at)["n"], repair.verifier.tally.remaining_count) == (n(15), 0)
     scene.put("ledger", {**scene.item(at), "n": n(99)})
     moved = Run(scene, repair=True, meanwhile=lambda: scene.there("ledger", {**scene.item(at), "n": n(15)}))
     assert rules_found(moved) == []
@@ -483,7 +483,7 @@ def test_verify_mends_a_hierarchy_level_by_level():
         scene.there("parts", {**scene.item(at), "path": s(f"x|{scene.item(at)['path']['S']}")})
     run = Run(scene, repair=True)
     assert rules_found(run)
-    assert run.verifier.tally.left == 0
+    assert run.verifier.tally.remaining_count == 0
     assert scene.memory.items("parts") == before
     assert rules_found(Run(scene)) == []
 
@@ -500,7 +500,7 @@ def test_verify_reports_what_is_stuck_and_leaves_it():
     assert sorted(found, key=str) == [
         ("mails", Drift.STUCK, "KeyTaken", False), ("paths", Drift.STUCK, "Cycle", False),
     ]  # fmt: skip
-    assert run.verifier.tally.left == 2
+    assert run.verifier.tally.remaining_count == 2
     assert scene.parked.failures == []
 
 
@@ -576,7 +576,7 @@ rules: {one: {mirror: user, into: mail}}
     run = Run(scene, repair=True)
     list(looked_over(run, scene))
     assert [item["user_id"] for item in scene.memory.items("mails")] == [s("u")]
-    assert run.verifier.tally.left == 0
+    assert run.verifier.tally.remaining_count == 0
 
 
 # ---------------------------------------------------------------- a share, several at a time
@@ -636,7 +636,7 @@ def test_verify_of_a_report_waits_until_it_is_old_enough(age, waits):
     book = scene.there("books", {**RIGHT, "author_name": s("x")})
     of = listed(scene)
     run = Run(scene, repair=True)
-    assert run._shown(run.verifier.listed(of, age)) == [(book, Drift.WRONG, True)]
+    assert run._shown(run.verifier.verify_report(of, age)) == [(book, Drift.WRONG, True)]
     assert run.waits == waits
 
 
@@ -646,11 +646,11 @@ def test_verify_of_a_report_without_repair_looks_twice():
     book = scene.there("books", {**RIGHT, "author_name": s("x")})
     of = listed(scene)
     run = Run(scene)
-    assert run._shown(run.verifier.listed(of, 9_000)) == [(book, Drift.WRONG, False)]
+    assert run._shown(run.verifier.verify_report(of, 9_000)) == [(book, Drift.WRONG, False)]
     assert run.waits == [GRACE_SECONDS]
     run = Run(scene, meanwhile=lambda: scene.there("books", RIGHT))
-    assert run._shown(run.verifier.listed(of, 9_000)) == []
-    assert (run.verifier.tally.lag[RULE], run.verifier.tally.left) == (1, 0)
+    assert run._shown(run.verifier.verify_report(of, 9_000)) == []
+    assert (run.verifier.tally.lag[RULE], run.verifier.tally.remaining_count) == (1, 0)
 
 
 def test_verify_of_a_report_goes_down_the_cascade():
@@ -658,7 +658,9 @@ def test_verify_of_a_report_goes_down_the_cascade():
     chain = down(orders="broken")
     of = listed(chain.scene)
     run = Run(chain.scene, repair=True)
-    found = [(one.difference.target.table, one.repaired, one.came_right) for one in run.verifier.listed(of, 9_000)]
+    found = [
+        (one.difference.target.table, one.repaired, one.came_right) for one in run.verifier.verify_report(of, 9_000)
+    ]
     assert found == [("orders", True, False), ("lines", False, True)]
     assert [chain.text(table, name) for table, name in (("orders", "status"), ("lines", "name"))] == ["right"] * 2
 
@@ -674,7 +676,7 @@ def test_verify_of_a_report_adds_up_the_totals_it_lists():
     scene.there("ledger", before[1])
     other = scene.there("ledger", {**scene.at("ledger", "spent/T/USER#2", "PROFILE").attributes(), "n": n(7)})
     run = Run(scene, repair=True)
-    found = {one.difference.target: (one.repaired, one.came_right) for one in run.verifier.listed(of, 9_000)}
+    found = {one.difference.target: (one.repaired, one.came_right) for one in run.verifier.verify_report(of, 9_000)}
     assert found == {totals[0]: (True, False), totals[1]: (False, True)}
     assert run.waits == [GRACE_SECONDS]
     assert [scene.item(at)["n"] for at in (*totals, other)] == [*(item["n"] for item in before), n(7)]
@@ -698,7 +700,7 @@ def test_verify_of_a_report_adds_up_each_ledger_by_itself():
     scene.there("own", before[1])
     found = [
         (one.difference.target, one.repaired, one.came_right)
-        for one in Run(scene, repair=True).verifier.listed(of, 9_000)
+        for one in Run(scene, repair=True).verifier.verify_report(of, 9_000)
     ]
     assert sorted(found, key=str) == [(totals[0], True, False), (totals[1], False, True)]
     assert [scene.item(at)["n"] for at in totals] == [item["n"] for item in before]
@@ -711,7 +713,7 @@ def test_verify_of_a_report_bounds_what_is_in_memory():
     of = listed(scene)
     scene.tap.requests.clear()
     run = Run(scene, repair=True)
-    assert len(list(run.verifier.listed(of, 9_000))) == 250
+    assert len(list(run.verifier.verify_report(of, 9_000))) == 250
     assert max(len(request.keys) for request in scene.tap.seen(Read)) == LOOK_AGAIN_MAX_ITEMS
 
 
@@ -788,7 +790,7 @@ def test_verify_never_calls_it_drift_that_a_handler_is_behind(seed, repair):
     run = Run(busy.scene, repair=repair, meanwhile=busy.catch_up)
     assert rules_found(run) == []
     assert run.verifier.tally.lag.total() > 0
-    assert run.verifier.tally.left == 0
+    assert run.verifier.tally.remaining_count == 0
     busy.scene.tap.before = lambda _request: None
     busy.scene.rest()
     busy.scene.receive()
@@ -820,7 +822,7 @@ def test_verify_a_repair_that_failed_is_left_whatever_else_moved():
     scene.tap.result = fails
     verifier = Verifier(scene.rules, scene.world, frozenset({"mails"}), repair=True, grace_seconds=0)
     assert [found.repaired for found in verifier.sweep()] == [False]
-    assert verifier.tally.left == 1
+    assert verifier.tally.remaining_count == 1
 
 
 def test_verify_adds_up_the_ledgers_of_any_world():

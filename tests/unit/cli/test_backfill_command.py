@@ -16,7 +16,7 @@ from rich.console import Console
 
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.preflight import Survey, TableProblem
-from sync_rules.adapters.state import FileState, MemoryState, read_applied
+from sync_rules.adapters.state import FileState, MemoryState, read_applied_fingerprints
 from sync_rules.audit.link_check import SAMPLE_SEGMENTS
 from sync_rules.cli import main
 from sync_rules.cli.commands import backfill
@@ -24,12 +24,12 @@ from sync_rules.cli.show.backfill import Meter, display_on
 from sync_rules.jobs.backfill import job
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.progress import Totals, load_unfinished
+from sync_rules.jobs.backfill.progress import Totals, load_unfinished_head
 from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
-from sync_rules.pipeline.books import read_waiting
+from sync_rules.pipeline.books import read_incomplete_books
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
@@ -133,7 +133,7 @@ class Command:
     def applied(self) -> set[str]:
         return {
             title
-            for title, digest in read_applied(FileState(self.state)).items()
+            for title, digest in read_applied_fingerprints(FileState(self.state)).items()
             if fingerprints.of_each(self.scene.rules).get(title) == digest
         }
 
@@ -315,7 +315,7 @@ def test_backfill_from_an_export_completes_books_only_if_it_is_known_to_be_young
     assert ("the books of volumes are not completed" in err) is not completes
     assert ("rule volumes waits for a backfill" in err) is not completes
     assert code == 0  # of the authors nothing was looked at, and that is said
-    assert {rule.title for rule in command.scene.drive(read_waiting(command.scene.rules))} == (
+    assert {rule.title for rule in command.scene.drive(read_incomplete_books(command.scene.rules))} == (
         set() if completes else {"volumes"}
     )
     assert "volumes" not in command.scene.item(author)
@@ -355,7 +355,7 @@ def test_backfill_from_an_export_that_may_be_a_part_completes_nothing(command, t
     assert cure in line
     assert "leave out --from-export" in line
     assert (code, command.copied()) == (0, {"x-0", "x-1"})
-    assert {rule.title for rule in command.scene.drive(read_waiting(command.scene.rules))} == {"volumes"}
+    assert {rule.title for rule in command.scene.drive(read_incomplete_books(command.scene.rules))} == {"volumes"}
     assert command.applied == set()
 
 
@@ -408,7 +408,7 @@ def test_backfill_stopped_says_how_to_go_on_and_does(command):
     command.let_run()
     code, summary = command.summary("--resume")
     assert (code, summary["items"], summary["copied"], summary["right"]) == (0, 20, 20, 0)
-    assert load_unfinished(FileState(command.state)) is None
+    assert load_unfinished_head(FileState(command.state)) is None
     assert json.loads(command.state.read_text()).keys() == {"applied", "backfill"}
 
 

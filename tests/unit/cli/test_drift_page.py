@@ -99,7 +99,7 @@ def test_htmlreport_says_what_is_left():
     """The first words are the verdict, and each rule says how many of which kind."""
     outline = Outline(write_page(verified()))
     tally = verified().tally
-    assert f"✗ Drift left: {tally.left}" in outline.words
+    assert f"✗ Drift left: {tally.remaining_count}" in outline.words
     assert f"names copy user.name → order.user_name ✗ drift: {ORDERS} wrong" in outline.words
     assert "paths path part.parent_id → part.path, part.depth ✗ drift: 2 stuck" in outline.words
     assert "Cycle" in outline.words or "ParentWithoutPath" in outline.words
@@ -155,7 +155,7 @@ def test_htmlreport_puts_what_is_wrong_next_to_the_verdict():
     names = [name for name in data.names if data.rules.rules[name].title == title]
     figures = dict(zip(heads, map(int, re.findall(r'class="number">(\d+)<', row)), strict=True))
     assert figures["drift"] == sum(data.tally.drift[name] for name in names) > 0
-    assert figures["checked"] == sum(map(data.tally.seen, names))
+    assert figures["checked"] == sum(map(data.tally.count_targets, names))
     assert figures["left"] == figures["drift"] - sum(data.tally.repaired[name] for name in names)
 
 

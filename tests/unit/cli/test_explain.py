@@ -43,7 +43,7 @@ class Shop:
         self.post = self.put("posts", post("p1", "1", "Untold Title"))
         self.root = self.put("parts", part("engine"))
         self.piston = self.put("parts", part("piston", "engine"))
-        names = self.rules.kept
+        names = self.rules.keeper_names
         run = BackfillRun(
             Selection(self.rules, names), self.store, Parked(), MemoryState(), {}, supplies=segments(self.rules, 1),
             completes=names,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.state import FileState, read_applied, save_applied
+from sync_rules.adapters.state import FileState, read_applied_fingerprints, save_applied_fingerprints
 from sync_rules.cli import main
 from sync_rules.cli.commands import prune
 from sync_rules.language.load import parse_rules
@@ -147,7 +147,7 @@ def test_prune_exits_2_for_a_table_that_is_gone(command):
 def test_prune_skips_a_table_that_is_gone_with_its_rules(command, tmp_path):
     """A table that the rules of today do not name may be deleted: its rules are dropped from the saved state."""
     state = tmp_path / "state.json"
-    save_applied(FileState(state), {"names": "1", "spent": "3"}, datetime(2026, 1, 2, tzinfo=UTC))
+    save_applied_fingerprints(FileState(state), {"names": "1", "spent": "3"}, datetime(2026, 1, 2, tzinfo=UTC))
     there = {name: table for name, table in command.scene.rules.tables.items() if name != "shop"}
     command.scene.tap._store = Scene(command.scene.rules, tables=there).memory
     command.now.write_text("tables: {other: {key: {id: S}}}\nentities: {one: {table: other}}\nrules: {}\n")
@@ -159,21 +159,23 @@ def test_prune_skips_a_table_that_is_gone_with_its_rules(command, tmp_path):
 def test_prune_drops_nothing_where_no_table_of_the_old_rules_is(command, tmp_path):
     """In the wrong Region every table is missing: the saved state stays, and the message names the place."""
     state = tmp_path / "state.json"
-    save_applied(FileState(state), {"names": "1", "spent": "3"}, datetime(2026, 1, 2, tzinfo=UTC))
+    save_applied_fingerprints(FileState(state), {"names": "1", "spent": "3"}, datetime(2026, 1, 2, tzinfo=UTC))
     command.scene.tap._store = Scene(command.scene.rules, tables={}).memory
     command.now.write_text("tables: {other: {key: {id: S}}}\nentities: {one: {table: other}}\nrules: {}\n")
     code, _, err = command("--apply", "--state", str(state))
     assert code == 2
     assert "exists in this place: correct --region or --endpoint-url" in err
-    assert read_applied(FileState(state)) == {"names": "1", "spent": "3"}
+    assert read_applied_fingerprints(FileState(state)) == {"names": "1", "spent": "3"}
 
 
 def test_prune_drops_the_deleted_rules_from_the_saved_state(command, tmp_path):
     """Once --apply has left nothing, a plan no longer reports them; the other rules stay applied."""
     state = FileState(tmp_path / "state.json")
-    save_applied(state, {"names": "1", "mails": "2", "spent": "3", "other": "4"}, datetime(2026, 1, 2, tzinfo=UTC))
+    save_applied_fingerprints(
+        state, {"names": "1", "mails": "2", "spent": "3", "other": "4"}, datetime(2026, 1, 2, tzinfo=UTC)
+    )
     command("--state", str(tmp_path / "state.json"))
-    assert read_applied(FileState(tmp_path / "state.json")).keys() == {"names", "mails", "spent", "other"}
+    assert read_applied_fingerprints(FileState(tmp_path / "state.json")).keys() == {"names", "mails", "spent", "other"}
     code, out, _ = command("--apply", "--state", str(tmp_path / "state.json"))
     assert (code, out[-1]) == (0, "dropped from the saved state: names, spent")
-    assert read_applied(FileState(tmp_path / "state.json")) == {"mails": "2", "other": "4"}
+    assert read_applied_fingerprints(FileState(tmp_path / "state.json")) == {"mails": "2", "other": "4"}

@@ -48,7 +48,7 @@ class Local:
             self.ended[name] = Execution(name, status, said["error"], said["cause"])
         return name
 
-    def running(self) -> list[str]:
+    def list_running_executions(self) -> list[str]:
         return self.runs
 
     def stop(self, name: str) -> None:

@@ -149,7 +149,7 @@ def test_permissions_of_a_kind_that_says_nothing_are_those_of_its_family(deploy)
 
     class NewRule(TargetRule):
         kind = "new"
-        body = desired = None
+        body = compute_values = None
         deciding_paths = ()
 
     deployment = deploy("copy a.name into b.name")

@@ -18,7 +18,7 @@ from sync_rules import HOME, __version__
 from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.deploy import bundle, files, project
-from sync_rules.deploy.template import fixed_part
+from sync_rules.deploy.template import empty_blocks
 from sync_rules.language.schema import schema_text
 from tests.test_house import ROOT
 
@@ -94,7 +94,7 @@ def test_project_workflow_and_hook_call_commands_that_pass(made):
 
 def test_project_template_is_the_one_of_the_clone(made):
     """But for the generated blocks and the address of a page, it is the template that the tests of deployment deploy."""
-    ours, theirs = (fixed_part((folder / "template.yaml").read_text(), Path("t.yaml")) for folder in (ROOT, made))
+    ours, theirs = (empty_blocks((folder / "template.yaml").read_text(), Path("t.yaml")) for folder in (ROOT, made))
     assert theirs.replace(f"{HOME}/blob/main/", "") == ours
     assert (made / files.MACHINE).read_text() == (ROOT / files.MACHINE).read_text()
     locked = [line for line in (ROOT / files.REQUIREMENTS).read_text().splitlines() if not line.startswith("#")]

@@ -7,7 +7,7 @@ import pytest
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.resources import books
 from sync_rules.language.load import parse_rules
-from sync_rules.pipeline.books import books_of, identities, read_waiting
+from sync_rules.pipeline.books import books_of, identities, read_incomplete_books
 from sync_rules.rules.ruleset import Rules
 from tests.support.books import AWAY, COUNT, FIRST, LAST, TABLES, rules_of
 from tests.support.builders import n, s
@@ -45,7 +45,7 @@ def insert(stack: Stack, number: int) -> None:
 
 
 def titles_waiting(stack: Stack) -> set[str]:
-    return {rule.title for rule in stack.scene.drive(read_waiting(stack.scene.rules))}
+    return {rule.title for rule in stack.scene.drive(read_incomplete_books(stack.scene.rules))}
 
 
 # ---------------------------------------------------------------- deployed

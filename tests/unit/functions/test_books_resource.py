@@ -14,7 +14,7 @@ from handlers import backfill
 from sync_rules.functions.books_resource import AFTER, answer_stack
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.books import read_waiting
+from sync_rules.pipeline.books import read_incomplete_books
 from tests.support.builders import s
 from tests.support.operated import printed, quiet
 from tests.support.worlds import Scene, context
@@ -75,7 +75,7 @@ def test_stack_is_answered_with_success_and_nothing_is_done_when_it_goes(asks: s
         answer_stack({**event, "RequestType": asks, "ResourceType": AFTER}, place)
     assert answers == [("", WELL)]
     assert len(done) == times
-    assert bool(scene.drive(read_waiting(RULES))) is (times == 0)
+    assert bool(scene.drive(read_incomplete_books(RULES))) is (times == 0)
 
 
 @pytest.mark.parametrize("error", [StoreError("TableNotFound", "ledger"), KeyError("x"), None])

@@ -49,7 +49,7 @@ def imported(handler: str, folder, text: str, *, ready: str = READY, **more: str
     """The modules that a fresh interpreter has once a handler is ready, with the rules as the build leaves them."""
     file = folder / "rules.yaml"
     file.write_text(text)
-    compiled_file.compiled_path(file).write_bytes(compiled_file.dump(read_deployment(file).rules, {}))
+    compiled_file.name_compiled_file(file).write_bytes(compiled_file.dump(read_deployment(file).rules, {}))
     file.unlink()
     given = {"SYNC_RULES_FILE": str(file), "SYNC_RULES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/1/later"}
     done = subprocess.run(

@@ -220,7 +220,7 @@ def test_handlers_fanout_has_what_failed_come_again_soon(function):
     (message,) = function.sqs.receive_message(QueueUrl=function.urls["later"], VisibilityTimeout=1_080)["Messages"]
     asked = []
     function.monkeypatch.setattr(
-        "sync_rules.adapters.sqs.Receipts.come_again", lambda _self, receipt, times: asked.append((receipt, times))
+        "sync_rules.adapters.sqs.Receipts.shorten_timeout", lambda _self, receipt, times: asked.append((receipt, times))
     )
     record = {"messageId": "m", "body": message["Body"], "receiptHandle": message["ReceiptHandle"]}
     record["attributes"] = {"ApproximateReceiveCount": "3"}

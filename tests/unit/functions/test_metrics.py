@@ -57,7 +57,7 @@ def test_metrics_of_all_rules_are_the_sums(capsys):
     telemetry = Telemetry()
     telemetry.outcomes.update({("a", Outcome.COPIED): 2, ("b", Outcome.COPIED): 3, ("b.part", Outcome.COPIED): 4})
     telemetry.alterations.update({("a", Alteration.SET): 5, ("b", Alteration.SET): 1, ("b.part", Alteration.ZEROED): 1})
-    telemetry.lag_ms |= {"a": 10, "b": 30, "b.part": 20}
+    telemetry.lags |= {"a": {0: 10}, "b": {0: 30}, "b.part": {0: 20}}
     metrics.emit(telemetry)
     lines = printed(capsys)
     assert figures(lines, rule="a") == {"Copied": 2, "ValuesSet": 5, "Lag": 10}

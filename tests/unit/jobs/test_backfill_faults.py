@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.adapters.export_files import Folder
 from sync_rules.adapters.meter import AT_ONCE_MAX_UNITS, MeteredStore
-from sync_rules.adapters.state import read_applied
+from sync_rules.adapters.state import read_applied_fingerprints
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.export import open_export
 from sync_rules.jobs.backfill.progress import abandon
@@ -131,4 +131,4 @@ def test_a_damaged_list_of_rules_is_refused():
     state = JsonState()
     state.save("applied", {"names": 3})
     with pytest.raises(UserError, match="rule names"):
-        read_applied(state)
+        read_applied_fingerprints(state)

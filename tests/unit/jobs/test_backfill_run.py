@@ -19,7 +19,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import TRIES_MAX, Selection, segments
-from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, load_unfinished, next_position
+from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, load_unfinished_head, next_position
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
@@ -162,7 +162,7 @@ def test_backfill_run_brings_every_kind_in_line(steps, page, total):
     before = contents(scene)
     again = run_of(scene, total=total)
     assert again.run()
-    assert again.totals.wrote == 0
+    assert again.totals.copies_written == 0
     assert contents(scene) == before
 
 
@@ -220,7 +220,7 @@ def test_backfill_run_killed_anywhere_ends_as_if_it_had_not_been(steps, kills, p
     undisturbed, disturbed = scene_of(steps, page), scene_of(steps, page)
     assert run_of(undisturbed).run()
     _, state = killed_and_resumed(disturbed, kills)
-    assert load_unfinished(state) is None
+    assert load_unfinished_head(state) is None
     assert contents(disturbed) == contents(undisturbed)
     in_hand = max((len(request.writes) for request in undisturbed.tap.seen(Apply)), default=0)
     assert len(disturbed.tap.writes) <= len(undisturbed.tap.writes) + in_hand * len(kills)
@@ -289,16 +289,16 @@ def test_backfill_run_of_another_run_is_never_gone_on_with():
     state = JsonState()
     with dying_at(scene, state, 12), pytest.raises(KilledError):
         run_of(scene, state, total=1).run()
-    assert load_unfinished(state) is not None
+    assert load_unfinished_head(state) is not None
     assert state.documents["backfill/shop/0-of-1"]["cursor"]
     abandon(state)
-    assert load_unfinished(state) is None
+    assert load_unfinished_head(state) is None
     for item in scene.memory.items("shop"):
         if "user_name" in item:
             scene.put("shop", {**item, "user_name": s("?")})
     run = run_of(scene, state, total=1)
     assert run.run()
-    assert run.totals.wrote == 9
+    assert run.totals.copies_written == 9
     state.documents["backfill/shop/0-of-1"] = {
         "here": {"run": state.documents["backfill"]["run"], "step": 0, "round": 0, "recording": True},
         "done": True,
@@ -331,7 +331,7 @@ def test_backfill_run_goes_down_a_hierarchy_and_parks_nothing_that_comes_too_ear
     assert paths["11"] == "|".join(f"{i:02}" for i in range(12))
     assert scene.parked.told == []
     assert run.totals.count(Outcome.PARKED) == 0
-    assert run.totals.wrote == 12
+    assert run.totals.copies_written == 12
 
 
 @pytest.mark.parametrize("page", [1, 100])
@@ -353,7 +353,7 @@ def test_backfill_run_counts_a_write_whose_answer_was_lost(page):
     paths = {item["part_id"]["S"]: item["path"]["S"] for item in scene.memory.items("parts")}
     assert paths["03"] == "00|01|02|03"
     assert scene.parked.told == []
-    assert (run.totals.wrote, run.totals.count(Outcome.RIGHT)) == (4, 0)
+    assert (run.totals.copies_written, run.totals.count(Outcome.RIGHT)) == (4, 0)
 
 
 def test_backfill_run_gone_on_with_takes_another_round():
@@ -482,13 +482,13 @@ def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the
     assert not run.run()
     assert run.left == {"shop/0-of-3": "ThrottlingException: table shop"}
     assert tried[0] == TRIES_MAX
-    assert 0 < run.totals.wrote < 30
+    assert 0 < run.totals.copies_written < 30
     scene.tap.before = lambda _request: None
     scene.tap.requests.clear()
     again = run_of(scene, state, total=3)
     assert again.run()
     assert {request.segment for request in scene.tap.seen(Scan)} == {0}
-    assert (again.totals.items, again.totals.wrote, again.left) == (60, 30, {})
+    assert (again.totals.items, again.totals.copies_written, again.left) == (60, 30, {})
     assert drift_of(scene) == []
 
 
@@ -580,7 +580,7 @@ def test_backfill_run_refuses_a_position_that_the_rules_do_not_have():
         resumed = run_of(scene, state)
         with pytest.raises(UserError, match="--restart") if beyond else nullcontext():
             resumed.begin()
-            assert resumed.ended
+            assert resumed.is_over
 
 
 def test_backfill_run_resumed_counts_on_from_its_checkpoints():

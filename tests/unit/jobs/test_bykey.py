@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.jobs.redrive.work import parts_by_key, unknown_by_key
+from sync_rules.jobs.redrive.work import list_rules_that_need_images, parts_by_key
 from sync_rules.language.load import parse_rules
 from tests.support import every_kind
 from tests.support.builders import key
@@ -59,14 +59,14 @@ def test_unknown_by_key_is_nothing_where_all_is_in_the_key(rules):
         key(tables["marks"], "7", "5"),
         key(tables["shop"], "OWNER#7", "OWNER"),
     ):
-        assert unknown_by_key(at, rules) == []
+        assert list_rules_that_need_images(at, rules) == []
 
 
 def test_unknown_by_key_is_an_element_of_an_attribute():
     """The key of an edge that went does not say the role that its element had; a node's key says all that it needs."""
     rules = parse_rules(TABLES.replace('as: "{other}"', 'as: "{other}-{role}"'))
     for sort, unknown in (("EDGE#b", ["others"]), ("NODE", [])):
-        found = unknown_by_key(key(rules.tables["shop"], "NODE#a", sort), rules)
+        found = list_rules_that_need_images(key(rules.tables["shop"], "NODE#a", sort), rules)
         assert [rule.name for rule in found] == unknown
 
 
@@ -83,7 +83,7 @@ def test_unknown_by_key_is_an_element_of_an_attribute():
     ids=["mirrored", "ranked", "mirror", "embedded", "path", "entry"],
 )
 def test_unknown_by_key_is_what_an_attribute_said(table, values, unknown):
-    """`unknown_by_key` names the rules whose parts only an attribute of the lost image named."""
+    """`list_rules_that_need_images` names the rules whose parts only an attribute of the lost image named."""
     rules = every_kind.rules_of(effects=False)
-    found = unknown_by_key(key(rules.tables[table], *values), rules)
+    found = list_rules_that_need_images(key(rules.tables[table], *values), rules)
     assert [rule.name for rule in found] == unknown

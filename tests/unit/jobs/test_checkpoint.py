@@ -39,7 +39,7 @@ def test_checkpoint_gives_back_what_was_saved(tmp_path):
     found = load(path, [ARN])
     assert found == FULL
     assert found is not None
-    assert found.pending() == PENDING
+    assert found.list_messages() == PENDING
 
 
 def test_checkpoint_stays_whole_when_a_save_fails(tmp_path, monkeypatch):

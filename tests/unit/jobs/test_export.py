@@ -270,7 +270,7 @@ def test_export_in_a_bucket_is_read_like_a_folder(bucket, tmp_path, scene):
 
 def test_export_in_a_bucket_that_is_not_there_is_named(bucket):
     """A bucket that does not answer is an error of the world's, with its name."""
-    retrying = retries.retrying(attempts_max=1)
+    retrying = retries.make_retry(attempts_max=1)
     with pytest.raises(StoreError, match="BucketNotFound: bucket nobody"):
         Bucket(bucket, "nobody", "", retrying).names()
     with pytest.raises(StoreError, match="s3://exports/x/y"):

@@ -14,7 +14,7 @@ from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.books import books_of, read_waiting
+from sync_rules.pipeline.books import books_of, read_incomplete_books
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules.ruleset import Rules
@@ -58,7 +58,7 @@ class Machine:
 
     @property
     def waiting(self) -> set[str]:
-        return {rule.title for rule in self.scene.drive(read_waiting(self.scene.rules))}
+        return {rule.title for rule in self.scene.drive(read_incomplete_books(self.scene.rules))}
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item
 from sync_rules.rules.ledger import GROUP, VERSION
-from sync_rules.rules.order import swept_tables
+from sync_rules.rules.order import list_swept_tables
 from sync_rules.rules.selection import Share
 from tests.support import every_kind
 from tests.support.builders import n
@@ -34,8 +34,8 @@ Images = dict[ItemKey, Item]
 
 def job_of(scene: Scene) -> Job:
     """The job that the command line makes of all rules, without its questions to DynamoDB."""
-    names = scene.rules.kept
-    tables = {table.name: 0 for table in swept_tables(scene.rules, names)}
+    names = scene.rules.keeper_names
+    tables = {table.name: 0 for table in list_swept_tables(scene.rules, names)}
     scope = Scope({}, dict.fromkeys(scene.rules.tables, "arn"), segments=SEGMENTS)
     return Job(Selection(scene.rules, names), segments(scene.rules, SEGMENTS, tuple(tables)), scope, tables)
 
@@ -166,7 +166,7 @@ def test_plan_says_that_a_copy_of_nothing_removes():
     scene = Scene(parse_rules(every_kind.text_of({"names": "copy user.nmae into order.user_name"})))
     scene.there("shop", every_kind.user("1", name={"S": "A"}), every_kind.order("1", "a", 1, user_name={"S": "A"}))
     listed: list[PlannedWrite] = []
-    plan = Planner(scene.rules, scene.rules.kept, scene.tap, on_write=listed.append).run()
+    plan = Planner(scene.rules, scene.rules.keeper_names, scene.tap, on_write=listed.append).run()
     assert {each.value: count for each, count in plan.rules["names"].alterations.items() if count} == {"removed": 1}
     assert [one.alterations for one in listed] == [{("user_name",): "removed"}]
     agree(scene)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sync_rules.jobs.dryrun.figures import Since, compare_applied
+from sync_rules.jobs.dryrun.figures import Since, compare_fingerprints
 from sync_rules.language.load import parse_rules
 from sync_rules.rules import fingerprints
 from tests.support import every_kind
@@ -19,7 +19,7 @@ def test_since_tells_new_changed_unchanged_and_gone():
     }
     rules = parse_rules(every_kind.text_of(text))
     now = fingerprints.of_each(rules)
-    stands = compare_applied(rules, now, before)
+    stands = compare_fingerprints(rules, now, before)
     assert (stands.new, stands.changed, stands.gone) == ({"more"}, {"spent"}, {"tags"})
     assert stands.unchanged == RULES.keys() - {"spent", "tags"} - every_kind.EFFECTS.keys()
     assert [stands.word(name) for name in ("more", "spent", "names")] == ["new", "changed", "unchanged"]
@@ -28,5 +28,5 @@ def test_since_tells_new_changed_unchanged_and_gone():
 def test_since_has_nothing_to_say_of_what_keeps_nothing():
     """A rule that only acts on changes is never new or changed since the last backfill, but may be gone."""
     rules = parse_rules(every_kind.text_of(every_kind.EFFECTS))
-    stands = compare_applied(rules, fingerprints.of_each(rules), {"kept": "another", "lost": "x"})
+    stands = compare_fingerprints(rules, fingerprints.of_each(rules), {"kept": "another", "lost": "x"})
     assert stands == Since(frozenset(), frozenset(), frozenset(), frozenset({"lost"}))

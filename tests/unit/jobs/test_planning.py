@@ -37,7 +37,7 @@ MORE = {
 
 def kept_by(rules: Rules) -> frozenset[str]:
     """The rules that keep something in tables."""
-    return rules.kept
+    return rules.keeper_names
 
 
 def user(random: Random, user_id: str) -> Item:
@@ -223,7 +223,7 @@ def test_planning_names_the_widest_fan_outs_and_the_hottest_keys():
     assert plan.fan_outs == [((rule, key(authors, "many")), 40), ((rule, key(authors, "few")), 2)]
     assert plan.hottest[0] == (key(books, "l"), 3)
     assert len(plan.hottest) == 5
-    assert (plan.written, plan.hottest_seconds) == (35, 0.003)
+    assert (plan.total_write_units, plan.hottest_seconds) == (35, 0.003)
     assert (plan.seconds(10), plan.seconds(0), plan.seconds(1e9)) == (3.5, 0.003, 0.003)
 
 
@@ -239,7 +239,7 @@ rules: {once: {copy: author.name, into: book.author_name, mode: snapshot}}
     scene.there("authors", {"author_id": s("a"), "name": s("Ann")})
     scene.there("books", *({"book_id": s(f"b{number}"), "author_id": s("a")} for number in range(3)))
     plan, _, _ = planned(scene)
-    assert (plan.written, plan.fan_outs) == (3, [])
+    assert (plan.total_write_units, plan.fan_outs) == (3, [])
 
 
 def test_planning_tells_each_write_by_rule_key_and_paths():
@@ -299,7 +299,7 @@ def test_planning_from_a_sample_comes_close():
     for about, exactly in (
         (some.items, whole.items),
         (some.writes, whole.writes),
-        (some.written, whole.written),
+        (some.total_write_units, whole.total_write_units),
         (some.rules["author-on-books"].right, whole.rules["author-on-books"].right),
     ):
         assert about == pytest.approx(exactly, rel=1 / 3)
@@ -392,7 +392,7 @@ def test_planning_counts_no_write_that_would_be_rejected():
     figures = plan.rules["author-on-books"]
     assert (plan.writes, len(told), figures.to_write, figures.parked) == (1, 1, 1, 1)
     assert figures.reasons == {"ItemTooLarge": 1}
-    assert plan.written == 2
+    assert plan.total_write_units == 2
 
 
 def test_planning_tells_a_whole_item_by_the_rule_that_puts_it():

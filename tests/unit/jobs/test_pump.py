@@ -176,7 +176,7 @@ def test_pump_reads_ahead_only_so_far():
     for _ in range(20):
         h.mapping.poll()
         h.clock.ms += 1_000
-    assert h.mapping.outstanding == 10
+    assert h.mapping.outstanding_count == 10
 
 
 # ---------------------------------------------------------------- answers
@@ -483,7 +483,7 @@ def test_pump_drains_streams_and_due_messages():
     pump.queue.send(PULL, 0)
     pump.queue.send(PullMessage(ItemKey("shop", (("PK", "S", "other"),))), 900)
     assert pump.drain(60_000)
-    assert (h.delivered, handled, pump.queue.waiting) == ([[1, 2]], [PULL], 1)
+    assert (h.delivered, handled, pump.queue.waiting_count) == ([[1, 2]], [PULL], 1)
 
 
 def test_pump_drain_sees_what_was_written_just_before():
@@ -517,12 +517,12 @@ def test_pump_brings_a_message_again_when_its_handler_raises():
     pump = pump_of(h, handle)
     pump.queue.send(PULL, 0)
     first = pump.step()
-    assert (first.messages, pump.queue.waiting) == (1, 1)
+    assert (first.messages, pump.queue.waiting_count) == (1, 1)
     h.clock.ms += 1_000
     pump.step()
     h.clock.ms += 60_000
     pump.step()
-    assert pump.queue.pending == ()
+    assert pump.queue.pending_messages == ()
     assert receives == [1, 2, 3]
     assert pump.thrown == {"ThrottlingException": 1, "RuntimeError": 1}
 

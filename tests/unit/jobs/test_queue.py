@@ -31,7 +31,7 @@ def queue_with(*delays: int):
 def test_local_queue_delivers_a_message_when_its_delay_is_over():
     """A message is out of sight until its delay is over, by the clock that was given."""
     clock, queue = queue_with(60)
-    assert (queue.take(10), queue.due, queue.waiting) == ((), 0, 1)
+    assert (queue.take(10), queue.due, queue.waiting_count) == ((), 0, 1)
     clock.ms += 60_000
     assert [taken.message for taken in queue.take(10)] == [pull(0)]
 
@@ -50,8 +50,8 @@ def test_local_queue_waits_longer_for_a_message_given_back_again():
     for _ in range(12):
         (taken,) = queue.take(1)
         queue.give_back(taken)
-        waits.append((queue.pending[0].due_ms - clock.ms) // 1000)
-        clock.ms = queue.pending[0].due_ms
+        waits.append((queue.pending_messages[0].due_ms - clock.ms) // 1000)
+        clock.ms = queue.pending_messages[0].due_ms
     assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
 
 
@@ -78,7 +78,7 @@ def test_local_queue_keeps_one_pull_per_target():
     queue.send(PullMessage(target, 5), 600)
     queue.send(PullMessage(target, 1), 60)
     queue.send(PullMessage(target, 2), 120)
-    assert queue.pending == (Pending(PullMessage(target, 1), clock.ms + 60_000),)
+    assert queue.pending_messages == (Pending(PullMessage(target, 1), clock.ms + 60_000),)
 
 
 def test_local_queue_keeps_one_of_equal_chunks():
@@ -89,11 +89,11 @@ def test_local_queue_keeps_one_of_equal_chunks():
     clock.ms += 5
     queue.send(chunk, 0)
     queue.send(replace(chunk, removed=True), 0)
-    assert [pending.message for pending in queue.pending] == [chunk, replace(chunk, removed=True)]
+    assert [pending.message for pending in queue.pending_messages] == [chunk, replace(chunk, removed=True)]
     (taken, _) = queue.take(2)
     queue.send(chunk, 0)
     queue.give_back(taken)
-    (pending,) = (one for one in queue.pending if one.message == chunk)
+    (pending,) = (one for one in queue.pending_messages if one.message == chunk)
     assert (pending.due_ms, pending.receives) == (clock.ms, 1)
 
 
@@ -102,9 +102,9 @@ def test_local_queue_adds_a_message_while_an_equal_one_is_handled():
     _, queue = queue_with(0)
     (taken,) = queue.take(1)
     queue.send(pull(0), 60)
-    assert len(queue.pending) == 2
+    assert len(queue.pending_messages) == 2
     queue.give_back(taken)
-    (pending,) = queue.pending
+    (pending,) = queue.pending_messages
     assert (pending.message, pending.receives) == (pull(0), 1)
 
 
@@ -115,10 +115,10 @@ def test_local_queue_has_room_for_an_equal_message_when_full(monkeypatch):
     queue.send(pull(1), 30)
     (taken,) = queue.take(1)
     queue.give_back(taken)
-    assert len(queue.pending) == 2
+    assert len(queue.pending_messages) == 2
     with pytest.raises(StoreError, match="QueueFull"):
         queue.send(pull(2), 0)
-    assert len(queue.pending) == 2
+    assert len(queue.pending_messages) == 2
 
 
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=60), st.sampled_from([10, 60, 900]))
@@ -132,7 +132,7 @@ def test_local_queue_gives_each_second_look_in_time_under_constant_traffic(pause
 
     def run_until(ms):
         while clock.ms < ms:
-            clock.ms = min([ms, *(p.due_ms for p in queue.pending if p.due_ms > clock.ms)])
+            clock.ms = min([ms, *(p.due_ms for p in queue.pending_messages if p.due_ms > clock.ms)])
             for taken in queue.take(10):
                 looks.append(clock.ms)
                 queue.acknowledge(taken)
@@ -140,10 +140,10 @@ def test_local_queue_gives_each_second_look_in_time_under_constant_traffic(pause
     for pause in pauses:
         queue.send(PushMessage(("names",), KEY, delay_seconds=delay), delay)
         asked.append(clock.ms)
-        assert len(queue.pending) <= 2
+        assert len(queue.pending_messages) <= 2
         run_until(clock.ms + pause * 1000)
     run_until(clock.ms + 2 * delay * 1000)
-    assert queue.pending == ()
+    assert queue.pending_messages == ()
     for at in asked:
         assert any(at + delay * 1000 <= look <= at + 2 * delay * 1000 for look in looks)
     assert all(later - look >= delay * 1000 for look, later in zip(looks, looks[2:], strict=False))
@@ -180,7 +180,7 @@ class Errands:
             self.queue.give_back(self.in_hand.pop()[0])
 
     def restart(self, _number: int) -> None:
-        self.queue, self.in_hand = LocalQueue(self.clock.now_ms, self.queue.pending), []
+        self.queue, self.in_hand = LocalQueue(self.clock.now_ms, self.queue.pending_messages), []
 
     def do(self, what: str, number: int) -> None:
         self.turn += 1
@@ -199,8 +199,8 @@ def test_local_queue_loses_no_message(steps):
     errands = Errands()
     for what, number in steps:
         errands.do(what, number)
-        assert len(errands.queue.pending) - len(errands.in_hand) <= 2 * len(PUSHES) + 2
-    while errands.queue.pending:
+        assert len(errands.queue.pending_messages) - len(errands.in_hand) <= 2 * len(PUSHES) + 2
+    while errands.queue.pending_messages:
         errands.do("take", 10)
         errands.do("acknowledge", 0)
     for message, asked, not_before_ms in errands.owed:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.adapters.state import read_applied
+from sync_rules.adapters.state import read_applied_fingerprints
 from sync_rules.jobs.account.account_backfill import STOP, BackfillWork, load_run, name_request
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection, segments
-from sync_rules.jobs.backfill.progress import load_unfinished
+from sync_rules.jobs.backfill.progress import load_unfinished_head
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
@@ -112,10 +112,10 @@ def test_remote_backfill_ends_as_a_local_one(steps, page):
     account = Account(remote)
     assert account.machine(InPeace()).run(account.asked())["error"] == ""
     assert contents(remote) == contents(local)
-    assert load_unfinished(account.state) is None
+    assert load_unfinished_head(account.state) is None
     seen = load_run(account.state, remote.rules)
     assert seen.totals == run.totals
-    assert read_applied(account.state) == of_each(remote.rules)
+    assert read_applied_fingerprints(account.state) == of_each(remote.rules)
 
 
 @given(shops(), st.integers(1, 4), st.lists(st.integers(1, 40), max_size=5), st.integers(0, 99))
@@ -140,18 +140,18 @@ def test_remote_backfill_survives_workers_that_die_and_questions_that_come_twice
     said = machine.run(account.asked()) if not deaths else _insisting(account, machine)
     assert said["error"] == ""
     left.clear()
-    assert load_unfinished(account.state) is None
+    assert load_unfinished_head(account.state) is None
     assert [one for one in drift_of(disturbed) if one.repairable] == []
     after = run_of(disturbed)
     assert after.run()
-    assert after.totals.wrote == 0
+    assert after.totals.copies_written == 0
 
 
 def _insisting(account: Account, machine: Machine) -> dict:
     """Start executions until the backfill is done."""
     for number in range(20):
         machine.execution = f"run{number}"
-        begun = load_unfinished(account.state) is not None
+        begun = load_unfinished_head(account.state) is not None
         try:
             said = machine.run(account.asked(resume=begun))
         except KilledError:
@@ -203,7 +203,7 @@ def test_remote_backfill_leaves_a_segment_and_goes_on_with_it_later():
     assert said["error"] == "NotAllDone"
     assert "1 not done" in said["cause"]
     assert "shop/1-of-3: ThrottlingException: table shop" in said["cause"]
-    assert read_applied(account.state) == {}
+    assert read_applied_fingerprints(account.state) == {}
     scene.tap.before = lambda _request: None
     later = account.machine(execution="two")
     assert later.run(account.asked(resume=True))["error"] == ""
@@ -391,7 +391,7 @@ def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():
     scene.tap.result = lambda write: Result(Status.FAILED, reason="InternalServerError") if write.key == bad else None
     account = Account(scene)
     assert account.machine().run(account.asked())["error"] == ""
-    assert read_applied(account.state) == {}
+    assert read_applied_fingerprints(account.state) == {}
     assert load_run(account.state, scene.rules).totals.count(Outcome.FAILED) == 1
 
 
@@ -413,7 +413,7 @@ def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():
     said = second.ask({"do": "begin", "asked": account.asked(rules=[other]), "execution": "second"})
     assert (begun, said["error"]) == ([True], "Refused")
     first.go_on()
-    assert set(read_applied(account.state)) == {mine}
+    assert set(read_applied_fingerprints(account.state)) == {mine}
 
 
 @pytest.mark.parametrize("ended", [False, True])
@@ -434,7 +434,7 @@ def test_remote_backfill_of_an_old_execution_ends_no_newer_one(ended):
     assert account.state.documents == before
     if not ended:
         assert new.go_on()["error"] == ""
-    assert set(read_applied(account.state)) == {rule}
+    assert set(read_applied_fingerprints(account.state)) == {rule}
 
 
 def test_begin_forgets_what_the_one_before_was_asked_for():

@@ -43,7 +43,7 @@ class Opened:
     """A MarkedStore on a place for one call: what the calls before were given is left out."""
 
     hidden_seconds = 960
-    held = 0
+    held_count = 0
 
     def __init__(self, place: Place, mark: str) -> None:
         self.place, self.seen = place, json.loads(mark or "[]")
@@ -240,7 +240,7 @@ def test_remote_redrive_after_a_call_died_is_not_done():
 
 def test_remote_redrive_that_cannot_let_go_is_not_done(monkeypatch):
     """Messages that a call could not let go of are hidden like those of one that died."""
-    monkeypatch.setattr(Opened, "held", 1)
+    monkeypatch.setattr(Opened, "held_count", 1)
     scene, state = orders(), SharedMemory()
     said = machine_of(scene, {"failures": Place()}, state, lambda: LONG_MS).run(asked(scene))
     assert "they come back within 16 minutes" in said["cause"]

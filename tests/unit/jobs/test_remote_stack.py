@@ -142,4 +142,4 @@ def test_machine_starts_and_stops_executions_by_name():
     assert json.loads(client.asked[0][1]["input"]) == {"rate": 5}
     machine.stop(name)
     assert client.asked[1][1]["executionArn"].endswith(f":execution:s-backfill:{name}")
-    assert machine.running() == ["a"]
+    assert machine.list_running_executions() == ["a"]

@@ -21,7 +21,7 @@ from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.account.verify_unit import name_head, sample
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.books import read_waiting
+from sync_rules.pipeline.books import read_incomplete_books
 from sync_rules.pipeline.requests import Scan, run_work
 from sync_rules.rules.fingerprints import of_each
 from tests.support import every_kind
@@ -104,7 +104,7 @@ def test_remote_verify_finds_what_a_local_one_finds(steps, page, seed):
     assert account.run(Random(seed))["error"] == ""
     assert figures(account.tally, scene.rules) == figures(verifier.tally, scene.rules)
     assert account.tally.items == verifier.tally.items
-    assert account.tally.left == verifier.tally.left
+    assert account.tally.remaining_count == verifier.tally.remaining_count
     assert len(account.rows()) == len(found) + 2
 
 
@@ -154,17 +154,17 @@ def test_remote_verify_completes_books_only_by_a_repair_of_everything():
         account.state = SharedMemory()
         account.run(**more)
         assert account.scene.item(user)["counted"] == n(9)
-        assert run_work(read_waiting(account.scene.rules), account.scene.world)
+        assert run_work(read_incomplete_books(account.scene.rules), account.scene.world)
         assert account.tally.waiting["counted"] == (1 if not more else account.tally.waiting["counted"])
     account.state = SharedMemory()
     account.run(repair=True)
-    assert not run_work(read_waiting(account.scene.rules), account.scene.world)
+    assert not run_work(read_incomplete_books(account.scene.rules), account.scene.world)
     right = wrong()
     Account(right).run(repair=True)
     numbers = ("counted", "spent", "least", "most")
     repaired, wanted = account.scene.item(user), right.item(user)
     assert [repaired.get(name) for name in numbers] == [wanted.get(name) for name in numbers]
-    assert account.tally.left == 0
+    assert account.tally.remaining_count == 0
 
 
 def test_remote_verify_report_is_one_that_from_takes(tmp_path):
@@ -174,7 +174,7 @@ def test_remote_verify_report_is_one_that_from_takes(tmp_path):
     path = tmp_path / "report.jsonl"
     path.write_bytes(account.shelf.reports["one/report"])
     report = open_report(path, account.scene.rules)
-    assert len(list(report.listed(report.names))) == account.tally.left > 10
+    assert len(list(report.read_differences(report.names))) == account.tally.remaining_count > 10
 
 
 def test_remote_verify_unit_that_runs_out_of_time_says_what_helps():
@@ -317,7 +317,7 @@ def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_
     assert sum(one.table == "ledger" and one.limit == 1 for one in large.scene.tap.seen(Scan)) < LONG_MS / 20_000
     assert large.tally.drift.total() > 10
     head, *rows, end = large.rows()
-    assert len(rows) == large.tally.left
+    assert len(rows) == large.tally.remaining_count
     assert sorted(end["not_looked_at"]) == tallied
     assert head["rules"] == of_each(rules)
     stage = {"step": 0, "round": 0, "adding_up": True}
@@ -344,7 +344,7 @@ def test_remote_verify_gives_figures_of_segments_where_ledgers_cannot_be_read(la
     said = clock.machine().run(large.asked())
     assert "ThrottlingException: table ledger" in said["cause"]
     assert "Run it again" in said["cause"]
-    assert len(large.rows()) == large.tally.left + 2 > 10
+    assert len(large.rows()) == large.tally.remaining_count + 2 > 10
 
 
 def test_remote_verify_refuses_a_grace_period_that_no_call_can_wait_for():
@@ -547,7 +547,7 @@ def test_remote_verify_command_shows_figures_and_what_they_lack(large, monkeypat
     assert "rule spent.ledger was not checked completely: OutOfTime" in err
     assert "sync-rules: Verify from a machine: sync-rules verify --rule" in err
     assert not verdict.whole
-    assert verdict.tally.left == large.tally.left > 10
+    assert verdict.tally.remaining_count == large.tally.remaining_count > 10
 
 
 @pytest.mark.parametrize(("asked", "whole"), [({}, True), ({"numbers": [0, 1]}, False)], ids=["all", "sample"])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.state import MemoryState, save_applied
+from sync_rules.adapters.state import MemoryState, save_applied_fingerprints
 from sync_rules.cli import main
 from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, is_resumed, link_notices, run_loop, threads
 from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
@@ -69,7 +69,7 @@ class FakeConsumer:
             self.world.queue.send(pull(number), self.delay_seconds)
             self.bench.done.append(number)
             self.telemetry.outcomes["names", Outcome.COPIED] += 1
-            self.telemetry.lag_ms["names"] = self.bench.clock.ms - NOON_MS
+            self.telemetry.lags["names"] = {self.bench.clock.ms // 1000: self.bench.clock.ms - NOON_MS}
         self.bench.before("answer")
 
     def handle_message(self, message, remaining_ms, *, again):
@@ -287,7 +287,7 @@ def test_run_loses_nothing_when_killed_anywhere(tmp_path_factory, seed, records,
             except DeadError:
                 return False
             bench.clock.ms += chance.choice([10, 600, 61_000])
-            if local.pump.idle and not local.pump.queue.pending:
+            if local.pump.idle and not local.pump.queue.pending_messages:
                 local.save()
                 return True
         return False
@@ -308,7 +308,7 @@ def test_run_starts_a_new_stream_of_a_known_table_at_its_beginning(tmp_path):
     (notice,) = local.take_notices()
     assert "new stream" in notice
     assert "verify --repair" in notice
-    assert len(local.pump.queue.pending) == 1
+    assert len(local.pump.queue.pending_messages) == 1
     bench.run(local)
     assert bench.done == [1, 1]
     assert list(checkpoint.load(bench.files.checkpoint, [NEW_ARN]).streams) == [NEW_ARN]
@@ -452,7 +452,7 @@ def test_run_says_once_that_its_rules_file_changed(tmp_path):
 
 
 def test_run_counts_outcomes_and_lag(tmp_path):
-    """The status groups outcomes as the display names them; lag is the age of the oldest record when it was done."""
+    """The status groups outcomes as the display names them; lag is the age of the oldest record when it was done, for a minute."""
     bench = Bench(tmp_path, 1, 2)
     bench.clock.ms += 1_500
     local = bench.start()
@@ -460,7 +460,11 @@ def test_run_counts_outcomes_and_lag(tmp_path):
     local.consumer.telemetry.outcomes.update({("names", Outcome.RELINKED): 2, ("other", Outcome.DELETED): 1})
     status = local.status
     assert (status.records, status.copied, status.refused, status.lag_ms, status.shards) == (2, 3, 2, 1_500, 1)
-    assert (status.messages_due, status.messages_waiting) == (0, 2)
+    assert (status.messages_due, status.messages_waiting, status.lags_ms) == (0, 2, {"names": 1_500})
+    bench.clock.ms += 59_000
+    assert local.status.lag_ms == 1_500
+    bench.clock.ms += 1_000
+    assert (local.status.lag_ms, local.status.lags_ms) == (None, {})
 
 
 def test_run_appends_given_up_batches_beside_the_failures(tmp_path):
@@ -608,7 +612,7 @@ def test_run_stops_before_its_first_write_if_a_sample_hits_nothing():
 
     def sampled(applied, accepted):
         documents = MemoryState()
-        save_applied(documents, applied, datetime.now(UTC))
+        save_applied_fingerprints(documents, applied, datetime.now(UTC))
         return link_notices(scene.rules, documents, accepted, scene.tap)
 
     assert sampled({}, ()) == []

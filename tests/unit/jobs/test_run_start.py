@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.acceptance import read_accepted
-from sync_rules.adapters.state import MemoryState, save_applied
+from sync_rules.adapters.acceptance import read_accepted_titles
+from sync_rules.adapters.state import MemoryState, save_applied_fingerprints
 from sync_rules.jobs.consume.run_start import RunAcceptance
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -65,11 +65,11 @@ def test_run_accepts_what_is_named_applied_or_of_an_earlier_version():
     acceptance = RunAcceptance(RULES, lambda: state, (), scene.tap)
     assert acceptance.begin({}) == {}
     assert acceptance.unaccepted()
-    save_applied(state, fingerprints.of_each(RULES), datetime.now(UTC))
+    save_applied_fingerprints(state, fingerprints.of_each(RULES), datetime.now(UTC))
     assert RunAcceptance(RULES, lambda: state, (), scene.tap).begin({}) == {}
-    assert read_accepted(RULES, state) == {"names", "counted"}
-    save_applied(state, {"counted": fingerprints.of_each(RULES)["counted"]}, datetime.now(UTC))
-    assert read_accepted(RULES, state) == {"counted"}
+    assert read_accepted_titles(RULES, state) == {"names", "counted"}
+    save_applied_fingerprints(state, {"counted": fingerprints.of_each(RULES)["counted"]}, datetime.now(UTC))
+    assert read_accepted_titles(RULES, state) == {"counted"}
     acceptance = RunAcceptance(RULES, lambda: state, (), scene.tap, " --state s{x}.json")
     assert acceptance.begin({}) == {}
     assert acceptance.unaccepted() == {"names": "run `sync-rules backfill --state s{x}.json --rule names`"}

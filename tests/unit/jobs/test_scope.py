@@ -10,7 +10,7 @@ from sync_rules.adapters.state import MemoryState, read_applied_time
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import HEAD, Totals
-from sync_rules.jobs.backfill.scope import Scope, note_applied, require_same
+from sync_rules.jobs.backfill.scope import Scope, note_applied_rules, require_same
 from sync_rules.model.errors import UserError
 from tests.support import every_kind
 from tests.support.worlds import Scene
@@ -64,7 +64,7 @@ def test_scope_notes_since_when_all_applied_rules_are_applied():
     found = []
     for moment, some in zip(moments, (titles, {"names"}, titles - {"called", "kept"}), strict=True):
         state.save(HEAD, {"began": moment.isoformat()})
-        note_applied(state, rules, some)
+        note_applied_rules(state, rules, some)
         found.append(read_applied_time(state))
     assert found == [moments[0], moments[0], moments[2]]
     state.save("applied", {"at": "yesterday"})
@@ -77,7 +77,7 @@ def test_scope_of_a_resumed_backfill_begins_when_it_was_first_begun():
     head = {"run": "1", "place": {"step": 0}, "steps": Totals().body(), "rounds": Totals().body(), "scope": {}}
     scene_state = MemoryState()
     scene_state.save(HEAD, {**head, "began": "2026-11-01T00:00:00+00:00"})
-    selection = Selection(scene.rules, scene.rules.kept)
+    selection = Selection(scene.rules, scene.rules.keeper_names)
     run = BackfillRun(selection, scene.tap, [], scene_state, {}, supplies=lambda _names: ())
     run.begin()
     assert scene_state.load(HEAD)["began"] == "2026-11-01T00:00:00+00:00"

@@ -26,7 +26,7 @@ from sync_rules.model.writes import (
     Test,
     Transaction,
     Update,
-    equals_seen,
+    expect_value,
 )
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
 from sync_rules.rules.ruleset import Rules
@@ -64,7 +64,7 @@ def absent(where: ItemKey) -> Condition:
 def some_write(random: Random, store: MemoryStore):
     where = at(random.choice("ab"), random.choice(SPELLINGS).format(random.randrange(5)))
     before = store.item(where)
-    seen = equals_seen(("color",), random.choice([(before or {}).get("color"), s("r")]))
+    seen = expect_value(("color",), random.choice([(before or {}).get("color"), s("r")]))
     match random.randrange(4):
         case 0:
             put = item(random, where.values[0][2], where.values[1][2])
@@ -143,7 +143,7 @@ def copy_on(rules: Rules, number: int) -> Update:
 
 
 def absent_copy() -> Condition:
-    return equals_seen(("author_name",), None)
+    return expect_value(("author_name",), None)
 
 
 def test_dry_store_remembers_a_bounded_number_of_what_is_read():

@@ -29,7 +29,7 @@ def delivered(on_the_way: Arrivals) -> list[tuple[str, ...]]:
     found = []
     while (arrival := on_the_way.next()) is not None:
         found.append(tuple(change.position for change in arrival.changes))
-        on_the_way.finished(arrival)
+        on_the_way.finish(arrival)
     return found
 
 

@@ -13,7 +13,7 @@ from sync_rules.lab.faults import DiedError, Faults, FaultyWorld
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
-from sync_rules.model.writes import WRITTEN, Put, Status, equals_seen
+from sync_rules.model.writes import WRITTEN, Put, Status, expect_value
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Later, Park, Read
 from tests.support.builders import key, n
@@ -21,7 +21,7 @@ from tests.support.worlds import Inbox, Parked, Telephone
 
 TABLE = Table("items", "items", KeyAttribute("id", "S"), None, ())
 KEYS = tuple(key(TABLE, name) for name in "abcd")
-WRITES = tuple(Put(one, one.attributes(), (equals_seen(("id",), None),)) for one in KEYS)
+WRITES = tuple(Put(one, one.attributes(), (expect_value(("id",), None),)) for one in KEYS)
 
 
 def world(seed: int = 0, *, crashes: float = 0.0, throttles: float = 0.0) -> FaultyWorld:

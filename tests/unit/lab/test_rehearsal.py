@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.lab import rehearsal
 from sync_rules.lab.delivery import VARIANTS, Delivery
-from sync_rules.lab.rehearsal import Rehearsal, read_archived
+from sync_rules.lab.rehearsal import Rehearsal, read_archived_items
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -154,4 +154,4 @@ def test_archived_items_are_what_they_were():
     """An object's lines are items, binaries as bytes; an attribute that is called B stays a map's entry."""
     line = b'{"item":{"a":{"B":"AAE="},"b":{"BS":["AA=="]},"B":{"S":"x"},"m":{"M":{"B":{"N":"1"}}}}}\n'
     item = {"a": {"B": b"\0\1"}, "b": {"BS": [b"\0"]}, "B": s("x"), "m": {"M": {"B": n(1)}}}
-    assert list(read_archived(gzip.compress(line * 2))) == [item, item]
+    assert list(read_archived_items(gzip.compress(line * 2))) == [item, item]

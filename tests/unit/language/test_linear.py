@@ -76,7 +76,7 @@ def test_what_is_made_of_compiled_rules_is_twice_the_work_too(text_of: Callable[
     def made(count: int) -> int:
         rules, _ = check_rules(text_of(count), {})
         assert rules is not None
-        return calls(lambda: used(rules.record_filters.values(), cascade(rules, rules.kept)))
+        return calls(lambda: used(rules.record_filters.values(), cascade(rules, rules.keeper_names)))
 
     assert made(120) < TWICE_AT_MOST * made(60)
 

@@ -107,7 +107,7 @@ def test_missing_index_is_named_as_it_can_be_pasted(users, target):
     rules = parse_rules(text, environ={})
     assert rules.rules["r"].find.index == index.partition(":")[0]
     written = {path[0] for rule in rules.rules.values() for path in rule.copies}
-    inside = rules.entities["task"].bound.keys()
+    inside = rules.entities["task"].bound_fields.keys()
     assert {attribute.name for attribute, _ in rules.rules["r"].find.partition}.isdisjoint(inside - written)
 
 

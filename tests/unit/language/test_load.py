@@ -63,7 +63,7 @@ def test_a_file_may_hold_any_number_of_values_that_are_written_out():
     """Only what aliases stand for is limited: the items of a replay's `--data` are many."""
     problems = Problems()
     document = read("\n".join(f"- {number}" for number in range(VALUES_MAX + 2)), problems)
-    assert problems.sorted() == []
+    assert problems.sort_problems() == []
     assert document is not None
     assert len(document.data) == VALUES_MAX + 2
 
@@ -148,11 +148,11 @@ def test_a_renamed_rule_is_found_by_both_names_and_does_the_same():
     for body in ("count: order, into: user.orders", "copy: user.name, into: order.user_name"):
         before = parsed(f"old: {{{body}}}", base=base)
         renamed = parsed(f"new: {{{body}, renamed_from: old}}", base=base)
-        assert fingerprints.before_renaming(renamed) == {"new": ("old", fingerprints.of_each(before)["old"])}
-        assert before.named("new") is None
+        assert fingerprints.map_former_titles(renamed) == {"new": ("old", fingerprints.of_each(before)["old"])}
+        assert before.find_rule_by_name("new") is None
         for name in before.rules:
             now = name.replace("old", "new")
-            assert renamed.named(name) is renamed.named(now) is renamed.rules[now]
+            assert renamed.find_rule_by_name(name) is renamed.find_rule_by_name(now) is renamed.rules[now]
 
 
 def test_a_renamed_counter_keeps_its_books_and_every_other_rule_its_fingerprint():

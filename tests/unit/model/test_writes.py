@@ -25,7 +25,7 @@ VALUES = st.recursive(
 ITEMS = st.dictionaries(NAMES, VALUES, max_size=3).map(lambda item: {**item, "id": s("1")})
 
 
-def desired(depth: int) -> st.SearchStrategy:
+def compute_values(depth: int) -> st.SearchStrategy:
     """Desired values of some rules: paths of which none overlaps another."""
     paths = st.lists(NAMES, min_size=1, max_size=depth).map(tuple)
     apart = st.dictionaries(paths, st.one_of(st.none(), VALUES), min_size=1, max_size=4)
@@ -57,7 +57,7 @@ def made_from(image: Item, wanted) -> Update:
 
 
 @settings(max_examples=deep(150), deadline=None)
-@given(ITEMS, desired(3))
+@given(ITEMS, compute_values(3))
 def test_updates_make_every_path_right_and_change_nothing_else(image, wanted):
     """An update applied to the item it was made from sets every path and changes nothing else."""
     result, after = applied(made_from(image, wanted), image)
@@ -68,7 +68,7 @@ def test_updates_make_every_path_right_and_change_nothing_else(image, wanted):
 
 
 @settings(max_examples=deep(300), deadline=None)
-@given(ITEMS, st.one_of(st.none(), ITEMS), desired(3))
+@given(ITEMS, st.one_of(st.none(), ITEMS), compute_values(3))
 def test_updates_are_refused_or_harmless_on_any_other_item(image, other, wanted):
     """An update applied to a changed item is refused, unless all values it replaces are unchanged."""
     update = made_from(image, wanted)

@@ -6,20 +6,28 @@ from typing import Any
 
 import pytest
 
-from sync_rules.adapters.acceptance import find_applied
+from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.state import MemoryState, read_applied
+from sync_rules.adapters.state import MemoryState, read_applied_fingerprints
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection, segments
-from sync_rules.jobs.backfill.scope import Scope, note_applied
+from sync_rules.jobs.backfill.scope import Scope, note_applied_rules
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.books import TAKEN, begin, books_of, describe_waits, finish, finish_empty, read_waiting
+from sync_rules.pipeline.books import (
+    TAKEN,
+    begin,
+    books_of,
+    describe_waits,
+    finish,
+    finish_empty,
+    read_incomplete_books,
+)
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Apply, Read, Scan, run_work
 from sync_rules.rules import fingerprints
@@ -185,7 +193,7 @@ def test_the_mark_is_of_the_same_books_before_and_after_the_totals():
     def complete_again(_request) -> None:
         scene.tap.before = lambda _request: None
         mark = scene.memory.item(mine.mark)
-        scene.memory.apply(Apply((mine.finish(mark, mine.begun(mark)),)))
+        scene.memory.apply(Apply((mine.finish(mark, mine.count_starts(mark)),)))
 
     scene.tap.before = begin_again
     scene.pull(user, scene.item(user))
@@ -256,7 +264,7 @@ def test_a_backfill_in_which_a_child_failed_completes_nothing():
     scene.tap.before = lambda _request: None
     backfill(scene)
     assert number_of(scene, user) == n(26)
-    assert not scene.drive(read_waiting(scene.rules))
+    assert not scene.drive(read_incomplete_books(scene.rules))
 
 
 @pytest.mark.parametrize(
@@ -274,12 +282,12 @@ def test_books_that_somebody_else_wrote_to_are_not_completed_by_a_backfill(damag
     backfill(scene)
     scene.rest()
     assert number_of(scene, user) == n(26)
-    assert [rule.title for rule in run_work(read_waiting(scene.rules), scene.world)] == ["orders"]
+    assert [rule.title for rule in run_work(read_incomplete_books(scene.rules), scene.world)] == ["orders"]
     scene.there("orders", order(27))
     verified(scene, repair=True)
     scene.rest()
     assert number_of(scene, user) == n(27)
-    assert not run_work(read_waiting(scene.rules), scene.world)
+    assert not run_work(read_incomplete_books(scene.rules), scene.world)
 
 
 def verified(scene: Scene, **options) -> Verifier:
@@ -301,9 +309,9 @@ def test_a_repair_that_left_something_completes_nothing():
         )
 
     scene.tap.result = fails
-    assert verified(scene, repair=True).tally.left
+    assert verified(scene, repair=True).tally.remaining_count
     assert number_of(scene, user) == n(3)
-    assert scene.drive(read_waiting(scene.rules))
+    assert scene.drive(read_incomplete_books(scene.rules))
 
 
 # ---------------------------------------------------------------- in the account, from an export, by --changed
@@ -352,15 +360,15 @@ def test_a_backfill_in_the_account_ends_badly_where_another_version_takes_the_bo
 def test_a_rule_that_waits_or_is_new_is_changed_and_one_that_was_renamed_is_not():
     """A rollback leaves the fingerprint that was applied, and books that lack something."""
     state, rules = MemoryState(), rules_of(COUNT)
-    note_applied(state, rules, ["orders"])
-    assert find_applied(state, rules) == fingerprints.of_each(rules)
-    assert find_applied(state, rules, ["orders"]) == {}
+    note_applied_rules(state, rules, ["orders"])
+    assert find_applied_rules(state, rules) == fingerprints.of_each(rules)
+    assert find_applied_rules(state, rules, ["orders"]) == {}
     renamed = rules_of("sum: {count: order, into: user.number, renamed_from: orders}")
-    assert find_applied(state, renamed) == fingerprints.of_each(renamed)
+    assert find_applied_rules(state, renamed) == fingerprints.of_each(renamed)
     changed = rules_of("sum: {sum: order.total, into: user.number, renamed_from: orders}")
-    assert find_applied(state, changed) == {}
-    note_applied(state, renamed, ["sum"])
-    assert read_applied(state).keys() == {"sum"}
+    assert find_applied_rules(state, changed) == {}
+    note_applied_rules(state, renamed, ["sum"])
+    assert read_applied_fingerprints(state).keys() == {"sum"}
 
 
 # ---------------------------------------------------------------- where nothing was there before

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.numbers import parse_number
-from sync_rules.pipeline.failure_records import failure_record, plain_key, read_failure_record, typed_key
+from sync_rules.pipeline.failure_records import failure_record, plain_key, read_failure_record, restore_key
 from sync_rules.rules.key_json import parse_key
 from tests.support.builders import shop, table
 
@@ -124,7 +124,7 @@ def test_failure_record_that_is_none_is_said_to_be(fields):
 def test_typed_key_of_another_schema_is_refused(plain, of):
     """A key that the table cannot have is refused with the expected schema, without its values."""
     with pytest.raises(RecordError, match=r"table shop: expected PK") as caught:
-        typed_key("shop", plain, tables(**of))
+        restore_key("shop", plain, tables(**of))
     assert "xyz" not in str(caught.value)
     with pytest.raises(RecordError, match="no table 'shops'"):
-        typed_key("shops", plain, tables(**of))
+        restore_key("shops", plain, tables(**of))

@@ -74,7 +74,7 @@ def test_fault_at_any_one_request_leaves_no_drift():
         for _ in range(4):
             scene.rest()
             scene.receive()
-        verifier = Verifier(scene.rules, scene.world, scene.rules.kept, grace_seconds=0)
+        verifier = Verifier(scene.rules, scene.world, scene.rules.keeper_names, grace_seconds=0)
         assert [found.difference for found in verifier.sweep()] == [], number
     assert number > 30
 

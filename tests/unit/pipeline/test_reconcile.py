@@ -108,8 +108,8 @@ def test_reconcile_wants_the_same_of_all_targets_of_a_source_as_of_each(options,
         for number, (link, name, bio) in enumerate(books)
     ]
     ends = []
-    for wanted in (Sources.wanted, lambda *_: None):
-        with mock.patch.object(Sources, "wanted", wanted):
+    for wanted in (Sources.find_shared_values, lambda *_: None):
+        with mock.patch.object(Sources, "find_shared_values", wanted):
             scene = Scene(library(**options))
             scene.there("authors", author_item("a1", **({"name": name} if name else {})), BEA)
             scene.put("books", *items)

@@ -28,12 +28,17 @@ def test_telemetry_adds_up_over_batches():
 
 
 def test_telemetry_lag_is_the_age_of_the_oldest_change():
-    """Lag is in milliseconds, of the last batch that concerned the rule, and never negative where clocks differ."""
+    """Lag is the greatest of the last minute's batches of a rule, and never negative where clocks differ."""
     telemetry = Telemetry()
     telemetry.add(report(since_ms={"a": 9_000, "b": 11_000}), 1, now_seconds=10.25)
-    assert telemetry.lag_ms == {"a": 1_250, "b": 0}
+    assert telemetry.read_lags_ms(10.25) == {"a": 1_250, "b": 0}
     telemetry.add(report(since_ms={"b": 10_000}), 1, now_seconds=10.25)
-    assert telemetry.lag_ms == {"a": 1_250, "b": 250}
+    telemetry.add(report(since_ms={"b.parent": 9_950}), 1, now_seconds=10.0)
+    assert telemetry.read_lags_ms(69.0) == {"a": 1_250, "b": 250}
+    telemetry.add(report(since_ms={"b": 69_990}), 1, now_seconds=70.0)
+    assert telemetry.read_lags_ms(70.0) == {"b": 10}
+    assert telemetry.lags["b"] == {70: 10}, "older lags are not kept"
+    assert telemetry.read_lags_ms(9.0) == {}, "a clock that was set back shows no lag of the future"
 
 
 def test_telemetry_counts_why_work_failed():

@@ -78,7 +78,7 @@ def test_throttles_are_counted_by_what_dynamodb_says(case):
     answer, counted = SAID[case]
     found: Counter[str] = Counter()
     client = answering(answer, FINE)
-    retrying = retries.retrying(sleep=lambda _: None, on_throttle=lambda kind: found.update([kind]))
+    retrying = retries.make_retry(sleep=lambda _: None, on_throttle=lambda kind: found.update([kind]))
     retrying(client.get_item, TableName="shop", Key={"PK": {"S": "1"}})
     assert found == counted
 
@@ -86,7 +86,7 @@ def test_throttles_are_counted_by_what_dynamodb_says(case):
 def test_throttles_are_counted_at_each_try_and_never_for_a_guard():
     """A call that is refused to the end counts as often as it was tried; a guard that did not hold is no throttle."""
     found: list[str] = []
-    retrying = retries.retrying(attempts_max=3, sleep=lambda _: None, on_throttle=found.append)
+    retrying = retries.make_retry(attempts_max=3, sleep=lambda _: None, on_throttle=found.append)
     client = answering(*[refusal("ThrottlingException", throttlingReasons=reasons(HOT)) for _ in range(3)])
     with pytest.raises(ClientError):
         retrying(client.get_item, TableName="shop", Key={"PK": {"S": "1"}})

@@ -95,7 +95,7 @@ def test_index_is_complete_by_a_copy_with_a_default():
         assert [code for code, _ in errors_of(rules_of(given + where, index=index))] == ["SR217"]
     rules = parse_rules(rules_of(LISTING["copy"] + f"\n  at: {shop}, default: never}}", index=index))
     order = {"order_id": s("a"), "user_id": s("1")}
-    assert rules.unlisted(rules.entities["order"], order, at_rest=True) == ()  # it is to come
+    assert rules.list_blind_rules(rules.entities["order"], order, at_rest=True) == ()  # it is to come
 
 
 def test_index_named_by_via_is_refused_too_and_another_is_taken_by_itself():
@@ -170,7 +170,7 @@ def rehearsed(rule: str, *more: str) -> tuple[Rules, Rehearsal]:
 
 def unlisted(rules: Rules, stage: Rehearsal) -> set[tuple[str, bool]]:
     """The rules for which verify finds that an item is not in their index, and whether it could repair that."""
-    found = [one.difference for one in Verifier(rules, stage.world, rules.kept, grace_seconds=0).sweep()]
+    found = [one.difference for one in Verifier(rules, stage.world, rules.keeper_names, grace_seconds=0).sweep()]
     return {(one.rule, one.repairable) for one in found if one.reason == "NotInIndex"}
 
 
@@ -190,8 +190,8 @@ def test_item_without_a_required_attribute_is_reported_by_the_pipeline_by_verify
     stage.do(order(rules))
     assert stage.rest()
     assert (name, "NotInIndex") in stage.reports()
-    assert {failure.key for failure in stage.parked()} == {key(rules.tables["orders"], "a")}
-    backfilled = process_items("orders", [dict(order(rules).item)], Selection(rules, rules.kept), Bounds())
+    assert {failure.key for failure in stage.list_failures()} == {key(rules.tables["orders"], "a")}
+    backfilled = process_items("orders", [dict(order(rules).item)], Selection(rules, rules.keeper_names), Bounds())
     assert run_work(backfilled, stage.world).report.outcomes[name, Outcome.PARKED] == 1
     before = len(stage.reports())
     stage.do(order(rules, note=s("changed")))
@@ -247,5 +247,7 @@ def test_unlisted_item_that_enters_its_index_late_is_looked_at(kind):
     scene.rest()
     scene.put("orders", {**order, "shipped_at": s("now")})
     scene.rest()
-    found = [one.difference for one in Verifier(scene.rules, scene.world, scene.rules.kept, grace_seconds=0).sweep()]
+    found = [
+        one.difference for one in Verifier(scene.rules, scene.world, scene.rules.keeper_names, grace_seconds=0).sweep()
+    ]
     assert found == []

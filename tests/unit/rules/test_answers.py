@@ -75,7 +75,7 @@ def test_answers_of_the_whole_file():
     """Functions, archives and the rules that keep something, by the names of the rules."""
     assert RULES.functions == {"called": "tests.support.every_kind.told"}
     assert {name: place.text for name, place in RULES.archives.items()} == {"kept": "s3://bucket/orders/"}
-    assert RULES.kept == RULES.rules.keys() - {"called", "kept"}
+    assert RULES.keeper_names == RULES.rules.keys() - {"called", "kept"}
 
 
 def test_answers_of_a_hierarchy_by_item():

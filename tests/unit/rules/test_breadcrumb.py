@@ -78,7 +78,9 @@ def test_breadcrumb_below_an_orphan_that_never_had_one_is_reported():
     scene.receive()  # the second look
     assert column(scene)["low"] == "Z"
     assert ("ParentWithoutBreadcrumb", where(scene, "low")) in {(one.reason, one.key) for one in scene.parked.failures}
-    found = [one.difference for one in Verifier(scene.rules, scene.world, scene.rules.kept, grace_seconds=0).sweep()]
+    found = [
+        one.difference for one in Verifier(scene.rules, scene.world, scene.rules.keeper_names, grace_seconds=0).sweep()
+    ]
     assert ("ParentWithoutBreadcrumb", where(scene, "low")) in {(one.reason, one.target) for one in found}
 
 
@@ -149,23 +151,23 @@ def test_breadcrumb_goes_with_the_path_of_ids():
     """A breadcrumb follows the parent's where the ids can follow, and is said of nowhere else."""
     parent = part("A", Path="A", trail="One")
     expected = {PATH: s("A|B"), GRAPH: s("A#1"), DEPTH: n(1), TENANT: None, TRAIL: s("One / Two")}
-    assert crumbs().desired((parent,), part("B", "A", name="Two")) == expected
-    assert crumbs().desired((parent,), part("B", "A")) == {**expected, TRAIL: s("One")}
+    assert crumbs().compute_values((parent,), part("B", "A", name="Two")) == expected
+    assert crumbs().compute_values((parent,), part("B", "A")) == {**expected, TRAIL: s("One")}
     above = {**parent, "Path": s("B|A")}
-    assert crumbs().desired((above,), part("B", "A", name="Two")) == Blocked(CYCLE, patient=True)
+    assert crumbs().compute_values((above,), part("B", "A", name="Two")) == Blocked(CYCLE, patient=True)
     bare = part("A", trail="One")
-    assert crumbs().desired((bare,), part("B", "A", name="Two")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
-    cleared = crumbs(on_delete="clear").desired((None,), part("B", "A", name="Two"))
+    assert crumbs().compute_values((bare,), part("B", "A", name="Two")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
+    cleared = crumbs(on_delete="clear").compute_values((None,), part("B", "A", name="Two"))
     assert cleared == dict.fromkeys((PATH, GRAPH, DEPTH, TRAIL, TENANT))
 
 
 def test_breadcrumb_waits_for_the_parents():
     """While a parent with a name has no breadcrumb yet, nothing is said of those below; the ids are told at once."""
     due = part("A", Path="A", name="One")
-    assert TRAIL not in crumbs().desired((due,), part("B", "A", name="Two"))
-    assert crumbs().desired((due,), part("B", "A", name="Two"))[PATH] == s("A|B")
+    assert TRAIL not in crumbs().compute_values((due,), part("B", "A", name="Two"))
+    assert crumbs().compute_values((due,), part("B", "A", name="Two"))[PATH] == s("A|B")
     nameless = part("A", Path="A")
-    assert crumbs().desired((nameless,), part("B", "A", name="Two"))[TRAIL] == s("Two")
+    assert crumbs().compute_values((nameless,), part("B", "A", name="Two"))[TRAIL] == s("Two")
     assert crumbs().pushes(Change(at("A"), due, nameless))  # they wait for what never comes
     assert not crumbs().pushes(Change(at("A"), nameless, due))  # its own record makes the breadcrumb
     assert not crumbs().pushes(Change(at("A"), {**due, "trail": s("One")}, {**due, "trail": s("One"), "name": s("x")}))

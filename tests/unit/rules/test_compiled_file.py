@@ -123,7 +123,7 @@ def signed_pickle(body: bytes, **classes: list[str]) -> bytes:
         Forged(getattr, "", "join"),
         Forged(import_module, "antigravity"),
         Forged(partial, os.mkdir, "ran"),
-        Forged(compiled_file.compiled_path, Path("rules.yaml")),
+        Forged(compiled_file.name_compiled_file, Path("rules.yaml")),
         Forged(Rules.only, None, ()),
         compiled_file._RulesPickler,
         Change,

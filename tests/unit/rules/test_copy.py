@@ -43,7 +43,7 @@ def where(text: str):
 )  # fmt: skip
 def test_copy_desires_what_the_source_holds_now(given, source, expected):
     """The copies are the source's values; without a source, or where `where` says no, the delete policy decides."""
-    assert rule(**given).desired([source], ORDER) == expected
+    assert rule(**given).compute_values([source], ORDER) == expected
 
 
 BARE = order_item("1", "1", status=s("OPEN"))
@@ -68,16 +68,16 @@ NOBODY = {NAME: s("nobody")}
 )  # fmt: skip
 def test_copy_of_nothing_is_the_default(given, sources, target, expected):
     """The default stands where there is nothing to copy; what a delete policy keeps is not replaced by it."""
-    assert rule(defaults=NOBODY, **given).desired(sources, target) == expected
+    assert rule(defaults=NOBODY, **given).compute_values(sources, target) == expected
 
 
 def test_copy_with_a_default_of_one_attribute_clears_the_other():
     """`clear` brings back the default of each copy that has one, and removes the others."""
     two = mapping(name="user_name", address__city="city")
     both = rule(mapping=two, defaults=NOBODY, on_delete="clear")
-    assert both.desired([None], ORDER) == {NAME: s("nobody"), ("city",): None}
-    assert both.desired([user_item("1", address=m(city=s("Rome")))], ORDER) == {**NOBODY, ("city",): s("Rome")}
-    assert rule(mapping=two, defaults=NOBODY).desired([None], {**BARE, "city": s("Rome")}) == NOBODY
+    assert both.compute_values([None], ORDER) == {NAME: s("nobody"), ("city",): None}
+    assert both.compute_values([user_item("1", address=m(city=s("Rome")))], ORDER) == {**NOBODY, ("city",): s("Rome")}
+    assert rule(mapping=two, defaults=NOBODY).compute_values([None], {**BARE, "city": s("Rome")}) == NOBODY
 
 
 @pytest.mark.parametrize("rank", [{"N": "5"}, {"S": ""}, {"S": "x" * 1_025}, {"NULL": True}, None])
@@ -107,7 +107,7 @@ rules:
 def test_copy_is_blocked_by_a_condition_that_cannot_be_evaluated():
     """Nobody knows whether a rule speaks of a target whose condition fails: its reason is reported."""
     bare = rule(where=compile_where("length(total) > `2`", "user"))
-    assert bare.desired([USER], order_item("1", "1", total=n(1))) == Blocked("WhereFailed: length() of number")
+    assert bare.compute_values([USER], order_item("1", "1", total=n(1))) == Blocked("WhereFailed: length() of number")
 
 
 def test_copy_of_a_snapshot_fills_older_targets_when_its_source_meets_where():

@@ -48,21 +48,21 @@ def rule(path: str = "gsi0", text: str = "{role:rank}-{role}", formula=None) -> 
 )
 def test_derive_desires_what_the_formula_makes_of_the_item(path, text, expected):
     """The text of the formula over attributes and key fields; whole or absent, and of the type an index wants."""
-    assert rule(path, text).desired((), ITEM) == {parse_path(path): expected}
+    assert rule(path, text).compute_values((), ITEM) == {parse_path(path): expected}
 
 
 def test_derive_has_its_default_where_the_formula_makes_nothing():
     """The default stands for what is missing, and for what an index would not take; then the attribute is always there."""
     none = s("000-NONE")
     composite = replace(rule(), default=none)
-    assert composite.desired((), ITEM) == {("gsi0",): s("500-LEAD")}
-    assert composite.desired((), {**ITEM, "role": s("NOBODY")}) == {("gsi0",): none}
+    assert composite.compute_values((), ITEM) == {("gsi0",): s("500-LEAD")}
+    assert composite.compute_values((), {**ITEM, "role": s("NOBODY")}) == {("gsi0",): none}
     assert composite.always_writes == ("gsi0",)
     assert composite.fills(("gsi0",), KEY.attributes())
     assert composite.list_defaults({**ITEM, "gsi0": none}) == (("gsi0",),)
     assert composite.list_defaults({**ITEM, "gsi0": s("500-LEAD")}) == composite.list_defaults(ITEM) == ()
     ranked = replace(rule("rank", "{role}"), default=n(0))
-    assert ranked.desired((), ITEM) == {("rank",): n(0)}
+    assert ranked.compute_values((), ITEM) == {("rank",): n(0)}
     assert replace(rule("info.role", "{role}"), default=n(0)).always_writes == ()
     types = [replace(rule(), default=value).type_of(("gsi0",), lambda *_: None) for value in (None, none, n(0))]
     assert types == ["S", "S", None]
@@ -71,8 +71,8 @@ def test_derive_has_its_default_where_the_formula_makes_nothing():
 
 def test_derive_writes_numbers_in_their_one_spelling():
     """A number for an index key is written as DynamoDB gives it back, so it is not written twice."""
-    assert rule("rank", "{role:rank}").desired((), {**ITEM, "role": s("TEAM")}) == {("rank",): n("30.5")}
-    assert rule("rank", "{role:rank}").desired((), {**ITEM, "role": s("GUEST")}) == {("rank",): None}
+    assert rule("rank", "{role:rank}").compute_values((), {**ITEM, "role": s("TEAM")}) == {("rank",): n("30.5")}
+    assert rule("rank", "{role:rank}").compute_values((), {**ITEM, "role": s("GUEST")}) == {("rank",): None}
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_derive_makes_no_key_that_an_index_cannot_hold(path, room, role):
     keyed = entity("keyed", table("keyed", {"PK": "S"}, *two))
     one = DeriveRule("derived", keyed, keyed, path=(path,), formula=parse_formula("{role}", {}))
     fits = role * (room // len(role.encode()))
-    assert one.desired((), {"PK": s("1"), "role": s(fits)}) == {(path,): s(fits)}
+    assert one.compute_values((), {"PK": s("1"), "role": s(fits)}) == {(path,): s(fits)}
     longer = None if path != "other" else s(fits + role)
-    assert one.desired((), {"PK": s("1"), "role": s(fits + role)}) == {(path,): longer}
+    assert one.compute_values((), {"PK": s("1"), "role": s(fits + role)}) == {(path,): longer}
 
 
 @pytest.mark.parametrize(("path", "expected"), [("GSI1PK", "TEAM#blue"), ("GSI2PK", "TEAM#red")])
@@ -99,7 +99,7 @@ def test_derive_reads_no_field_out_of_what_it_writes(path, expected):
     keyed = entity("keyed", table("keyed", {"PK": "S"}, *indexes), PK="{id}", GSI1PK="TEAM#{team}")
     one = DeriveRule("derived", keyed, keyed, path=(path,), formula=parse_formula("TEAM#{team}", {}))
     item = {"PK": s("1"), "GSI1PK": s("TEAM#red"), "team": s("blue")}
-    assert one.desired((), item) == {(path,): s(expected)}
+    assert one.compute_values((), item) == {(path,): s(expected)}
     assert one.inputs == ((("team",),) if path == "GSI1PK" else (("GSI1PK",),))
     (node,) = one.nodes()
     assert not causes(node, node)

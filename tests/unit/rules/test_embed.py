@@ -67,7 +67,7 @@ def parent(**values) -> Item:
 
 def after(rule: EmbedRule, children, image: Item) -> Item:
     """The parent once the rule has had its way, by the update that the pipeline would make."""
-    changes = differences(image, rule.desired(children, image))
+    changes = differences(image, rule.compute_values(children, image))
     update = update_of(PARENT, image, changes, rule.link_guard(image))
     assert holds(update.guard, image)
     return apply_update(image, update) if changes else image
@@ -103,7 +103,7 @@ def test_embed_desires_the_same_in_whichever_order_children_are_found(options, c
     """The order in which members were listed changes nothing, nor what is said of those that do not fit."""
     rule = embed(**options)
     shuffled = random.sample(children, len(children))
-    assert rule.desired(shuffled, image) == rule.desired(children, image)
+    assert rule.compute_values(shuffled, image) == rule.compute_values(children, image)
 
 
 @settings(deadline=None)
@@ -116,7 +116,7 @@ def test_embed_comes_to_the_same_whatever_was_there_before(options, history, ima
     for children in history:
         lived = after(rule, children, lived)
     assert same(m(**lived), m(**after(rule, history[-1], parent())))
-    assert not differences(lived, rule.desired(history[-1], lived))
+    assert not differences(lived, rule.compute_values(history[-1], lived))
 
 
 @settings(deadline=None)
@@ -133,8 +133,8 @@ def test_embed_entries_equal_a_plain_recompute(children, image):
 # ---------------------------------------------------------------- entries
 def test_embed_of_no_children_is_empty_and_not_missing():
     """A parent without children has an empty map, or an empty list."""
-    assert embed().desired((), parent()) == {INTO: m()}
-    assert embed(shape="list").desired((), parent()) == {INTO: {"L": []}}
+    assert embed().compute_values((), parent()) == {INTO: m()}
+    assert embed(shape="list").compute_values((), parent()) == {INTO: {"L": []}}
     nested = ("profile", "addresses")
     assert after(embed(into=nested), (), parent())["profile"] == m(addresses=m())
 
@@ -142,14 +142,14 @@ def test_embed_of_no_children_is_empty_and_not_missing():
 def test_embed_shows_every_attribute_but_the_table_key_when_no_fields_are_named():
     """Without `fields` an entry is the child without the key it is stored under."""
     home = child("home", street=s("Elm"), tags={"SS": ["x"]})
-    assert embed(fields=None).desired([home], parent()) == {INTO: m(home=m(street=s("Elm"), tags={"SS": ["x"]}))}
+    assert embed(fields=None).compute_values([home], parent()) == {INTO: m(home=m(street=s("Elm"), tags={"SS": ["x"]}))}
 
 
 def test_embed_writes_only_the_entries_that_differ():
     """Entries that are right are neither written nor guarded; those of no child are removed; siblings stay."""
     image = parent(addresses=m(home=m(line=s("Elm")), work=m(line=s("old")), gone=m()))
     children = [child("home", street=s("Elm")), child("work", street=s("Oak")), child("new")]
-    assert differences(image, embed().desired(children, image)) == {
+    assert differences(image, embed().compute_values(children, image)) == {
         (*INTO, "work"): m(line=s("Oak")),
         (*INTO, "new"): m(),
         (*INTO, "gone"): None,
@@ -160,7 +160,7 @@ def test_embed_writes_only_the_entries_that_differ():
 def test_embed_writes_the_whole_map_when_many_entries_differ(more):
     """A map with more differing entries than an expression can hold is written whole."""
     children = [child(str(number)) for number in range(ENTRIES_MAX_WRITES + more)]
-    changes = differences(parent(addresses=m()), embed().desired(children, parent(addresses=m())))
+    changes = differences(parent(addresses=m()), embed().compute_values(children, parent(addresses=m())))
     assert len(changes) == (1 if more else ENTRIES_MAX_WRITES)
     assert get(after(embed(), children, parent(addresses=m())), INTO) == m(
         **{str(i): m() for i in range(len(children))}
@@ -185,7 +185,7 @@ def test_embed_by_an_attribute_gives_an_entry_to_the_first_that_claims_it(values
             firsts[city] = m(id=s(name))
         else:
             left.append((name, "EntryTwice" if city else "NoEntryKey"))
-    assert rule.desired(children, parent()) == {INTO: m(**firsts)}
+    assert rule.compute_values(children, parent()) == {INTO: m(**firsts)}
     expected = [Blocked(reason, member=key(CRM, "C#1", f"A#{name}")) for name, reason in left[:1]]
     assert rule.find_omission(children, {}) == (expected[0] if expected else None)
     assert rule.members(PARENT, parent()).enough is False
@@ -200,7 +200,8 @@ def in_order(descending: bool, *values) -> str:
     ]
     rule = embed(shape="list", order=(("at",), descending), fields=((("id",), "id"),))
     found = {
-        "".join(e["M"]["id"]["S"] for e in rule.desired(some, parent())[INTO]["L"]) for some in permutations(children)
+        "".join(e["M"]["id"]["S"] for e in rule.compute_values(some, parent())[INTO]["L"])
+        for some in permutations(children)
     }
     assert len(found) == 1
     return found.pop()
@@ -235,7 +236,7 @@ OVER = [child(name, created=n(at)) for name, at in (("a", 3), ("b", 1), ("c", 2)
 )
 def test_embed_over_a_limit_fails_and_names_the_last_child(limit, reason):
     """Left as it was: no value is desired, and the child that came last in the order is named."""
-    wanted = embed(order=(("created",), False), **limit).desired(OVER, parent())
+    wanted = embed(order=(("created",), False), **limit).compute_values(OVER, parent())
     if reason:
         assert wanted == Blocked(reason, member=key(CRM, "C#1", "A#a"))
     else:
@@ -245,12 +246,12 @@ def test_embed_over_a_limit_fails_and_names_the_last_child(limit, reason):
 def test_embed_over_a_limit_omits_all_or_the_oldest():
     """`omit` says with NULL that there are too many; `oldest` leaves out the least in order, shown from either end."""
     order = (("created",), False)
-    assert embed(max_items=2, on_overflow="omit").desired(OVER, parent()) == {INTO: {"NULL": True}}
-    oldest = embed(max_items=2, on_overflow="oldest", order=order).desired(OVER, parent())
+    assert embed(max_items=2, on_overflow="omit").compute_values(OVER, parent()) == {INTO: {"NULL": True}}
+    oldest = embed(max_items=2, on_overflow="oldest", order=order).compute_values(OVER, parent())
     assert set(oldest[INTO]["M"]) == {"a", "c"}
     newest_first = embed(max_items=2, on_overflow="oldest", order=(("created",), True), shape="list")
-    assert [entry["M"]["created"] for entry in newest_first.desired(OVER, parent())[INTO]["L"]] == [n(3), n(2)]
-    healed = embed(max_items=2, on_overflow="omit").desired(OVER[:1], parent(addresses={"NULL": True}))
+    assert [entry["M"]["created"] for entry in newest_first.compute_values(OVER, parent())[INTO]["L"]] == [n(3), n(2)]
+    healed = embed(max_items=2, on_overflow="omit").compute_values(OVER[:1], parent(addresses={"NULL": True}))
     assert healed == {INTO: m(a=m(created=n(3)))}
 
 
@@ -265,9 +266,9 @@ def test_embed_keeps_as_many_of_the_last_as_fit(options, children):
         "shape": "list",
         "fields": ((("id",), "id"), (("street",), "line")),
     }
-    everything = embed(**free).desired(children, parent())[INTO]["L"]
+    everything = embed(**free).compute_values(children, parent())[INTO]["L"]
     limits = {"max_items": options["max_items"], "max_bytes": options["max_bytes"], "on_overflow": "oldest"}
-    kept = embed(**{**free, **limits}).desired(children, parent())[INTO]["L"]
+    kept = embed(**{**free, **limits}).compute_values(children, parent())[INTO]["L"]
 
     def fits(entries) -> bool:
         items, most = options["max_items"], options["max_bytes"]
@@ -332,7 +333,7 @@ def test_embed_through_an_index_reads_the_children_its_entries_name():
     assert (found.table, found.index, found.conditions) == ("addresses", "by_owner", of_partition("owner", s("1")))
     assert found.named == (key(rule.source.table, "7"),)
     beside = embed(find=replace(rule.find, index="GSI1"))  # a child's key may name the parent too
-    assert beside.named(PARENT, parent(addresses=m(home=m()))) == (key(CRM, "C#1", "A#home"),)
+    assert beside.list_present_members(PARENT, parent(addresses=m(home=m()))) == (key(CRM, "C#1", "A#home"),)
     assert embed_by_index(by=parse_template("{street}")).members(key(rule.target.table, "1"), image).named == ()
     claimed = embed_by_index(by=parse_template("{street}"), claimed=True, ids=(("id", "no"),))
     image = {"customer": s("1"), "addresses": m(x=m(no=n(7)), y=m(), z=s("z"), v=m(no=s("x")))}
@@ -378,12 +379,12 @@ def test_embed_shows_the_default_of_what_a_child_lacks():
     one = embed(defaults={"line": s("unknown")})
     children = [child("1"), child("2", street=s("High")), child("3", street={"NULL": True})]
     entries = {"1": m(line=s("unknown")), "2": m(line=s("High")), "3": m(line={"NULL": True})}
-    assert one.desired(children, {}) == {INTO: m(**entries)}
+    assert one.compute_values(children, {}) == {INTO: m(**entries)}
     small = value_bytes(m(**{"1": m(line=s("unknown"))}))
-    assert embed(defaults={"line": s("unknown")}, max_bytes=small).desired(children[:1], {}) == {
+    assert embed(defaults={"line": s("unknown")}, max_bytes=small).compute_values(children[:1], {}) == {
         INTO: m(**{"1": entries["1"]})
     }
-    assert embed(defaults={"line": s("unknown")}, max_bytes=small - 1).desired(children[:1], {}) == Blocked(
+    assert embed(defaults={"line": s("unknown")}, max_bytes=small - 1).compute_values(children[:1], {}) == Blocked(
         "TooManyBytes", member=key(CRM, "C#1", "A#1")
     )
     assert "default" not in embed().body()

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from sync_rules.model.errors import UserError
-from sync_rules.rules.formula import joined_formula, parse_formula, stable_hash
+from sync_rules.rules.formula import join_fields, parse_formula, stable_hash
 from tests.support.builders import n, s
 
 RANKS = {"rank": {"LEAD": "500", "CONTRIBUTOR": "400", "1": "first", "NONE": ""}}
@@ -135,20 +135,20 @@ def test_formula_table_may_not_hide_a_format():
 
 def test_formula_joins_those_that_are_there():
     """Joined fields skip what is missing, empty or no text, and are absent when none is there."""
-    formula = joined_formula(("name.first", "age", "name.last"), ", ")
+    formula = join_fields(("name.first", "age", "name.last"), ", ")
     assert formula.fields == ("name.first", "age", "name.last")
     assert formula.text({"name.first": s("Ada"), "age": n("3.0"), "name.last": s("L")}.get) == "Ada, 3, L"
     assert formula.text({"name.first": s(""), "age": {"BOOL": True}, "name.last": s("L")}.get) == "L"
     assert formula.text({}.get) is None
     with pytest.raises(UserError, match="nothing to join"):
-        joined_formula((), ", ")
+        join_fields((), ", ")
     with pytest.raises(UserError, match="is not a path"):
-        joined_formula(("a..b",), ", ")
+        join_fields(("a..b",), ", ")
 
 
 def test_formula_is_total_where_nothing_can_be_missing():
     """A formula makes a text of every item with all of its fields; joined fields, with one of them."""
-    whole, joined = parse_formula("{a}-{b}", {}), joined_formula(("a", "b"), "-")
+    whole, joined = parse_formula("{a}-{b}", {}), join_fields(("a", "b"), "-")
     assert [(whole.is_total(some), joined.is_total(some)) for some in ("", "a", "ab")] == [
         (False, False), (False, True), (True, True),
     ]  # fmt: skip

@@ -205,7 +205,7 @@ def test_history_versions_expire_by_a_rule_of_their_own():
     shop.put("shop", product(1, price=n(3), at=n(1_000)))
     shop.rest()
     assert versions(shop) == {"V#001": {"price": n(3), "at": n(1_000), "gone": n(87_400)}}
-    assert [*Verifier(shop.rules, shop.world, shop.rules.kept, grace_seconds=0).sweep()] == []
+    assert [*Verifier(shop.rules, shop.world, shop.rules.keeper_names, grace_seconds=0).sweep()] == []
 
 
 # ---------------------------------------------------------------- what people do
@@ -213,12 +213,12 @@ def test_history_verify_finds_and_repairs_the_newest_version_alone():
     shop = scene()
     ups(shop, 3, 4)
     shop.records.clear()  # nobody listened
-    verifier = Verifier(shop.rules, shop.world, shop.rules.kept, repair=True, grace_seconds=0)
+    verifier = Verifier(shop.rules, shop.world, shop.rules.keeper_names, repair=True, grace_seconds=0)
     (finding,) = verifier.sweep()
     assert (finding.difference.drift, finding.repaired) == (Drift.MISSING, True)
     assert versions(shop) == {"V#002": {"name": s("tea"), "price": n(4)}}
     shop.there("shop", {"PK": s("PRODUCT#7"), "SK": s("V#002"), "price": n(5)})
-    (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, repair=True, grace_seconds=0).sweep()
+    (finding,) = Verifier(shop.rules, shop.world, shop.rules.keeper_names, repair=True, grace_seconds=0).sweep()
     assert (finding.difference.drift, finding.difference.reason, finding.repaired) == (Drift.STUCK, TAKEN, False)
 
 
@@ -228,7 +228,7 @@ def test_history_of_a_report_is_looked_at_again(version, drift):
     shop = scene()
     ups(shop, 3, 4)
     shop.records.clear()
-    (finding,) = Verifier(shop.rules, shop.world, shop.rules.kept, grace_seconds=0).sweep()
+    (finding,) = Verifier(shop.rules, shop.world, shop.rules.keeper_names, grace_seconds=0).sweep()
     listed = parse_finding(json.loads(json.dumps(make_row(finding))), "report.jsonl:2", shop.rules).difference
     if version == 3:
         shop.there("shop", product(3, name=s("tea"), price=n(5)))

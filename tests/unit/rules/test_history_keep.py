@@ -35,7 +35,7 @@ def there(shop: Scene, *numbers: int, item: int | None = None) -> None:
 
 
 def verifier(shop: Scene, *, repair: bool = False) -> Verifier:
-    return Verifier(shop.rules, shop.world, shop.rules.kept, repair=repair, grace_seconds=0)
+    return Verifier(shop.rules, shop.world, shop.rules.keeper_names, repair=repair, grace_seconds=0)
 
 
 def test_keep_of_an_old_record_that_comes_again():

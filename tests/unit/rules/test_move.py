@@ -262,7 +262,9 @@ def test_move_is_found_by_verify_and_made_by_repair():
     scene.there("shop", {"PK": s("DEPT#x"), "SK": s("ORDER#2"), "other": s("one")})
 
     def found(*, repair):
-        verifier = Verifier(scene.rules, scene.world, scene.rules.kept, repair=repair, sleep=lambda _seconds: None)
+        verifier = Verifier(
+            scene.rules, scene.world, scene.rules.keeper_names, repair=repair, sleep=lambda _seconds: None
+        )
         return [(one.difference.drift, one.difference.reason, one.repaired) for one in verifier.sweep()]
 
     assert sorted(found(repair=False), key=str) == [(Drift.MISSING, "", False), (Drift.STUCK, "KeyTaken", False)]

@@ -62,32 +62,32 @@ def test_path_of_a_root_is_its_own_id(parent):
     """Without a parent, an empty or null one included, the path is the own id; what is carried is the root's own."""
     item = {**part("A", tenant="t1"), **({} if parent is None else {"ParentId": parent})}
     assert tree().source_keys(item) == ()
-    assert tree().desired((), item) == {PATH: s("A"), GRAPH: s("A#1"), DEPTH: n(0)}
+    assert tree().compute_values((), item) == {PATH: s("A"), GRAPH: s("A#1"), DEPTH: n(0)}
 
 
 def test_path_of_a_child_continues_its_parents():
     """Path, graph and depth follow from the parent's path alone; what is carried is the parent's."""
     expected = {PATH: s("A|B"), GRAPH: s("A#1"), DEPTH: n(1), TENANT: s("t1")}
-    assert tree().desired((ROOT,), part("B", "A", tenant="own")) == expected
+    assert tree().compute_values((ROOT,), part("B", "A", tenant="own")) == expected
     misled = {**ROOT, "GraphId": s("wrong"), "Depth": n(7)}
-    assert tree().desired((misled,), part("B", "A")) == expected
+    assert tree().compute_values((misled,), part("B", "A")) == expected
     untenanted = {name: value for name, value in ROOT.items() if name != "tenant"}
-    assert tree().desired((untenanted,), part("B", "A")) == {**expected, TENANT: None}
+    assert tree().compute_values((untenanted,), part("B", "A")) == {**expected, TENANT: None}
 
 
 def test_path_writes_only_what_is_asked_for():
     """Graph, depth and what is carried are optional."""
     one = tree(graph=None, depth=None, carry=())
     assert one.copies == (PATH,)
-    assert one.desired((ROOT,), part("B", "A")) == {PATH: s("A|B")}
-    assert one.desired((), part("B")) == {PATH: s("B")}
+    assert one.compute_values((ROOT,), part("B", "A")) == {PATH: s("A|B")}
+    assert one.compute_values((), part("B")) == {PATH: s("B")}
 
 
 @pytest.mark.parametrize("path", [None, s(""), n(1)])
 def test_path_waits_for_its_parents(path):
     """An item below a parent without a path waits for the path, and is parked if none appears."""
     parent = {**part("A"), **({} if path is None else {"Path": path})}
-    assert tree().desired((parent,), part("B", "A")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
+    assert tree().compute_values((parent,), part("B", "A")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
 
 
 PART_RULES = """
@@ -126,10 +126,10 @@ def test_path_that_never_comes_is_told(parents, troubles):
 @pytest.mark.parametrize(("policy", "expected"), [("keep", None), ("delete", None), ("restrict", None), ("clear", dict.fromkeys((PATH, GRAPH, DEPTH, TENANT)))])  # fmt: skip
 def test_path_without_its_parent_follows_the_policy(policy, expected):
     """A parent that is not there, or that cannot be, leaves it to `on_delete`."""
-    assert tree(on_delete=policy).desired((None,), part("B", "A")) == expected
+    assert tree(on_delete=policy).compute_values((None,), part("B", "A")) == expected
     impossible = {**part("B"), "ParentId": {"L": []}}
     assert tree(on_delete=policy).source_keys(impossible) == ()
-    assert tree(on_delete=policy).desired((), impossible) == expected
+    assert tree(on_delete=policy).compute_values((), impossible) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,14 +147,14 @@ def test_path_compares_whole_segments(own, parents_path, is_cycle):
     """An id is in a path when it is one of its segments, not when it looks like one."""
     parent = part("P", Path=parents_path)
     expected = Blocked(CYCLE, patient=True) if is_cycle else s(f"{parents_path}|{own}")
-    found = tree().desired((parent,), part(own, "P"))
+    found = tree().compute_values((parent,), part(own, "P"))
     assert (found if isinstance(found, Blocked) else found[PATH]) == expected
 
 
 def test_path_of_an_item_that_is_its_own_parent_is_trouble():
     """An item that is its own parent is blocked as a cycle, with or without a path."""
     for item in (part("A", "A"), part("A", "A", Path="A")):
-        assert tree().desired((item,), item) == Blocked(CYCLE)
+        assert tree().compute_values((item,), item) == Blocked(CYCLE)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_path_of_an_item_that_is_its_own_parent_is_trouble():
 def test_path_keeps_the_separator_out_of_ids(separator, own, fits):
     """An id that a path could not be taken apart around is trouble, for a root too."""
     for sources, item in (((), part(own)), ((ROOT,), part(own, "A"))):
-        found = tree(separator=separator).desired(sources, item)
+        found = tree(separator=separator).compute_values(sources, item)
         assert (not isinstance(found, Blocked)) if fits else found == Blocked(SEPARATOR_IN_ID)
 
 
@@ -181,10 +181,10 @@ def test_path_of_any_ids_can_be_taken_apart():
     for separator in ("|", "::", ":.:"):
         one = tree(separator=separator)
         for own, parent in permutations(["a", ":", ".", ":a", "a:", "a:.", ":.", ".:", "a.", "|", "a|"], 2):
-            root = one.desired((), part(parent))
+            root = one.compute_values((), part(parent))
             if isinstance(root, Blocked):
                 continue
-            child = one.desired(({**part(parent), "Path": root[PATH]},), part(own, parent))
+            child = one.compute_values(({**part(parent), "Path": root[PATH]},), part(own, parent))
             if not isinstance(child, Blocked):
                 assert child[PATH]["S"].split(separator) == [parent, own]
 
@@ -192,7 +192,7 @@ def test_path_of_any_ids_can_be_taken_apart():
 def test_path_spreads_a_graph_over_its_shards():
     """The graph of an item is its root's id and a number from 1 to `shards` that its own id decides, for ever."""
     one = tree(shards=4)
-    graphs = [one.desired((ROOT,), part(f"B{i}", "A"))[GRAPH]["S"] for i in range(200)]
+    graphs = [one.compute_values((ROOT,), part(f"B{i}", "A"))[GRAPH]["S"] for i in range(200)]
     assert {graph.partition("#") for graph in graphs} == {("A", "#", str(i)) for i in range(1, 5)}
     assert graphs[7] == f"A#{1 + stable_hash('B7') % 4}"
 
@@ -204,9 +204,9 @@ def test_path_takes_numbers_for_ids():
     one = tree(
         source=part_of, target=part_of, link=(("id", Ref("parent", ("parent",))),), own=part_of.ref("id"), find=None
     )
-    assert one.desired(({"id": n(1), "Path": s("1")},), {"id": n("2.0"), "parent": n(1)})[PATH] == s("1|2")
-    assert one.desired((), {"id": n("2.0"), "parent": n(2)}) == Blocked(CYCLE)
-    assert one.desired((), {"id": {"B": b"x"}}) is None
+    assert one.compute_values(({"id": n(1), "Path": s("1")},), {"id": n("2.0"), "parent": n(1)})[PATH] == s("1|2")
+    assert one.compute_values((), {"id": n("2.0"), "parent": n(2)}) == Blocked(CYCLE)
+    assert one.compute_values((), {"id": {"B": b"x"}}) is None
 
 
 def test_path_reads_ids_out_of_composite_keys():
@@ -217,7 +217,7 @@ def test_path_reads_ids_out_of_composite_keys():
     one = tree(source=component, target=component, link=link, own=component.ref("part_id"), find=None)
     item = {"PK": s("T#t1"), "SK": s("PART#b"), "parent": s("a")}
     assert one.source_key(item) == key(shop, "T#t1", "PART#a")
-    assert one.desired(({"PK": s("T#t1"), "SK": s("PART#a"), "Path": s("a")},), item)[PATH] == s("a|b")
+    assert one.compute_values(({"PK": s("T#t1"), "SK": s("PART#a"), "Path": s("a")},), item)[PATH] == s("a|b")
     assert one.deciding_paths == (("parent",),)
 
 
@@ -289,11 +289,11 @@ def test_path_carries_a_default_where_a_parent_has_nothing():
     """Children of a parent without what is carried have the default, and hand it down; a root's own is not touched."""
     given = {TENANT: s("nobody")}
     root, child = part("r", Path="r"), part("c", "r")
-    assert tree(defaults=given).desired([root], child)[TENANT] == s("nobody")
-    assert tree(defaults=given).desired([{**root, "tenant": s("x")}], child)[TENANT] == s("x")
-    assert TENANT not in tree(defaults=given).desired([], root)
-    assert tree(defaults=given, on_delete="clear").desired([None], child) == {
+    assert tree(defaults=given).compute_values([root], child)[TENANT] == s("nobody")
+    assert tree(defaults=given).compute_values([{**root, "tenant": s("x")}], child)[TENANT] == s("x")
+    assert TENANT not in tree(defaults=given).compute_values([], root)
+    assert tree(defaults=given, on_delete="clear").compute_values([None], child) == {
         PATH: None, GRAPH: None, DEPTH: None, TENANT: s("nobody"),
     }  # fmt: skip
-    assert tree(defaults=given).desired([None], child) == given
-    assert tree(defaults=given).desired([None], {**child, "tenant": s("x")}) is None
+    assert tree(defaults=given).compute_values([None], child) == given
+    assert tree(defaults=given).compute_values([None], {**child, "tenant": s("x")}) is None

@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
-from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, equals_seen
+from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, expect_value
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.rule import Blocked
@@ -42,7 +42,9 @@ def test_rank_puts_a_child_where_its_amount_belongs():
     child = order("a", "u", total=n("2.50"), note=s("x"))
     check, put = RULE.write_for(part_of(child), None, child).actions
     there = Condition(Test.EXISTS, ("order_id",))
-    assert check == Check(key_of(child), (there, equals_seen(("user_id",), s("u")), equals_seen(("total",), n("2.50"))))
+    assert check == Check(
+        key_of(child), (there, expect_value(("user_id",), s("u")), expect_value(("total",), n("2.50")))
+    )
     assert put.guard == (Condition(Test.ABSENT, ("PK",)),)
     assert put.item["n"] == n("2.5")
     assert RULE.write_for(part_of(child), put.item, child) is None
@@ -92,14 +94,14 @@ def test_rank_looks_at_every_record_of_an_item():
         assert list(RULE.parts(Change(at, old, new), MADE.ranks)) == [Part(RULE, at, key_of(child))]
     put = RULE.write_for(part_of(child), {**item, "n": n(7)}, child).actions[-1]
     assert put.item == item
-    assert equals_seen(("n",), n(7)) in put.guard
+    assert expect_value(("n",), n(7)) in put.guard
 
 
 def test_rank_deletes_an_item_whose_key_names_no_child():
     """A check of no item would fail the whole batch, so the transaction has the delete alone."""
     at = key(COUNTS, "spent/R/u", "-")
     write = RULE.write_for(Part(RULE, at, None), {**at.attributes(), "n": n(1)}, None)
-    assert write == Transaction((Delete(at, (Condition(Test.EXISTS, ("PK",)), equals_seen(("n",), n(1)))),))
+    assert write == Transaction((Delete(at, (Condition(Test.EXISTS, ("PK",)), expect_value(("n",), n(1)))),))
 
 
 def test_rank_looks_at_a_child_only_for_what_decides():

@@ -109,7 +109,7 @@ def judged(pull: Pull) -> list:
         return []
     return [
         (
-            rule.source_keys(image), rule.link_guard(image), rule.desired((), image),
+            rule.source_keys(image), rule.link_guard(image), rule.compute_values((), image),
             rule.deletes(image), rule.restricts(image), [get(image, path) for path in (*rule.copies, *rule.deciding_paths)],
         )
         for rule in pull.rules

@@ -55,7 +55,7 @@ def orders(*prices) -> list[Item]:
 
 def total(function: str, members, **options):
     """The one value that is desired, whichever order the members are found in."""
-    found = [recount(function, **options).desired(some, PROFILE) for some in permutations(members)]
+    found = [recount(function, **options).compute_values(some, PROFILE) for some in permutations(members)]
     assert all(one == found[0] for one in found)
     return found[0] if isinstance(found[0], Blocked) else found[0][INTO]
 
@@ -115,7 +115,7 @@ def test_recount_equals_a_plain_recompute(function, per, members, random):
         if group and price is not None:
             groups.setdefault(group, []).append(price)
     rule = recount(function, per=("status",) if per else None)
-    desired = rule.desired(random.sample(members, len(members)), PROFILE)[INTO]
+    desired = rule.compute_values(random.sample(members, len(members)), PROFILE)[INTO]
     found = desired["M"] if per else {} if desired is None else {"all": desired}
     if weigh and not per:
         groups.setdefault("all", [])

@@ -38,7 +38,7 @@ def totals(**numbers):
 )
 def test_total_is_the_sum_over_the_shards(options, sources, value):
     """The number is exact and plain; no totals are 0 or an empty map, and groups of nothing are left out."""
-    assert total(**options).desired(sources, {"user_id": s("u")}) == {INTO: value}
+    assert total(**options).compute_values(sources, {"user_id": s("u")}) == {INTO: value}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_total_is_the_sum_over_the_shards(options, sources, value):
 )
 def test_total_tells_what_it_cannot_say(sources, reason):
     """A total without a possible key, with a broken number or with too many digits blocks the parent's attribute."""
-    assert total(2).desired(sources, {"user_id": s("u")}) == Blocked(reason)
+    assert total(2).compute_values(sources, {"user_id": s("u")}) == Blocked(reason)
 
 
 def test_total_reads_every_shard_of_a_parent():

@@ -105,7 +105,7 @@ def test_values_are_the_sorted_children(children, by, options, ranked):
     limit = members.max_items if members.enough else 1000
     page = store.list(List("counts", None, members.conditions, limit, None, members.backward))
     assert members.enough == ranked
-    assert values.desired(page.items[::-1], PROFILE) == {TAGS: plainly(named, by[0], options)}
+    assert values.compute_values(page.items[::-1], PROFILE) == {TAGS: plainly(named, by[0], options)}
 
 
 @pytest.mark.parametrize("held", [n(1), {"L": []}, {"L": [s("")]}, {"L": [{"NULL": True}]}, {"L": [s("a"), {"M": {}}]}, {"L": [s("a")] * 3}, None])  # fmt: skip
@@ -113,16 +113,16 @@ def test_values_are_not_made_of_what_nobody_can_read(held):
     """An item that something else wrote stops the whole, and is named."""
     item = item_of(order("a", "u", tag=s("x")))
     broken = {name: value for name, value in {**item, "n": held}.items() if value is not None}
-    assert shown().desired([broken, item], PROFILE) == Blocked("EntryBroken", member=COUNTS.key_of(item))
+    assert shown().compute_values([broken, item], PROFILE) == Blocked("EntryBroken", member=COUNTS.key_of(item))
 
 
 def test_values_of_a_set_of_numbers_are_numbers():
     """The set has another type; a child with a text is reported, and a text in an item is no number either."""
     rule, values = kept(numbers=True), shown(shape="set", numbers=True, distinct=True)
     items = [item_of(order(name, "u", tag=value), rule) for name, value in (("a", n("2.0")), ("b", n(2)), ("c", n(1)))]
-    assert values.desired(items, PROFILE) == {TAGS: {"NS": ["1", "2"]}}
+    assert values.compute_values(items, PROFILE) == {TAGS: {"NS": ["1", "2"]}}
     assert blocked(order("a", "u", tag=s("2")), rule).reason == "NotANumber"
-    assert values.desired([item_of(order("a", "u", tag=s("2")))], PROFILE).reason == "EntryBroken"
+    assert values.compute_values([item_of(order("a", "u", tag=s("2")))], PROFILE).reason == "EntryBroken"
 
 
 # ---------------------------------------------------------------- what stands in the ledger

@@ -30,7 +30,7 @@ def test_consequences_leaves_the_rule_that_a_message_names(kind, delay_seconds, 
     }[kind]
     left = Consequences(RULES, ReadThrough(scene.memory, RULES.tables), lambda: False)
     left.send(message, delay_seconds)
-    assert [(one.rule, one.why) for one in left.left] == [("names", why)]
+    assert [(one.rule, one.why) for one in left.leftovers] == [("names", why)]
 
 
 def test_consequences_leaves_a_rule_whose_listing_fails(monkeypatch):

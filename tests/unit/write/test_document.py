@@ -50,7 +50,7 @@ def test_document_says_what_the_methods_say(seed):
 
 def test_document_takes_plain_values_as_they_are_spelt():
     """A number with a fraction keeps its digits, from a reader that makes floats too."""
-    for body in ({"actions": [PUT]}, json_bytes.parsed(json.dumps({"actions": [PUT]}), parse_float=Decimal)):
+    for body in ({"actions": [PUT]}, json_bytes.parse_json(json.dumps({"actions": [PUT]}), parse_float=Decimal)):
         shop = made()
         with shop.transact(raw=False) as tx:
             read_document(body).add_to(tx)

@@ -77,7 +77,7 @@ def test_lag_is_unknown_where_the_request_failed():
 def test_lag_asks_for_what_the_functions_write(capsys):
     """The request is one that CloudWatch takes, for the metric of all rules as our functions emit it."""
     telemetry = Telemetry()
-    telemetry.lag_ms["names"] = 700
+    telemetry.lags["names"] = {0: 700}
     metrics.emit(telemetry)
     documents = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
     written = [

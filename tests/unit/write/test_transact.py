@@ -703,7 +703,7 @@ def test_transact_rules_come_from_the_compiled_file_where_there_is_one(tmp_path)
     file = tmp_path / "rules.yaml"
     file.write_text(text_of(every_kind.RULES))
     from_text = Rules.load(file)
-    built = compiled_file.compiled_path(file)
+    built = compiled_file.name_compiled_file(file)
     built.write_bytes(compiled_file.dump(from_text, {}, source=file.read_bytes()))
     assert Rules.load(file).fingerprint == from_text.fingerprint
     file.unlink()
@@ -714,7 +714,7 @@ def test_transact_refuses_a_compiled_file_of_other_rules_than_those_beside_it(tm
     """Rules that were changed and not built again are never left out silently; the cure reads them."""
     file = tmp_path / "rules.yaml"
     file.write_text(text_of(every_kind.RULES))
-    built = compiled_file.compiled_path(file)
+    built = compiled_file.name_compiled_file(file)
     built.write_bytes(compiled_file.dump(Rules.load(file), {}, source=file.read_bytes()))
     file.write_text(text_of({}))
     with pytest.raises(UserError, match=r"Build again.*Or remove .*rules\.compiled"):

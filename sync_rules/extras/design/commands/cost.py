@@ -29,7 +29,7 @@ from sync_rules.extras.design.costs.volumes import MeasuredEntity, SizeSampler
 from sync_rules.jobs.dryrun.prices import Prices, own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.ruleset import Rules
 
@@ -61,8 +61,8 @@ def cost(
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
     place = client.meta.region_name
-    known = _known(place) if prices is None else read_prices(prices, place)
-    measured = {} if share.percent is None else _measured(rules, DynamoStore(client, rules.tables), share)
+    known = _choose_prices(place) if prices is None else read_prices(prices, place)
+    measured = {} if share.percent is None else _measure_tables(rules, DynamoStore(client, rules.tables), share)
     alarms = sum(len(list_subjects(Deployment(rules), measure)) for measure in MEASURES)
     made = estimate(rules, EstimateOptions(known.regions[place], alarms), measured)
     shown = CostReport(made, known, place, share.percent)
@@ -73,16 +73,16 @@ def cost(
     return int(bool(made.gaps))
 
 
-def _known(region: str) -> Prices:
+def _choose_prices(region: str) -> Prices:
     """The prices of the package. Raises UserError when they are of other Regions."""
     known = own_prices()
     if region not in known.regions:
-        problem = unknown("price for Region", region, known.regions)
+        problem = explain_unknown_name("price for Region", region, known.regions)
         raise UserError(f"{problem} Give your own prices with --prices FILE ({DOCS}/plan.md#money)")
     return known
 
 
-def _measured(rules: Rules, store: DynamoStore, sample: opt.SampleShare) -> Mapping[str, MeasuredEntity]:
+def _measure_tables(rules: Rules, store: DynamoStore, sample: opt.SampleShare) -> Mapping[str, MeasuredEntity]:
     """Read a share of each table."""
     share, _ = choose_share(*sample, opt.SEGMENTS)
     measuring = SizeSampler(rules)

@@ -38,7 +38,7 @@ from sync_rules.language.load import RulesFileError, check_rules, load_rules, re
 from sync_rules.language.problems import errors
 from sync_rules.language.yaml_source import places_of
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.ruleset import Rules
@@ -134,14 +134,14 @@ def patterns(
         case opt.PageForm.TEXT:
             put_out("\n".join(lines(proof, hots, places, kept)), out)
     doubtful = proof.unread or proof.idle or any(one.certain for one in hots)
-    return int(bool(proof.unserved) or (strict_warnings and bool(doubtful)))
+    return int(bool(proof.unserved_answers) or (strict_warnings and bool(doubtful)))
 
 
 def _require_patterns(names: Iterable[str], rules: Rules) -> None:
     """Raises UserError for a name that is no pattern's."""
     for name in names:
         if name not in design_of(rules).patterns:
-            raise UserError(unknown("pattern", name, design_of(rules).patterns))
+            raise UserError(explain_unknown_name("pattern", name, design_of(rules).patterns))
 
 
 # ---------------------------------------------------------------- run
@@ -176,7 +176,7 @@ def run_patterns(rules: Rules, asked: RunOptions, client: Any, out: Path | None,
         put_out(json.dumps({"patterns": [run_json(one) for one in measured]}, indent=2, ensure_ascii=False), out)
     else:
         put_out("\n".join(line for one in measured for line in run_lines(one)), out)
-    return int(any(not one.answer.served or one.mismatches for one in measured))
+    return int(any(not one.answer.is_served or one.mismatches for one in measured))
 
 
 def _run(
@@ -184,9 +184,9 @@ def _run(
 ) -> Iterator[PatternRun]:
     """Call these patterns; with --prove, compare them with what the tables hold now."""
     if not asked.prove:
-        sample: Items = cache(lambda table: tuple(_scanned(store, table, SAMPLE_MAX_ITEMS)))
+        sample: Items = cache(lambda table: tuple(_scan_items(store, table, SAMPLE_MAX_ITEMS)))
         return PatternTrial(rules, client, sample, asked.given, asked.calls).run(names)
-    found = load_items(rules, lambda table: _scanned(store, table, None))
+    found = load_items(rules, lambda table: _scan_items(store, table, None))
     right = recompute(rules, found)
 
     def both(table: str) -> Iterator[Item]:  # a mirror too many is under a key of its own
@@ -195,7 +195,7 @@ def _run(
     return PatternTrial(rules, client, both, asked.given, asked.calls).run(names, right)
 
 
-def _scanned(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:
+def _scan_items(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:
     """The items of a table, at most `most`."""
     cursor: Item | None = None
     left = most

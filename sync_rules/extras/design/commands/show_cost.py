@@ -61,13 +61,13 @@ class CostReport:
             "rules": {one.name: {"kind": one.does, **_line(one)} for one in made.rules},
             "all": _line(made.whole),
             "capacity": {
-                one.place.shown: {"read_units": one.read_units, "write_units": one.write_units}
+                one.place.place_name: {"read_units": one.read_units, "write_units": one.write_units}
                 for one in made.provisions
             },
             "storage": {
                 one.table: {
-                    "table_gb": str(_rounded(one.table_gb, GIGABYTES)),
-                    "indexes_gb": str(_rounded(one.indexes_gb, GIGABYTES)),
+                    "table_gb": str(_round_amount(one.table_gb, GIGABYTES)),
+                    "indexes_gb": str(_round_amount(one.indexes_gb, GIGABYTES)),
                     "storage": _text(one.storage),
                     "recovery": _text(one.recovery),
                 }
@@ -184,17 +184,17 @@ def _sum(amounts: Iterator[Decimal | None]) -> Decimal | None:
 
 
 def _text(money: Decimal | None) -> str | None:
-    return None if money is None else str(_rounded(money, SHOWN_MONEY))
+    return None if money is None else str(_round_amount(money, SHOWN_MONEY))
 
 
-def _rounded(amount: Decimal, step: Decimal) -> Decimal:
+def _round_amount(amount: Decimal, step: Decimal) -> Decimal:
     """An amount of any size, rounded to a step."""
     return amount.quantize(step, ROUND_HALF_UP, WIDE)
 
 
 def _coins(money: Decimal | None) -> str:
     """An amount to the cent."""
-    return "no price" if money is None else f"{_rounded(money, CENT):,}"
+    return "no price" if money is None else f"{_round_amount(money, CENT):,}"
 
 
 def _number(units: float) -> str:

@@ -62,7 +62,7 @@ def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: 
         yield from map(visible, pattern_lines(name, answer, places.get(name, "")))
         yield from (visible(f"  {_keeper(one)}") for one in kept.get(name, ()))
         yield ""
-    if len(proof.unserved) > 1:
+    if len(proof.unserved_answers) > 1:
         yield "Apply one cure at a time: the next run takes it into account."
     for title in proof.unread:
         yield f"no pattern reads what rule {title} keeps"
@@ -84,7 +84,7 @@ def _keeper(one: Keeper) -> str:
 
 def pattern_lines(name: str, answer: PatternAnswer, place: str) -> Iterator[str]:
     """One pattern: its requests and remarks, or its reason and cures."""
-    if answer.served:
+    if answer.is_served:
         cost = "" if answer.steps[0].writes else f": {cost_of(answer)}"
         yield f"{name} ({describe_pattern(answer)}){cost}"
         yield from (f"  {_request(step)}" for step in answer.steps)
@@ -112,11 +112,11 @@ def cost_of(answer: PatternAnswer) -> str:
     text = format_count(answer.requests, "request")
     text += " and the bytes of a search" if answer.steps[0].request == "SearchVectors" else ""
     if units is None:
-        return f"{text}, read units not known: {_unknown(answer)}"
+        return f"{text}, read units not known: {_name_missing_statement(answer)}"
     return f"{text}, {units:g} read unit{'s' * (units != 1)}"
 
 
-def _unknown(answer: PatternAnswer) -> str:
+def _name_missing_statement(answer: PatternAnswer) -> str:
     """The statement that is missing for an estimate."""
     for step in answer.steps:
         if step.size_bytes is None:
@@ -144,7 +144,7 @@ def _heat(one: Hot) -> str:
 
 def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
     """The counts in one line."""
-    unserved = len(proof.unserved)
+    unserved = len(proof.unserved_answers)
     parts = [format_count(len(proof.answers), "pattern"), f"{len(proof.answers) - unserved} served"]
     parts += [f"{unserved} not served"] if unserved else []
     parts += [format_count(len(proof.unread), "rule") + " unread"] if proof.unread else []
@@ -157,7 +157,7 @@ def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
 # ---------------------------------------------------------------- the matrix
 def cells(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
     """The rows of a pattern: one for each request, or one that says why there is none."""
-    if not answer.served:
+    if not answer.is_served:
         yield name, describe_pattern(answer), "none", "", answer.reason, "", "", "", ""
         return
     for number, step in enumerate(answer.steps):
@@ -233,7 +233,7 @@ def json_of(name: str, answer: PatternAnswer, place: str) -> dict[str, Any]:
     return {
         "pattern": name,
         "at": place,
-        "served": answer.served,
+        "served": answer.is_served,
         "requests": [
             {
                 "request": step.request,

@@ -9,7 +9,7 @@ from typing import Any
 from sync_rules.cli.show.text import format_count
 from sync_rules.extras.design.run.pattern_runs import AnswerDifference, PatternRun
 from sync_rules.model.values import visible
-from sync_rules.pipeline.failure_records import printable, shown_key
+from sync_rules.pipeline.failure_records import printable, show_key
 
 SHOWN_MAX = 20
 
@@ -32,12 +32,12 @@ def lines(measured: PatternRun) -> Iterator[str]:
     if measured.proved and not measured.mismatches:
         yield "  every answer is right"
     for one in measured.mismatches[:SHOWN_MAX]:
-        yield visible(f"  {_told(one)}")
+        yield visible(f"  {_format_difference(one)}")
     if len(measured.mismatches) > SHOWN_MAX:
         yield f"  and {len(measured.mismatches) - SHOWN_MAX} more: --format json has all"
 
 
-def _told(one: AnswerDifference) -> str:
+def _format_difference(one: AnswerDifference) -> str:
     """A difference, as a reader sees it."""
     by = " or ".join(f"rule {name}" for name in one.rules)
     cause = f"kept by {by}" if by else "kept by no rule: an index that lags, or an item that changed during the run"
@@ -53,7 +53,7 @@ def as_json(measured: PatternRun) -> dict[str, Any]:
     called = bool(measured.calls)
     return {
         "pattern": measured.name,
-        "served": measured.answer.served,
+        "served": measured.answer.is_served,
         "left": measured.left or None,
         "calls": measured.calls,
         "rows": mean(measured.rows) if called else None,
@@ -67,7 +67,7 @@ def as_json(measured: PatternRun) -> dict[str, Any]:
             {
                 "is": one.wrong,
                 "table": one.key.table,
-                "key": shown_key(one.key),
+                "key": show_key(one.key),
                 "attribute": one.attribute or None,
                 "rules": [*one.rules],
             }

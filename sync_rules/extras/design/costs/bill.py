@@ -13,7 +13,7 @@ from typing import Final
 
 from sync_rules.extras.design.costs.loads import Load, Place
 from sync_rules.extras.design.costs.pipeline_costs import RECORD_SECONDS, WORKER_GIGABYTES, Compute, money_of
-from sync_rules.jobs.dryrun.money import HOUR_SECONDS, MONTH_HOURS, of_capacity, on_demand, scaled_units
+from sync_rules.jobs.dryrun.money import HOUR_SECONDS, MONTH_HOURS, compute_scaled_units, of_capacity, on_demand
 from sync_rules.jobs.dryrun.prices import Region
 from sync_rules.model.entities import Table
 
@@ -55,7 +55,7 @@ class Tariff:
         """The capacity of each table and each index that has a load. A local index has the capacity of its table."""
         reads, writes = self._by_capacity(load.reads), self._by_capacity(load.writes)
         return tuple(
-            Provision(one, *(scaled_units(units.get(one, 0.0), TARGET_PERCENT) for units in (reads, writes)))
+            Provision(one, *(compute_scaled_units(units.get(one, 0.0), TARGET_PERCENT) for units in (reads, writes)))
             for one in sorted({*reads, *writes})
         )
 

@@ -19,7 +19,7 @@ from sync_rules.extras.design.patterns.graphs import AROUND
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.dryrun.money import gigabytes
 from sync_rules.jobs.dryrun.prices import Region
-from sync_rules.model.units import stored_bytes
+from sync_rules.model.units import count_stored_bytes
 from sync_rules.model.values import show_path
 from sync_rules.rules.description import Occasion
 from sync_rules.rules.rule import Rule
@@ -98,7 +98,7 @@ def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, Measur
     for rule in rules.rules.values():
         if _copies(rule) and rule.title not in sizes.followed:
             _ask_updates(sizes, rule)
-    stored = tuple(_stored(sizes, tariff))
+    stored = tuple(_estimate_storage(sizes, tariff))
     units_known = not sizes.gaps
     _ask_prices(sizes, region, whole)
 
@@ -123,7 +123,7 @@ def _of_pattern(sizes: Sizes, answer: PatternAnswer, caused: dict[str, Mapping[s
     with sizes.subject(pattern.name):
         if not isinstance(pattern, WritePattern):
             return _read(sizes, answer)
-        rate = _stated_rate(sizes, answer)
+        rate = _read_rate(sizes, answer)
         load, event = apply_write(sizes, pattern, rate or 1.0)
     loads = follow_rules(sizes, event)
     if pattern.rate is None:  # whatever follows it is not known either
@@ -194,14 +194,14 @@ def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
         for word, kept in (("read", one.read_units), ("write", one.write_units)):
             if kept > TABLE_MAX_UNITS:
                 sizes.note(
-                    f"{one.place.shown} needs a capacity of {kept:,} {word} units a second; AWS's default quota is "
-                    f"{TABLE_MAX_UNITS:,}"
+                    f"{one.place.place_name} needs a capacity of {kept:,} {word} units a second; "
+                    f"AWS's default quota is {TABLE_MAX_UNITS:,}"
                 )
 
 
 def _does(answer: PatternAnswer) -> str:
     """The requests in a few words."""
-    if not answer.served:
+    if not answer.is_served:
         return "not served"
     return " + ".join(f"{step.request} {step.place}" for step in answer.steps)
 
@@ -210,10 +210,10 @@ def _does(answer: PatternAnswer) -> str:
 def _read(sizes: Sizes, answer: PatternAnswer) -> Load:
     """The load of a pattern that reads."""
     pattern, load = answer.pattern, Load()
-    if not answer.served:
+    if not answer.is_served:
         sizes.lack(f"pattern {pattern.name} is not served: `sync-rules patterns` says why, and the cure")
         return load
-    rate = _stated_rate(sizes, answer)
+    rate = _read_rate(sizes, answer)
     if isinstance(pattern, GraphPattern) and pattern.neighbours:
         sizes.note(f"pattern {pattern.name}: a node is taken to have {AROUND} neighbours")
     for step in (step for step in answer.steps if step.request != "SearchVectors"):  # `note_vectors` says so
@@ -233,7 +233,7 @@ def _read(sizes: Sizes, answer: PatternAnswer) -> Load:
     return load
 
 
-def _stated_rate(sizes: Sizes, answer: PatternAnswer) -> float:
+def _read_rate(sizes: Sizes, answer: PatternAnswer) -> float:
     rate = answer.pattern.rate
     if rate is None:
         sizes.lack(f"pattern {answer.pattern.name} does not say how often: `rate: 20/s`")
@@ -241,7 +241,7 @@ def _stated_rate(sizes: Sizes, answer: PatternAnswer) -> float:
 
 
 # ---------------------------------------------------------------- storage
-def _stored(sizes: Sizes, tariff: Tariff) -> list[TableStorage]:
+def _estimate_storage(sizes: Sizes, tariff: Tariff) -> list[TableStorage]:
     """The storage of each table that has entities."""
     found = []
     for table in sizes.rules.tables.values():
@@ -255,10 +255,10 @@ def _stored(sizes: Sizes, tariff: Tariff) -> list[TableStorage]:
             if size is None or items is None:
                 known = False
                 continue
-            own += stored_bytes(size, items)
+            own += count_stored_bytes(size, items)
             for index in table.indexes:
                 if sizes.is_in(entity, index):
-                    more = stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
+                    more = count_stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
                     rows, local = rows + more, local + more * index.local
         prices = tariff.region.storage
         storage = None if prices is None else prices.gb_month * gigabytes(own + rows)

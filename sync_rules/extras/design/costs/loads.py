@@ -20,7 +20,7 @@ class Place:
     index: str = ""
 
     @property
-    def shown(self) -> str:
+    def place_name(self) -> str:
         """The place as people write it."""
         return f"{self.table}/{self.index}" if self.index else self.table
 
@@ -59,7 +59,7 @@ class Load:
         self.invocations += other.invocations
         self.requests += other.requests
 
-    def shared(self, reads: float, writes: float) -> Load:
+    def take_share(self, reads: float, writes: float) -> Load:
         """A share of the reads, and one of the writes with all that follows them."""
         load = Load(
             transactions=self.transactions * writes,

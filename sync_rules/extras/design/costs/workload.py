@@ -114,7 +114,7 @@ def follow_rules(sizes: Sizes, first: WriteEvent) -> dict[str, Load]:
             return found
         event = waiting.pop()
         for group in _together(sizes, event):
-            waiting += _worked(sizes, event, group, found)
+            waiting += _add_group_work(sizes, event, group, found)
     sizes.note(f"what a write of {first.entity.name} causes goes on: it was followed for {STEPS_MAX} steps")
     return found
 
@@ -146,7 +146,9 @@ def _together(sizes: Sizes, event: WriteEvent) -> Iterator[list[Acting]]:
     yield from groups.values()
 
 
-def _worked(sizes: Sizes, event: WriteEvent, group: list[Acting], found: dict[str, Load]) -> Iterator[WriteEvent]:
+def _add_group_work(
+    sizes: Sizes, event: WriteEvent, group: list[Acting], found: dict[str, Load]
+) -> Iterator[WriteEvent]:
     """Add the work of a group for an event. Returns what it causes. Rules of a group share the writes, and those with
     one source the reads.
     """
@@ -159,16 +161,16 @@ def _worked(sizes: Sizes, event: WriteEvent, group: list[Acting], found: dict[st
     writing = sum(one.times > 0 for one in done)
     for one in done:
         reading = sum(other.rule.source is one.rule.source for other in done)
-        found[one.rule.title].add(one.load.shared(1 / reading, 1 / writing if one.times else 1.0))
+        found[one.rule.title].add(one.load.take_share(1 / reading, 1 / writing if one.times else 1.0))
     causes: dict[Entity, WriteEvent] = {}
     for one in done:
-        for caused in _caused(one, event):
+        for caused in _list_caused_events(one, event):
             before = causes.get(caused.entity)
-            causes[caused.entity] = caused if before is None else _joined(before, caused)
+            causes[caused.entity] = caused if before is None else _join_events(before, caused)
     yield from causes.values()
 
 
-def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
+def _join_events(one: WriteEvent, other: WriteEvent) -> WriteEvent:
     """Two events that are one write."""
     paths = None if one.paths is None or other.paths is None else (*one.paths, *other.paths)
     rate = max(one.rate, other.rate)
@@ -182,7 +184,7 @@ def _occasions(rule: Rule, event: WriteEvent) -> Iterator[Occasion]:
         yield Occasion.SOURCE
     if rule.target is event.entity and rule not in event.by and not event.gone:
         decided = [path for node in rule.nodes() for entity, path in node.deciding_paths if entity is event.entity]
-        if event.came or _touched(event.paths, decided):
+        if event.came or _has_overlap(event.paths, decided):
             yield Occasion.TARGET
 
 
@@ -194,10 +196,10 @@ def _read_by(rule: Rule, event: WriteEvent) -> bool:
         return True
     read = [path for node in rule.nodes() for entity, path in node.reads if entity is event.entity]
     watched = rule.watches(event.entity)
-    return _touched(event.paths, read) if read else watched is None or _touched(event.paths, watched)
+    return _has_overlap(event.paths, read) if read else watched is None or _has_overlap(event.paths, watched)
 
 
-def _touched(paths: tuple[Path, ...] | None, read: list[Path] | tuple[Path, ...]) -> bool:
+def _has_overlap(paths: tuple[Path, ...] | None, read: list[Path] | tuple[Path, ...]) -> bool:
     return paths is None or any(overlaps(path, one) for path in paths for one in read)
 
 
@@ -207,7 +209,7 @@ def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: WriteEvent) -> Do
     effort = rule.effort(occasion, None if whole else event.paths)
     if effort is None:
         return None
-    _note_taken(sizes, rule, effort)
+    _note_assumptions(sizes, rule, effort)
     if occasion is Occasion.SOURCE and not whole and not event.young:
         sizes.followed.add(rule.title)
     if effort.of_all:
@@ -222,7 +224,7 @@ def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: WriteEvent) -> Do
     return Done(rule, load, times, effort.comes)
 
 
-def _note_taken(sizes: Sizes, rule: Rule, effort: Effort) -> None:
+def _note_assumptions(sizes: Sizes, rule: Rule, effort: Effort) -> None:
     """Note what the effort of a rule takes to be so."""
     if effort.taken:
         sizes.note(f"rule {rule.title}: {effort.taken}")
@@ -335,7 +337,7 @@ def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: WriteEvent) -> Done
     return Done(rule, load, rate * each)
 
 
-def _caused(done: Done, event: WriteEvent) -> Iterator[WriteEvent]:
+def _list_caused_events(done: Done, event: WriteEvent) -> Iterator[WriteEvent]:
     """The events that the writes of a rule are."""
     rule, times = done.rule, done.times
     if not times:

@@ -45,7 +45,7 @@ class Term:
     text: str | None = None
 
     @property
-    def shown(self) -> str:
+    def condition_text(self) -> str:
         """The term as people write key conditions."""
         name, begins = self.maker.attribute.name, self.maker.beginning(self.given)
         if self.ranged is not None and not self.maker.plain and self.form != "begins_with":
@@ -55,7 +55,7 @@ class Term:
         elif self.form == "equals":
             value = self.maker.text if self.maker.whole(self.given) else begins
         else:
-            value = begins + (self.ranged.shown if self.ranged is not None else "")
+            value = begins + (self.ranged.placeholder if self.ranged is not None else "")
         if self.form == "begins_with":
             return f"begins_with({name}, {value})"
         if self.form == "between" and self.ranged is not None:
@@ -137,7 +137,7 @@ class ProvedRequest:
     def condition(self) -> str:
         if self.follows:
             return self.follows
-        text = " and ".join(term.shown for term in self.terms)
+        text = " and ".join(term.condition_text for term in self.terms)
         for shown, value in self.renames:
             text = text.replace(shown, value)
         return text
@@ -190,7 +190,7 @@ class PatternAnswer:
     use: PatternUse = field(default_factory=PatternUse)
 
     @property
-    def served(self) -> bool:
+    def is_served(self) -> bool:
         return bool(self.steps)
 
     @property
@@ -204,7 +204,7 @@ class PatternAnswer:
         each = [step.units for step in self.steps]
         return None if None in each else sum(units for units in each if units is not None)
 
-    def remarked(self, *texts: str) -> PatternAnswer:
+    def add_remarks(self, *texts: str) -> PatternAnswer:
         return replace(self, remarks=(*self.remarks, *(text for text in texts if text)))
 
 

@@ -29,7 +29,7 @@ def equal_fields(pattern: GetPattern) -> tuple[str, ...]:
     return pattern.by or tuple(name for name, value in pattern.fixed if "BOOL" not in value)
 
 
-def _ordered(pattern: GetPattern) -> str | None:
+def _find_order_field(pattern: GetPattern) -> str | None:
     """The field of a range, or of the order."""
     return pattern.within.attribute if pattern.within is not None else pattern.order
 
@@ -49,13 +49,13 @@ def type_of(model: ProofInput, pattern: GetPattern, entity: Entity, name: str) -
 def by_index(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure | None:
     """An index by the attributes themselves, or by an attribute that is made of them."""
     rules: dict[str, Any] = {}
-    equal, ordered = equal_fields(pattern), _ordered(pattern)
-    partition = _stored(model, entity, equal)
+    equal, ordered = equal_fields(pattern), _find_order_field(pattern)
+    partition = _list_stored_attributes(model, entity, equal)
     if partition is None or len(partition) > PARTITION_ATTRIBUTES_MAX:
         name = free_attribute(model, entity, f"{'_'.join(equal)}_key".replace(".", "_"))
         if not _in_templates(equal):
             return None
-        rules[rule_name(model, f"{pattern.name}-{name}")] = _derived(entity, name, equal)
+        rules[rule_name(model, f"{pattern.name}-{name}")] = _make_derive_rule(entity, name, equal)
         partition = (name,)
     found = _sort_attribute(model, pattern, entity, equal, rules)
     sort = () if found is None else (found,)
@@ -74,7 +74,7 @@ def by_index(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure | N
     return Cure(f"an index by {' and '.join((*partition, *sort))}", OF_INDEX, entries)
 
 
-def _stored(model: ProofInput, entity: Entity, names: tuple[str, ...]) -> tuple[str, ...] | None:
+def _list_stored_attributes(model: ProofInput, entity: Entity, names: tuple[str, ...]) -> tuple[str, ...] | None:
     """The attributes that store these fields and nothing else; None if a field is part of a longer text."""
     found: dict[str, None] = {}
     left = dict.fromkeys(names)
@@ -97,17 +97,17 @@ def _sort_attribute(
     """The attribute whose values are in the order that is asked for; else one that a new rule makes. None where no
     order is asked for, or no template can name its field.
     """
-    ordered = _ordered(pattern)
+    ordered = _find_order_field(pattern)
     if ordered is None:
         return None
-    found = _sorting(model, entity, given, ordered)
+    found = _find_sort_attribute(model, entity, given, ordered)
     if found is None and _in_templates((ordered,)):
         found = free_attribute(model, entity, f"{ordered}_order".replace(".", "_"))
-        rules[rule_name(model, f"{pattern.name}-{found}")] = _derived(entity, found, (ordered,))
+        rules[rule_name(model, f"{pattern.name}-{found}")] = _make_derive_rule(entity, found, (ordered,))
     return found
 
 
-def _sorting(model: ProofInput, entity: Entity, given: tuple[str, ...], ordered: str) -> str | None:
+def _find_sort_attribute(model: ProofInput, entity: Entity, given: tuple[str, ...], ordered: str) -> str | None:
     """The attribute whose values are in the order of a field."""
     for attribute in entity.table.key:
         maker = model.makers.best(entity, attribute, frozenset(given))
@@ -120,7 +120,7 @@ def _sorting(model: ProofInput, entity: Entity, given: tuple[str, ...], ordered:
 
 def by_listing(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure | None:
     """Propose an index that has all items of an entity in one partition."""
-    ordered = _ordered(pattern)
+    ordered = _find_order_field(pattern)
     name = free_attribute(model, entity, f"any_{entity.name}")
     rules: dict[str, Any] = {
         rule_name(model, f"{pattern.name}-{name}"): {"derive": f"{entity.name}.{name}", "as": entity.name}
@@ -137,7 +137,7 @@ def by_listing(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure |
 
 def by_local_index(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[Cure]:
     """A local index, which may be read consistently, where the table's own partition is asked."""
-    ordered = _ordered(pattern)
+    ordered = _find_order_field(pattern)
     partition = model.makers.best(entity, entity.table.partition, frozenset(pattern.by))
     rest = [name for name in pattern.by if name not in partition.fields]
     names = [*rest, *([ordered] if ordered is not None else [])]
@@ -162,17 +162,19 @@ def by_local_index(model: ProofInput, pattern: GetPattern, entity: Entity) -> It
 # ---------------------------------------------------------------- an index that is there
 def by_free_index(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure | None:
     """The keys of an index that other entities of the table fill, filled by this one too."""
-    equal, ordered = equal_fields(pattern), _ordered(pattern)
+    equal, ordered = equal_fields(pattern), _find_order_field(pattern)
     by = (ordered,) if ordered is not None else entity.identity or equal
     if not _in_templates((*equal, *by)) or (ordered and type_of(model, pattern, entity, ordered) != "S"):
         return None  # a number as text is in the order of its letters
     for index in entity.table.indexes:
         begins = _own_beginning(model, entity, index.partition[0])
         if begins and _is_free(model, entity, index) and (ordered is None or index.sort):
-            partition = _derived(entity, index.partition[0].name, equal, begins)
+            partition = _make_derive_rule(entity, index.partition[0].name, equal, begins)
             rules = {rule_name(model, f"{pattern.name}-{index.name}-partition"): partition}
             if index.sort:
-                rules[rule_name(model, f"{pattern.name}-{index.name}-sort")] = _derived(entity, index.sort[0].name, by)
+                rules[rule_name(model, f"{pattern.name}-{index.name}-sort")] = _make_derive_rule(
+                    entity, index.sort[0].name, by
+                )
             return Cure(f"index {index.name}, whose keys {entity.name} does not fill yet", OF_INDEX, {"rules": rules})
     return None
 
@@ -194,14 +196,14 @@ def _is_free(model: ProofInput, entity: Entity, index: Index) -> bool:
     others = (other for other in model.rules.entities.values() if other.table == entity.table and other is not entity)
     shared = any(model.makers.says(other, one) for other in others for one in index.partition)
     fits = len(index.partition) == 1 and len(index.sort) <= 1 and all(one.type == "S" for one in index.attributes)
-    used = {one.name for one in index.attributes} & _mentioned(model, entity)
+    used = {one.name for one in index.attributes} & _list_mentioned_attributes(model, entity)
     return fits and shared and not own and not used and index.projection in ("all", None) and not index.local
 
 
-def _mentioned(model: ProofInput, entity: Entity) -> set[str]:
+def _list_mentioned_attributes(model: ProofInput, entity: Entity) -> set[str]:
     """The attributes of an entity that rules or patterns name."""
     names = {path[0] for rule in model.rules.into_target(entity) for path in rule.copies if path}
-    names |= model.watched(entity)
+    names |= model.list_watched_attributes(entity)
     for pattern in design_of(model.rules).patterns.values():
         if isinstance(pattern, GetPattern) and pattern.entity == entity.name:
             within = () if pattern.within is None else (pattern.within.attribute,)
@@ -236,7 +238,7 @@ def by_mirror(model: ProofInput, pattern: GetPattern, entity: Entity) -> Cure | 
 
 
 # ---------------------------------------------------------------- names
-def _derived(entity: Entity, name: str, fields: tuple[str, ...], before: str = "") -> dict[str, Any]:
+def _make_derive_rule(entity: Entity, name: str, fields: tuple[str, ...], before: str = "") -> dict[str, Any]:
     return {"derive": f"{entity.name}.{name}", "as": before + "#".join(f"{{{field}}}" for field in fields)}
 
 

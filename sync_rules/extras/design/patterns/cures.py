@@ -14,12 +14,12 @@ from sync_rules.extras.design.patterns.answers import Cure, PatternAnswer, merge
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, Pattern, SearchPattern, TreePattern
 from sync_rules.extras.design.patterns.graphs import (
     ends_of,
-    explain_unled,
-    held_by,
+    explain_dead_end,
+    list_edge_fields,
+    list_unnamed_neighbours,
     listings,
     names_of,
     set_rule,
-    unnamed_by,
 )
 from sync_rules.extras.design.patterns.key_access import AccessPath, Reach, find_reach, list_access_paths
 from sync_rules.extras.design.patterns.proof_input import ProofInput
@@ -27,7 +27,7 @@ from sync_rules.model.entities import Entity, KeyType
 from sync_rules.model.values import show_path
 
 
-def _unserved(pattern: Pattern, reason: str, *cures: Cure) -> PatternAnswer:
+def _refuse_pattern(pattern: Pattern, reason: str, *cures: Cure) -> PatternAnswer:
     return PatternAnswer(pattern, reason=reason, cures=cures)
 
 
@@ -35,16 +35,16 @@ def _unserved(pattern: Pattern, reason: str, *cures: Cure) -> PatternAnswer:
 def of_get(model: ProofInput, pattern: GetPattern) -> PatternAnswer:
     """The reason and the cures of a `get` that nothing serves."""
     entity = model.rules.entities[pattern.entity]
-    if pattern.consistent and (found := gets.served(model, replace(pattern, consistent=False, via=None))):
+    if pattern.consistent and (found := gets.find_cheapest_answer(model, replace(pattern, consistent=False, via=None))):
         late = (
             "no index is strongly consistent" if found.steps[0].index else "a mirror follows its source a moment later"
         )
-        cures = [*changes.by_local_index(model, pattern, entity), _dropped(pattern, "consistent", value=False)]
-        return _unserved(pattern, f"{found.steps[0].place} serves it, and {late}", *cures)
-    if pattern.via is not None and (found := gets.served(model, replace(pattern, via=None))):
+        cures = [*changes.by_local_index(model, pattern, entity), _drop_option(pattern, "consistent", value=False)]
+        return _refuse_pattern(pattern, f"{found.steps[0].place} serves it, and {late}", *cures)
+    if pattern.via is not None and (found := gets.find_cheapest_answer(model, replace(pattern, via=None))):
         way = f"via {pattern.via}" if pattern.via in ("table", "mirror") else f"via index {pattern.via}"
         reason = f"{way} does not serve it; {found.steps[0].place} does"
-        return _unserved(pattern, reason, _dropped(pattern, "via", value=None))
+        return _refuse_pattern(pattern, reason, _drop_option(pattern, "via", value=None))
     if pattern.keys is not None:
         return _of_keys(pattern, entity)
     cures = [cure for cure in _of_get(model, pattern, entity) if cure is not None]
@@ -55,7 +55,7 @@ def of_get(model: ProofInput, pattern: GetPattern) -> PatternAnswer:
         ]
     if pattern.via is not None:
         cures = [_without(pattern, cure, "via", value=None) for cure in cures]
-    return _unserved(pattern, _lacks(model, pattern, entity), *cures)
+    return _refuse_pattern(pattern, _lacks(model, pattern, entity), *cures)
 
 
 def _without(pattern: GetPattern, cure: Cure, option: str, *, value: Any) -> Cure:
@@ -69,17 +69,17 @@ def _of_keys(pattern: GetPattern, entity: Entity) -> PatternAnswer:
     needed = ", ".join(entity.identity)
     reason = f"`keys` reads items by their whole key, {needed}; given is {', '.join(pattern.by) or 'nothing'}"
     cure = Cure("give the whole key", "nothing", {"patterns": {pattern.name: {"by": [*entity.identity]}}})
-    return _unserved(pattern, reason, cure)
+    return _refuse_pattern(pattern, reason, cure)
 
 
-def _dropped(pattern: GetPattern, option: str, *, value: Any) -> Cure:
+def _drop_option(pattern: GetPattern, option: str, *, value: Any) -> Cure:
     price = "a read that may be a moment old" if option == "consistent" else "nothing"
     return Cure(f"drop `{option}`", price, {"patterns": {pattern.name: {option: value}}})
 
 
 def _lacks(model: ProofInput, pattern: GetPattern, entity: Entity) -> str:
     """Why no way serves a pattern: the nearest one, and what it lacks."""
-    given = gets.given_by(pattern)
+    given = gets.list_given_fields(pattern)
     if nameless := _nameless(model, pattern, entity):
         return nameless
     if not given and not pattern.within:
@@ -93,7 +93,7 @@ def _lacks(model: ProofInput, pattern: GetPattern, entity: Entity) -> str:
             nearest = max(nearest, (len(found.used), _lack(model, pattern, entity, found)), key=lambda one: one[0])
     if nearest[1]:
         return nearest[1]
-    keys = (f"{way.shown} by {_key_of(model, entity, way)}" for way in list_access_paths(entity.table))
+    keys = (f"{way.place_name} by {_key_of(model, entity, way)}" for way in list_access_paths(entity.table))
     asked = _all(pattern.by or sorted(given) or ([pattern.within.attribute] if pattern.within else []))
     return f"no key finds {entity.name} by {asked}: {'; '.join(keys)}"
 
@@ -105,7 +105,7 @@ def _nameless(model: ProofInput, pattern: GetPattern, entity: Entity) -> str:
         other = model.rules.entities.get(name)
         if not dot or other is None or other is entity or gets.copy_of(model.rules, other, rest, entity) is not None:
             continue
-        if lacking := gets.list_unnamed(model, entity, other):
+        if lacking := gets.list_missing_link_fields(model, entity, other):
             return f"{entity.name} has no {_all(lacking)}, which would name the {other.name} of {text}"
     return ""
 
@@ -113,15 +113,15 @@ def _nameless(model: ProofInput, pattern: GetPattern, entity: Entity) -> str:
 def _lack(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach) -> str:
     """The lack of one way that finds items, for a pattern."""
     way, within = found.way, pattern.within
-    finds = f"{way.shown} {f'finds by {_all(sorted(found.used))}' if found.used else 'lists all of them'}"
+    finds = f"{way.place_name} {f'finds by {_all(sorted(found.used))}' if found.used else 'lists all of them'}"
     sorts = found.sorts[0] if found.sorts else "nothing more"
     unused = [name for name in pattern.by if name not in found.used]
     shared = [name for name in unused if any(name in term.maker.fields for term in found.terms)]
     if shared:
-        return f"{way.shown} holds {_all(shared)} in a form that other values share"
+        return f"{way.place_name} holds {_all(shared)} in a form that other values share"
     if unused:
         return f"{finds}, and not by {_all(unused)}"
-    if within is not None and find_reach(model.makers, entity, way, gets.given_by(pattern), within) is None:
+    if within is not None and find_reach(model.makers, entity, way, gets.list_given_fields(pattern), within) is None:
         if within.attribute in found.sorts:
             return f"{finds}, and {within.form} is for texts, as keys hold them"
         return f"{finds} and is sorted by {sorts}, not by {within.attribute}"
@@ -162,20 +162,20 @@ def of_search(model: ProofInput, pattern: SearchPattern) -> PatternAnswer:
     vector = next(searches.vectors_of(model, pattern), None)
     if vector is None:
         reason = f"table {entity.table.name} has no vector index: declare it under `vectors`, with its dimensions"
-        return _unserved(pattern, reason)
+        return _refuse_pattern(pattern, reason)
     reasons: list[str] = []
     entries: dict[str, Any] = {}
     filters: dict[str, Any] = {}
-    held = {text: searches.held_by(model, entity, text) for text in pattern.by}
+    held = {text: searches.find_attribute(model, entity, text) for text in pattern.by}
     for text in (text for text, name in held.items() if name is None):
         other = model.rules.entities[text.partition(".")[0]]
-        if lacking := gets.list_unnamed(model, entity, other):
-            return _unserved(pattern, f"{entity.name} has no {_all(lacking)}, which would name its {other.name}")
+        if lacking := gets.list_missing_link_fields(model, entity, other):
+            return _refuse_pattern(pattern, f"{entity.name} has no {_all(lacking)}, which would name its {other.name}")
         held[text] = copy = changes.free_attribute(model, entity, text.replace(".", "_"))
         rule = {changes.rule_name(model, f"{entity.name}-{copy}"): f"copy {text} into {entity.name}.{copy}"}
         links = frozenset(gets.links_of(model.rules, other, entity))
         listing = GetPattern(name=pattern.name, entity=entity.name, by=tuple(links))
-        if gets.served(model, listing) is None and (index := changes.by_index(model, listing, entity)):
+        if gets.find_cheapest_answer(model, listing) is None and (index := changes.by_index(model, listing, entity)):
             entries = merge_entries(entries, index.entries)
         entries = merge_entries(entries, {"rules": rule})
         reasons.append(f"a search filters by attributes of the {entity.name} itself, and {text} is of its {other.name}")
@@ -194,15 +194,15 @@ def of_search(model: ProofInput, pattern: SearchPattern) -> PatternAnswer:
     title = f"copies on each {entity.name}, to filter by" if copied else "more filters" if filters else "its partition"
     price = "a new vector index, as DynamoDB changes none" if filters else "nothing"
     price = f"a write for each item when its source changes, and {price}" if copied else price
-    return _unserved(pattern, "; ".join(reasons), Cure(title, price, entries))
+    return _refuse_pattern(pattern, "; ".join(reasons), Cure(title, price, entries))
 
 
 # ---------------------------------------------------------------- graph and tree
 def of_graph(model: ProofInput, pattern: GraphPattern) -> PatternAnswer:
     """The reason and the cures of a `graph` that nothing serves."""
     ends = ends_of(model, pattern)
-    if reason := explain_unled(model, pattern, ends):
-        return _unserved(pattern, f"{reason}; say in `link`, or in a collect rule, which field does")
+    if reason := explain_dead_end(model, pattern, ends):
+        return _refuse_pattern(pattern, f"{reason}; say in `link`, or in a collect rule, which field does")
     if not [*listings(model, pattern, ends)]:
         if pattern.within is not None and [*listings(model, replace(pattern, within=None), ends)]:
             by = "it" if pattern.via else "no index"
@@ -210,29 +210,29 @@ def of_graph(model: ProofInput, pattern: GraphPattern) -> PatternAnswer:
                 f"{by} lists {ends.edge.name} by {ends.start.name}, sorted by a text that {pattern.within[1]} is for"
             )
             reason = f"via {pattern.via}: {reason}" if pattern.via else reason
-            return _unserved(pattern, reason.replace("it lists", "it does not list"))
+            return _refuse_pattern(pattern, reason.replace("it lists", "it does not list"))
         asked = GetPattern(
             name=pattern.name, entity=ends.edge.name, by=(*names_of(ends.start, pattern),), via=pattern.via
         )
         found = of_get(model, asked)
-        return _unserved(pattern, found.reason, *found.cures)
+        return _refuse_pattern(pattern, found.reason, *found.cures)
     rule = set_rule(model, ends)
-    if rule is not None and (unnamed := unnamed_by(rule, ends, pattern)):
-        held = ", ".join(sorted(held_by(rule)))
+    if rule is not None and (unnamed := list_unnamed_neighbours(rule, ends, pattern)):
+        held = ", ".join(sorted(list_edge_fields(rule)))
         reason = f"{ends.node.name}.{rule.into} names edges by {held}: that names no {unnamed[0].name}"
-        return _unserved(pattern, f"{reason}: say in `link` which of these holds a key of it")
+        return _refuse_pattern(pattern, f"{reason}: say in `link` which of these holds a key of it")
     names = ", ".join(one.name for one in ends.neighbours)
     reason = f"no set on {ends.node.name} names its {names}: each node would cost a Query"
     own = [name for name in ends.edge.identity if name not in ends.node.identity]
     if rule is not None or not own:
-        return _unserved(pattern, reason)
+        return _refuse_pattern(pattern, reason)
     made = {
         "collect": ends.edge.name,
         "into": f"{ends.node.name}.{changes.free_attribute(model, ends.node, 'edges')}",
         "as": "#".join(f"{{{name}}}" for name in own),
     }
     entries = {"rules": {changes.rule_name(model, f"{ends.node.name}-edges"): made}}
-    return _unserved(pattern, reason, Cure("a set of its edges on each node", changes.OF_INDEX, entries))
+    return _refuse_pattern(pattern, reason, Cure("a set of its edges on each node", changes.OF_INDEX, entries))
 
 
 def _id_type(entity: Entity, field: str) -> KeyType:
@@ -258,12 +258,12 @@ def of_tree(model: ProofInput, pattern: TreePattern) -> PatternAnswer:
             "tables": {table.name: {"indexes": indexes}},
             "rules": {changes.rule_name(model, f"{entity.name}-path"): made},
         }
-        return _unserved(pattern, reason, Cure("a path rule and its indexes", changes.OF_INDEX, entries))
+        return _refuse_pattern(pattern, reason, Cure("a path rule and its indexes", changes.OF_INDEX, entries))
     if pattern.field != rule.link[0][0]:
         reason = f"the id of a {entity.name} in its hierarchy is {rule.link[0][0]}, and not {pattern.field}"
         others = {one: None for one in ("under", "above", "children") if one != pattern.direction}
         cure = {"patterns": {pattern.name: {pattern.direction: rule.link[0][0], **others}}}
-        return _unserved(pattern, reason, Cure(f"name {rule.link[0][0]}", "nothing", cure))
+        return _refuse_pattern(pattern, reason, Cure(f"name {rule.link[0][0]}", "nothing", cure))
     if pattern.direction == "children":
         reason = f"no index lists the {entity.name} of one parent"
         parent = rule.link[0][1].path[0]
@@ -272,14 +272,14 @@ def of_tree(model: ProofInput, pattern: TreePattern) -> PatternAnswer:
             "tables": {table.name: {"indexes": {index: {parent: _id_type(entity, own)}}}},
             "rules": {rule.title: {"via": index}},
         }
-        return _unserved(pattern, reason, Cure(f"an index by {parent}", changes.OF_INDEX, entries))
+        return _refuse_pattern(pattern, reason, Cure(f"an index by {parent}", changes.OF_INDEX, entries))
     reason = "no index has the graph and the path as its keys: each level would cost a Query for each item"
     graph = changes.free_attribute(model, entity, "graph_id") if rule.graph is None else show_path(rule.graph)
     path = show_path(rule.path)
     if "." in graph or "." in path:
-        return _unserved(pattern, reason)
+        return _refuse_pattern(pattern, reason)
     index = changes.free_index(entity, "by-path")
     entries = {"tables": {table.name: {"indexes": {index: {graph: "S", path: "S"}}}}}
     if rule.graph is None:
         entries["rules"] = {rule.title: {"graph": graph}}
-    return _unserved(pattern, reason, Cure(f"an index by {graph} and {path}", changes.OF_INDEX, entries))
+    return _refuse_pattern(pattern, reason, Cure(f"an index by {graph} and {path}", changes.OF_INDEX, entries))

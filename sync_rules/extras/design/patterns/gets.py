@@ -33,7 +33,7 @@ from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.ruleset import Rules
 
 
-def served(model: ProofInput, pattern: GetPattern) -> PatternAnswer | None:
+def find_cheapest_answer(model: ProofInput, pattern: GetPattern) -> PatternAnswer | None:
     """The cheapest answer to a pattern; None where there is none."""
     answers = [*_answers(model, pattern)]
     return min(answers, key=_price, default=None)
@@ -56,7 +56,7 @@ def _answers(model: ProofInput, pattern: GetPattern) -> Iterator[PatternAnswer]:
 
 def direct(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[PatternAnswer]:
     """The answers by keys of the entity's own table and its indexes."""
-    given = given_by(pattern)
+    given = list_given_fields(pattern)
     for way in list_access_paths(entity.table):
         if pattern.via == "table" and way.index is not None:
             continue
@@ -74,16 +74,18 @@ def direct(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[P
             yield answer
 
 
-def given_by(pattern: GetPattern) -> frozenset[str]:
+def list_given_fields(pattern: GetPattern) -> frozenset[str]:
     """The fields that a call or the pattern itself gives a value that a key can have: true and false are none."""
     return frozenset((*pattern.by, *(name for name, value in pattern.fixed if "BOOL" not in value)))
 
 
-def list_wanted(model: ProofInput, pattern: GetPattern) -> PatternUse:
+def list_wanted_attributes(model: ProofInput, pattern: GetPattern) -> PatternUse:
     """The attributes that a pattern asks for."""
     entity = model.rules.entities[pattern.entity]
     own = {*pattern.by, *(name for name in (pattern.order, pattern.within and pattern.within.attribute) if name)}
-    return needed_by(model, pattern, entity)[2] | PatternUse(frozenset((entity.name, name) for name in own))
+    return list_needed_attributes(model, pattern, entity)[2] | PatternUse(
+        frozenset((entity.name, name) for name in own)
+    )
 
 
 # ---------------------------------------------------------------- one way
@@ -92,12 +94,12 @@ def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach
     way = found.way
     if pattern.keys is not None and not found.item:
         return None
-    needed, others, use = needed_by(model, pattern, entity)
-    if any(list_unnamed(model, entity, other) for other in others):
+    needed, others, use = list_needed_attributes(model, pattern, entity)
+    if any(list_missing_link_fields(model, entity, other) for other in others):
         return None
     filters, paths = _filters(pattern, found)
     linked = tuple(name for other in others for name in links_of(model.rules, other, entity))
-    missing = missing_from(way, entity, needed, (*paths, *linked))
+    missing = list_missing_attributes(way, entity, needed, (*paths, *linked))
     again = bool(missing) and way.eventual  # a local index fetches from the table what it does not have
     alien = list_strangers(model.rules, model.makers, entity, found)
     first = _first(model, pattern, entity, found, filters=filters, alien=bool(alien))
@@ -109,8 +111,8 @@ def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach
     steps = [first]
     notes = [
         *remarks.on_filter(model, pattern, entity, first, alien, free=not set(paths) <= found.used),
-        *remarks.on_keys_filtered(entity, found, first, paths),
-        *remarks.on_copied(model, pattern, entity),
+        *remarks.remark_key_filters(entity, found, first, paths),
+        *remarks.remark_partial_copies(model, pattern, entity),
         *remarks.on_absent(model, entity, found),
         *remarks.on_loose(entity, found),
         *remarks.on_everything(entity, first),
@@ -118,9 +120,11 @@ def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach
     if again:
         steps.append(read_again(model, pattern, entity, first, needed))
         told, cure = ", ".join(missing), f"projection: {projection_for(way, entity, needed, paths)}"
-        notes.append(f"{way.shown} does not project {told}: a second request reads the items. Cure: {cure}")
+        notes.append(f"{way.place_name} does not project {told}: a second request reads the items. Cure: {cure}")
     elif missing:
-        notes.append(f"{way.shown} does not project {', '.join(missing)}: each item is read from the table as well")
+        notes.append(
+            f"{way.place_name} does not project {', '.join(missing)}: each item is read from the table as well"
+        )
     for other, names in others.items():
         steps.append(read_others(model, pattern, other, first, names))
         cure = f"copy {other.name}.{names[0]} into {entity.name}.{other.name}_{names[0].replace('.', '_')}"
@@ -166,7 +170,7 @@ def _first(
         filters=filters,
         consistent=pattern.consistent,
         fixed=tuple((name, str(*value.values())) for name, value in pattern.fixed if name in found.used),
-        renames=tuple(_written_out(pattern, found)),
+        renames=tuple(_list_fixed_fields(pattern, found)),
         size_bytes=size,
     )
     if found.item and pattern.keys is not None:
@@ -183,16 +187,16 @@ def _first(
     return replace(step, limit=pattern.page, items=read, requests=requests)
 
 
-def _written_out(pattern: GetPattern, found: Reach) -> Iterator[tuple[str, str]]:
+def _list_fixed_fields(pattern: GetPattern, found: Reach) -> Iterator[tuple[str, str]]:
     """The fields that the pattern itself gives, as a key condition shows them, and as the key has them."""
     fixed = dict(pattern.fixed)
     for term in found.terms:
         for part in term.maker.parts:
             if not isinstance(part, str) and part.name in fixed:
-                yield part.shown, term.maker.inner(part, fixed[part.name]) or str(*fixed[part.name].values())
+                yield part.placeholder, term.maker.inner(part, fixed[part.name]) or str(*fixed[part.name].values())
 
 
-def missing_from(
+def list_missing_attributes(
     way: AccessPath, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The attributes that are needed and that a row does not show."""
@@ -237,7 +241,7 @@ def read_others(
 Others = dict[Entity, tuple[str, ...]]
 
 
-def needed_by(
+def list_needed_attributes(
     model: ProofInput, pattern: GetPattern | SearchPattern, entity: Entity
 ) -> tuple[tuple[str, ...] | None, Others, PatternUse]:
     """The attributes of the entity that a pattern needs, None for all; those of other items, which no rule copies; and
@@ -273,9 +277,9 @@ def copy_of(rules: Rules, source: Entity, attribute: str, target: Entity) -> str
     return None
 
 
-def list_unnamed(model: ProofInput, entity: Entity, other: Entity) -> tuple[str, ...]:
+def list_missing_link_fields(model: ProofInput, entity: Entity, other: Entity) -> tuple[str, ...]:
     """The fields that an item lacks, as far as the file says, to name one of another entity."""
-    known = model.known(entity)
+    known = model.list_known_attributes(entity)
     return tuple(name for name in links_of(model.rules, other, entity) if name not in known)
 
 
@@ -296,7 +300,7 @@ def _by_mirrors(model: ProofInput, pattern: GetPattern, entity: Entity) -> Itera
         alike = rule.where is not None and pattern.where is not None and rule.where.text == pattern.where.text
         if rule.where is not None and not alike:
             continue
-        names = named_there(rule)
+        names = map_mirror_names(rule)
         held = {name for name in names if rule.each is None or name != show_path(rule.each[1])}
         asked = {*pattern.by, *([pattern.within.attribute] if pattern.within else ())}
         asked |= {pattern.order} if pattern.order else set()
@@ -304,7 +308,7 @@ def _by_mirrors(model: ProofInput, pattern: GetPattern, entity: Entity) -> Itera
         if not asked <= names.keys():
             continue
         tested = not read & (names.keys() - held) and (rule.attributes is None or read <= held)
-        shown = _shown_there(rule, pattern) if tested else None
+        shown = _list_mirror_attributes(rule, pattern) if tested else None
         there = replace(
             pattern,
             entity=rule.target.name,
@@ -324,14 +328,14 @@ def _by_mirrors(model: ProofInput, pattern: GetPattern, entity: Entity) -> Itera
             if shown is None and rule.attributes is not None:
                 steps = (*steps, *_sources_of(model, rule, pattern, steps[0], tested=tested))
             uses = PatternUse(frozenset(), frozenset(), frozenset({rule.title}))
-            *_, taken = needed_by(model, pattern, entity)
+            *_, taken = list_needed_attributes(model, pattern, entity)
             mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | taken)
             lacks = len(steps) > len(answer.steps)
             renamed = {name: names[name] for name in sorted(read) if tested and names.get(name, name) != name}
-            yield mirrored.remarked(*remarks.on_mirror(rule, pattern, renamed, lacks=lacks))
+            yield mirrored.add_remarks(*remarks.on_mirror(rule, pattern, renamed, lacks=lacks))
 
 
-def named_there(rule: MirrorRule) -> dict[str, str]:
+def map_mirror_names(rule: MirrorRule) -> dict[str, str]:
     """The fields of a source by the names that a mirror has for them."""
     names = {show_path(read): show_path(written) for read, written in rule.attributes or ()}
     names |= {ref.field: there for there, ref in rule.fields}
@@ -340,11 +344,11 @@ def named_there(rule: MirrorRule) -> dict[str, str]:
     return names
 
 
-def _shown_there(rule: MirrorRule, pattern: GetPattern) -> tuple[str, ...] | None:
+def _list_mirror_attributes(rule: MirrorRule, pattern: GetPattern) -> tuple[str, ...] | None:
     """The attributes that are needed, as a mirror has them; None where it lacks one."""
     if rule.attributes is None and (rule.each is None or show_path(rule.each[1]) not in (pattern.returns or ())):
         return pattern.returns
-    names = named_there(rule)
+    names = map_mirror_names(rule)
     held = names.keys() - ({show_path(rule.each[1])} if rule.each is not None else set())
     if pattern.returns is None or not set(pattern.returns) <= held | set(rule.source.identity):
         return None
@@ -357,7 +361,7 @@ def _sources_of(
     """A read of the sources of mirrors, with the condition if mirrors do not hold what it reads, and of other items
     that these name.
     """
-    needed, others, _ = needed_by(model, pattern, rule.source)
+    needed, others, _ = list_needed_attributes(model, pattern, rule.source)
     step = model.batch_read(
         rule.source,
         first.items,

@@ -37,9 +37,9 @@ def serve(model: ProofInput, pattern: GraphPattern) -> PatternAnswer | None:
     """The cheapest answer to a pattern; None where no key lists the edges, or a set of neighbours is missing."""
     ends = ends_of(model, pattern)
     rule = set_rule(model, ends)
-    if ends.neighbours and (rule is None or unnamed_by(rule, ends, pattern)):
+    if ends.neighbours and (rule is None or list_unnamed_neighbours(rule, ends, pattern)):
         return None
-    if explain_unled(model, pattern, ends):
+    if explain_dead_end(model, pattern, ends):
         return None
     lists = [*listings(model, pattern, ends)]
     if not lists:
@@ -83,10 +83,10 @@ def node_names(model: ProofInput, ends: Ends) -> tuple[str, ...]:
     return ends.node.identity
 
 
-def explain_unled(model: ProofInput, pattern: GraphPattern, ends: Ends) -> str:
+def explain_dead_end(model: ProofInput, pattern: GraphPattern, ends: Ends) -> str:
     """The reason why an edge leads to no node: it names none, or the start itself; "" where it leads to one."""
     names = node_names(model, ends)
-    edge, known = ends.edge, model.known(ends.edge)
+    edge, known = ends.edge, model.list_known_attributes(ends.edge)
     lacking = [name for name in names if name not in known]
     if lacking:
         return f"{edge.name} has no {' and '.join(lacking)}, which would name its {ends.node.name}"
@@ -95,14 +95,14 @@ def explain_unled(model: ProofInput, pattern: GraphPattern, ends: Ends) -> str:
     return ""
 
 
-def held_by(rule: CollectRule) -> frozenset[str]:
+def list_edge_fields(rule: CollectRule) -> frozenset[str]:
     """The fields of an edge that its node and its element say."""
     return frozenset((*rule.source.identity, *rule.element.fields))
 
 
-def unnamed_by(rule: CollectRule, ends: Ends, pattern: GraphPattern) -> tuple[Entity, ...]:
+def list_unnamed_neighbours(rule: CollectRule, ends: Ends, pattern: GraphPattern) -> tuple[Entity, ...]:
     """The neighbours that a set does not name."""
-    held = held_by(rule)
+    held = list_edge_fields(rule)
     return tuple(one for one in ends.neighbours if not names_of(one, pattern).keys() <= held)
 
 
@@ -125,12 +125,12 @@ def listings(model: ProofInput, pattern: GraphPattern, ends: Ends) -> Iterator[R
         found = find_reach(model.makers, ends.edge, way, given, None)
         if found is None or not given <= found.used:
             continue
-        narrowed = found if pattern.within is None else _narrowed(model, ends.edge, found, *pattern.within)
+        narrowed = found if pattern.within is None else _narrow_reach(model, ends.edge, found, *pattern.within)
         if narrowed is not None and all(way.shows(ends.edge, name) for name in node_names(model, ends)):
             yield narrowed
 
 
-def _narrowed(model: ProofInput, edge: Entity, found: Reach, form: str, text: str) -> Reach | None:
+def _narrow_reach(model: ProofInput, edge: Entity, found: Reach, form: str, text: str) -> Reach | None:
     """A way with a term for the sort key, from a text of the pattern's own on."""
     way = found.way
     equal = sum(term.form == "equals" for term in found.terms) - len(way.partition)

@@ -109,13 +109,13 @@ def _writes(model: ProofInput, proof: Proof) -> Iterator[_Load]:
         if not isinstance(pattern, WritePattern) or pattern.rate is None:
             continue
         entity = model.rules.entities[pattern.entity]
-        yield from _written(model, pattern, entity)
+        yield from _list_write_loads(model, pattern, entity)
         for rule in model.rules.rules.values():
             if isinstance(rule, MirrorRule) and rule.source is entity and pattern.operation != "update":
-                yield from _written(model, replace(pattern, sets=None), rule.target)
+                yield from _list_write_loads(model, replace(pattern, sets=None), rule.target)
 
 
-def _written(model: ProofInput, pattern: WritePattern, entity: Entity) -> Iterator[_Load]:
+def _list_write_loads(model: ProofInput, pattern: WritePattern, entity: Entity) -> Iterator[_Load]:
     """The writes of one pattern to a table and its indexes, without those that an index does not see."""
     units = write_units(model.size_of(entity) or 0)
     for way in list_access_paths(entity.table):

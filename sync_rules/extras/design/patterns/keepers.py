@@ -46,7 +46,7 @@ Attribute = tuple[Role, str, Entity, Path | None]  # None: the whole item
 
 
 def _read(rules: Rules, answer: PatternAnswer) -> Iterator[Attribute]:
-    if not answer.served:
+    if not answer.is_served:
         return
     pattern = answer.pattern
     for step in answer.steps:
@@ -58,31 +58,31 @@ def _read(rules: Rules, answer: PatternAnswer) -> Iterator[Attribute]:
     model = ProofInput.of(rules)
     match pattern:
         case GetPattern():
-            yield from _got(rules, answer, pattern)
+            yield from _list_get_attributes(rules, answer, pattern)
         case GraphPattern():
             ends = ends_of(model, pattern)
             rule = set_rule(model, ends)
-            yield from _named("returned", ends.node, pattern.returns)
+            yield from _list_attributes("returned", ends.node, pattern.returns)
             if rule is not None and pattern.neighbours:
                 yield "set", rule.into, ends.node, (rule.into,)
         case TreePattern():
             entity = rules.entities[pattern.entity]
             tree = rule_of(model, entity)
-            yield from _named("returned", entity, pattern.returns)
+            yield from _list_attributes("returned", entity, pattern.returns)
             if tree is not None and answer.steps[0].request == "GetItem":
                 yield from (("path", show_path(path), entity, path) for path in (tree.path, tree.graph) if path)
         case _:
             return
 
 
-def _named(role: Role, entity: Entity, names: tuple[str, ...] | None) -> Iterator[Attribute]:
+def _list_attributes(role: Role, entity: Entity, names: tuple[str, ...] | None) -> Iterator[Attribute]:
     if names is None:
         yield role, entity.name, entity, None
     else:
         yield from ((role, name, entity, entity.ref(name).path) for name in names)
 
 
-def _got(rules: Rules, answer: PatternAnswer, pattern: GetPattern) -> Iterator[Attribute]:
+def _list_get_attributes(rules: Rules, answer: PatternAnswer, pattern: GetPattern) -> Iterator[Attribute]:
     """The attributes that a `get` returns and tests."""
     steps = [step for step in answer.steps if step.entity.name == pattern.entity]
     entity = (steps or [*answer.steps])[0].entity
@@ -90,12 +90,14 @@ def _got(rules: Rules, answer: PatternAnswer, pattern: GetPattern) -> Iterator[A
     if pattern.returns is None:
         yield "returned", entity.name, entity, None
     for name in pattern.returns or ():
-        yield from _returned(rules, name, entity, others)
+        yield from _find_returned_attribute(rules, name, entity, others)
     for path in pattern.where.paths if pattern.where is not None else ():
-        yield "tested", path[0], entity, entity.stored(path)
+        yield "tested", path[0], entity, entity.locate_field(path)
 
 
-def _returned(rules: Rules, name: str, entity: Entity, others: dict[str, ProvedRequest]) -> Iterator[Attribute]:
+def _find_returned_attribute(
+    rules: Rules, name: str, entity: Entity, others: dict[str, ProvedRequest]
+) -> Iterator[Attribute]:
     first, _, rest = name.partition(".")
     other = rules.entities.get(first)
     if other is None or not rest or other is entity:
@@ -118,11 +120,11 @@ def _of(rules: Rules, role: Role, name: str, entity: Entity, path: Path | None) 
             if path is None or overlaps(put, path):
                 kept = True
                 place = f"{entity.name}.{show_path(put)}"
-                yield Keeper(role, show_path(put) if path is None else name, place, rule, _made_of(rule, put))
+                yield Keeper(role, show_path(put) if path is None else name, place, rule, _list_origins(rule, put))
     if not kept and path is not None and not any(attribute.name == path[0] for attribute in entity.table.key):
         yield Keeper(role, name, f"{entity.name}.{show_path(path)}", None)
 
 
-def _made_of(rule: Rule, path: Path) -> tuple[str, ...]:
+def _list_origins(rule: Rule, path: Path) -> tuple[str, ...]:
     reads = (read for node in rule.nodes() if overlaps(node.writes[1], path) for read in node.reads)
     return tuple(dict.fromkeys(f"{entity.name}.{show_path(read)}" if read else entity.name for entity, read in reads))

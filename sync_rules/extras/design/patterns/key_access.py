@@ -32,7 +32,7 @@ class AccessPath:
         return self.table.key[1:] if self.index is None else self.index.sort
 
     @property
-    def shown(self) -> str:
+    def place_name(self) -> str:
         return f"table {self.table.name}" if self.index is None else f"index {self.index.name}"
 
     @property
@@ -47,7 +47,7 @@ class AccessPath:
         top = attribute.partition(".")[0]
         keys = {one.name for one in (*self.table.key, *self.index.attributes)}
         projected = self.index.projection if isinstance(self.index.projection, tuple) else ()
-        stored = entity.bound[top].path[0] if top in entity.bound else top
+        stored = entity.bound_fields[top].path[0] if top in entity.bound_fields else top
         return bool({top, stored} & (keys | set(projected)))
 
 
@@ -82,7 +82,7 @@ def find_reach(
         return None
     terms = [Term(maker, "equals", tuple(maker.fields)) for maker in partition]
     used = {name for maker in partition for name in maker.exact}
-    as_written = {name for maker in partition for name in maker.as_written}
+    as_written = {name for maker in partition for name in maker.literal_fields}
     whole, ranged = True, within is None
     sorts: tuple[str, ...] = ()
     for attribute in way.sort:
@@ -90,10 +90,10 @@ def find_reach(
         if maker.whole(given):
             terms.append(Term(maker, "equals", tuple(maker.fields)))
             used |= maker.exact
-            as_written |= maker.as_written
+            as_written |= maker.literal_fields
             continue
         whole = False
-        known = tuple(name for name in maker.fields if name in _leading(maker, given))
+        known = tuple(name for name in maker.fields if name in _list_leading_fields(maker, given))
         upcoming = maker.next_field(given)
         ordered = upcoming is not None and upcoming.in_order and not _as_letters(makers, entity, maker, upcoming)
         if within is not None and upcoming is not None and upcoming.name == within.attribute:
@@ -102,12 +102,12 @@ def find_reach(
                 return None
             terms.append(Term(maker, within.form, known, upcoming))
             used |= {*(maker.exact & set(known)), within.attribute}
-            as_written |= maker.as_written & set(known)
+            as_written |= maker.literal_fields & set(known)
             ranged = True
         elif maker.beginning(given):
             terms.append(Term(maker, "begins_with", known))
             used |= maker.exact & set(known)
-            as_written |= maker.as_written & set(known)
+            as_written |= maker.literal_fields & set(known)
         sorts = (upcoming.name, attribute.name) if upcoming is not None and ordered else (attribute.name,)
         break
     if not ranged:
@@ -121,9 +121,9 @@ def _as_letters(makers: Makers, entity: Entity, maker: Maker, field: Field) -> b
     return not maker.plain and maker.attribute.type == "S" and bare and makers.is_number(entity, field.name)
 
 
-def _leading(maker: Maker, given: frozenset[str]) -> set[str]:
+def _list_leading_fields(maker: Maker, given: frozenset[str]) -> set[str]:
     """The fields at the beginning of a maker that are known."""
-    return {part.name for part in maker.parts[: maker.known(given)] if not isinstance(part, str)}
+    return {part.name for part in maker.parts[: maker.count_known_parts(given)] if not isinstance(part, str)}
 
 
 def list_strangers(rules: Rules, makers: Makers, entity: Entity, found: Reach) -> tuple[Entity, ...]:

@@ -32,7 +32,7 @@ class Field:
     form: str = ""  # the formats, as the file writes them
 
     @property
-    def shown(self) -> str:
+    def placeholder(self) -> str:
         """The field as the file writes it."""
         return f"{{{self.name}{self.form}}}"
 
@@ -47,7 +47,7 @@ class Field:
         return self.slot is None or all(map(keeps_letters, self.slot.formats))
 
     @property
-    def as_written(self) -> bool:
+    def is_literal(self) -> bool:
         """True if equal texts are of equal values, of one type: a rule makes one text of 5 and of the text 5."""
         return self.slot is None
 
@@ -94,7 +94,7 @@ class Maker:
         return tuple(dict.fromkeys(part.name for part in self.parts if isinstance(part, Field)))
 
     @property
-    def joined(self) -> bool:
+    def is_joined(self) -> bool:
         """True if the formula joins only the fields that an item has."""
         return isinstance(self.source, Formula) and self.source.separator is not None
 
@@ -104,9 +104,9 @@ class Maker:
         return frozenset(part.name for part in self.parts if isinstance(part, Field) and part.exact)
 
     @property
-    def as_written(self) -> frozenset[str]:
+    def literal_fields(self) -> frozenset[str]:
         """The fields whose values are the same, letter by letter, if the keys are equal."""
-        return frozenset(part.name for part in self.parts if isinstance(part, Field) and part.as_written)
+        return frozenset(part.name for part in self.parts if isinstance(part, Field) and part.is_literal)
 
     @property
     def plain(self) -> bool:
@@ -118,13 +118,13 @@ class Maker:
         """The attribute as the file writes it."""
         if isinstance(self.source, Template):
             return self.source.text
-        return "".join(part if isinstance(part, str) else part.shown for part in self.parts)
+        return "".join(part if isinstance(part, str) else part.placeholder for part in self.parts)
 
-    def known(self, given: Collection[str]) -> int:
+    def count_known_parts(self, given: Collection[str]) -> int:
         """The number of parts at the beginning that are known by these fields. Of fields that are joined where they are
         there, no part is known without all of them.
         """
-        if self.joined and not set(self.fields) <= set(given):
+        if self.is_joined and not set(self.fields) <= set(given):
             return 0
         for count, part in enumerate(self.parts):
             if isinstance(part, Field) and part.name not in given:
@@ -133,16 +133,16 @@ class Maker:
 
     def whole(self, given: Collection[str]) -> bool:
         """True if these fields make the attribute."""
-        return self.known(given) == len(self.parts)
+        return self.count_known_parts(given) == len(self.parts)
 
     def beginning(self, given: Collection[str]) -> str:
         """The text, with fields in braces, that all values begin with for these fields."""
-        known = self.parts[: self.known(given)]
-        return "".join(part if isinstance(part, str) else part.shown for part in known)
+        known = self.parts[: self.count_known_parts(given)]
+        return "".join(part if isinstance(part, str) else part.placeholder for part in known)
 
     def next_field(self, given: Collection[str]) -> Field | None:
         """The first field that is not among these: values are sorted by it."""
-        rest = () if self.joined else self.parts[self.known(given) :]
+        rest = () if self.is_joined else self.parts[self.count_known_parts(given) :]
         return rest[0] if rest and isinstance(rest[0], Field) else None
 
     @property
@@ -165,7 +165,7 @@ class Maker:
     def prefix(self, fields: Mapping[str, AttributeValue]) -> str | None:
         """The text of the parts that are known by these fields; None where a value cannot be in a key."""
         texts: list[str] = []
-        for part in self.parts[: self.known(fields)]:
+        for part in self.parts[: self.count_known_parts(fields)]:
             text = part if isinstance(part, str) else self.inner(part, fields[part.name])
             if not text:
                 return None
@@ -205,7 +205,7 @@ class Makers:
         """The maker that matches most of these fields."""
 
         def says(one: Maker) -> tuple[bool, int, int]:
-            return one.whole(given), len(set(one.fields) & set(given)), one.known(given)
+            return one.whole(given), len(set(one.fields) & set(given)), one.count_known_parts(given)
 
         return max(self.of(entity, attribute), key=says)
 

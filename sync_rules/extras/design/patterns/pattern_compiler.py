@@ -37,13 +37,13 @@ from sync_rules.extras.design.patterns.pattern_forms import (
 )
 from sync_rules.language.compiler import NEARLY, Known, key_types
 from sync_rules.language.kinds.options import Model
-from sync_rules.language.lint import named_attributes
+from sync_rules.language.lint import list_named_attributes
 from sync_rules.language.problems import Location
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.sizes import ITEM_MAX_BYTES
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import parse_path
 from sync_rules.model.where import Where, compile_where
 from sync_rules.rules.ruleset import Rules
@@ -77,10 +77,10 @@ def volumes_of(known: Known, entities: Mapping[str, Model]) -> dict[str, Volume]
 
 def patterns_of(known: Known, forms: Mapping[str, Model], rules: Rules) -> dict[str, Pattern]:
     found: dict[str, Pattern] = {}
-    named = named_attributes(rules) if forms else {}
+    named = list_named_attributes(rules) if forms else {}
     for name, one in forms.items():
         compiler = PatternCompiler(known, name, rules, named)
-        pattern = compiler.compiled(one)
+        pattern = compiler.compile_form(one)
         if pattern is not None and compiler.sound:
             found[name] = pattern
     return found
@@ -98,7 +98,7 @@ class PatternCompiler:
     named: Mapping[str, set[str]]
     sound: bool = field(default=True, init=False)
 
-    def compiled(self, form: Model) -> Pattern | None:
+    def compile_form(self, form: Model) -> Pattern | None:
         """The pattern of a form; None where an entity is missing."""
         match form:
             case GetForm():
@@ -132,7 +132,7 @@ class PatternCompiler:
         if entity is None or "." in text:
             self.sound = False
             if text not in self.known.broken:
-                self.add("SR102", location, unknown("entity", text, self.known.document.names("entities")))
+                self.add("SR102", location, explain_unknown_name("entity", text, self.known.document.names("entities")))
             return None
         return entity
 
@@ -178,7 +178,7 @@ class PatternCompiler:
         except UserError as error:
             self.add("SR108", location, error.found, error.cure or None)
 
-    def returned(self, entity: Entity, texts: list[str] | None, option: str) -> tuple[str, ...] | None:
+    def check_returns(self, entity: Entity, texts: list[str] | None, option: str) -> tuple[str, ...] | None:
         if texts is not None and not texts:
             self.add("SR106", option, "expected at least one attribute, found none", "leave it out: all are returned")
         for index, text in enumerate(texts or ()):
@@ -193,7 +193,7 @@ class PatternCompiler:
     def _of_read(self, form: GetForm | GraphForm | TreeForm, entity: Entity) -> dict[str, Any]:
         """The parts that all reads share."""
         return {
-            "returns": self.returned(entity, form.attributes, "attributes"),
+            "returns": self.check_returns(entity, form.attributes, "attributes"),
             "rate": self.rate(form.rate),
             "page": form.page,
             "items": form.items,
@@ -291,7 +291,7 @@ class PatternCompiler:
     def _via(self, via: str | None, entity: Entity) -> str | None:
         names = [*WAYS, *(index.name for index in entity.table.indexes)]
         if via is not None and via not in names:
-            self.add("SR102", "via", unknown("way", via, names, f"table {entity.table.name!r}"))
+            self.add("SR102", "via", explain_unknown_name("way", via, names, f"table {entity.table.name!r}"))
         return via
 
     # ------------------------------------------------------------ graph, tree, writes
@@ -307,7 +307,7 @@ class PatternCompiler:
             if name not in known:
                 of = ", ".join(dict.fromkeys(one.name for one in ends))
                 location = self.known.document.key("patterns", self.name, "link", name)
-                self.add("SR102", location, unknown("field or key attribute", name, sorted(known), of))
+                self.add("SR102", location, explain_unknown_name("field or key attribute", name, sorted(known), of))
         if form.at_least is not None and form.begins_with is not None:
             self.add("SR120", "begins_with", "at_least and begins_with: a Query takes one range")
         within: tuple[RangeForm, str] | None = None
@@ -340,7 +340,9 @@ class PatternCompiler:
             return None
         ((direction, text),) = named
         if text not in entity.identity:
-            self.add("SR102", direction, unknown("key field", text, entity.identity, f"entity {entity.name!r}"))
+            self.add(
+                "SR102", direction, explain_unknown_name("key field", text, entity.identity, f"entity {entity.name!r}")
+            )
         if form.depth is not None and direction != "under":
             self.add("SR120", "depth", f"`depth` counts levels down: it does not go with `{direction}`")
         if form.itself and direction == "children":
@@ -361,14 +363,16 @@ class PatternCompiler:
             return None
         names = [one.index.name for one in entity.table.vectors]
         if form.via is not None and form.via not in names:
-            self.add("SR102", "via", unknown("vector index", form.via, names, f"table {entity.table.name!r}"))
+            self.add(
+                "SR102", "via", explain_unknown_name("vector index", form.via, names, f"table {entity.table.name!r}")
+            )
         return SearchPattern(
             name=self.name,
             entity=entity.name,
-            by=self.returned(entity, form.by or None, "by") or (),
+            by=self.check_returns(entity, form.by or None, "by") or (),
             top=form.top,
             via=form.via,
-            returns=self.returned(entity, form.attributes, "attributes"),
+            returns=self.check_returns(entity, form.attributes, "attributes"),
             rate=self.rate(form.rate),
         )
 
@@ -379,7 +383,7 @@ class PatternCompiler:
         sets = form.sets if isinstance(form, UpdateForm) else None
         keys = {attribute.name for attribute in entity.table.key}
         for index, text in enumerate(sets or ()):
-            if text in keys or (text in entity.bound and entity.bound[text].path[0] in keys):
+            if text in keys or (text in entity.bound_fields and entity.bound_fields[text].path[0] in keys):
                 message = f"{text!r} is in the key of {name!r}: no update changes it"
                 self.add("SR503", self.at("sets", index), message)
             self.attribute(entity, text, "sets", index)

@@ -186,7 +186,7 @@ def form_of_pattern(value: Any) -> type[Model] | None:
     return next((form for word, form in FORMS.items() if isinstance(value, dict) and word in value), None)
 
 
-def meant_in_pattern(name: str, value: Any, as_list: bool) -> str | None:  # noqa: FBT001 - a section is called so
+def suggest_option(name: str, value: Any, as_list: bool) -> str | None:  # noqa: FBT001 - a section is called so
     """The form of an option that was most likely meant by a value of another type."""
     if not isinstance(value, str | int | float):
         return None

@@ -65,17 +65,22 @@ class ProofInput:
         volume = design_of(self.rules).volumes.get(entity.name)
         return None if volume is None else volume.items
 
-    def required(self, entity: Entity) -> frozenset[str]:
+    def list_required_attributes(self, entity: Entity) -> frozenset[str]:
         """The attributes that every item of an entity has, as the file states it, or by a rule."""
         given = (name for rule in self.rules.into_target(entity) for name in rule.always_writes)
         return frozenset((*entity.required, *given, *(attribute.name for attribute in entity.table.key)))
 
-    def watched(self, entity: Entity) -> frozenset[str]:
+    def list_watched_attributes(self, entity: Entity) -> frozenset[str]:
         """The attributes of an entity that rules read or keep."""
         rules = (*self.rules.into_target(entity), *self.rules.from_source(entity))
         return frozenset(path[0] for rule in rules for path in rule.watches(entity) or () if path)
 
-    def known(self, entity: Entity) -> frozenset[str]:
+    def list_known_attributes(self, entity: Entity) -> frozenset[str]:
         """The attributes and fields that items of an entity have, as far as the file says."""
         keys = (attribute.name for attribute in entity.table.key_attributes)
-        return self.watched(entity) | {*entity.identity, *entity.bound, *self.required(entity), *keys}
+        return self.list_watched_attributes(entity) | {
+            *entity.identity,
+            *entity.bound_fields,
+            *self.list_required_attributes(entity),
+            *keys,
+        }

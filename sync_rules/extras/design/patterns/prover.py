@@ -41,9 +41,9 @@ class Proof:
     idle: tuple[tuple[str, str], ...]
 
     @property
-    def unserved(self) -> tuple[PatternAnswer, ...]:
+    def unserved_answers(self) -> tuple[PatternAnswer, ...]:
         """The patterns that no request serves."""
-        return tuple(answer for answer in self.answers.values() if not answer.served)
+        return tuple(answer for answer in self.answers.values() if not answer.is_served)
 
 
 def prove(rules: Rules) -> Proof:
@@ -51,7 +51,7 @@ def prove(rules: Rules) -> Proof:
     answers = {name: answer_to(model, pattern) for name, pattern in design_of(rules).patterns.items()}
     use = PatternUse()
     for answer in answers.values():
-        use |= answer.use if answer.served else _wanted(model, answer.pattern)
+        use |= answer.use if answer.is_served else _list_wanted_attributes(model, answer.pattern)
     read = _read(rules, use)
     kept = (rule for rule in rules.rules.values() if rule.puts and not rule.times_to_live)
     unread = tuple(dict.fromkeys(rule.title for rule in kept if rule.title not in read))
@@ -73,7 +73,7 @@ def prove(rules: Rules) -> Proof:
 def answer_to(model: ProofInput, pattern: Pattern) -> PatternAnswer:
     match pattern:
         case GetPattern():
-            found = gets.served(model, pattern)
+            found = gets.find_cheapest_answer(model, pattern)
             return found if found is not None else cures.of_get(model, pattern)
         case GraphPattern():
             found = graphs.serve(model, pattern)
@@ -89,17 +89,17 @@ def answer_to(model: ProofInput, pattern: Pattern) -> PatternAnswer:
             return PatternAnswer(pattern, (step,))
 
 
-def _wanted(model: ProofInput, pattern: Pattern) -> PatternUse:
+def _list_wanted_attributes(model: ProofInput, pattern: Pattern) -> PatternUse:
     """The attributes that a pattern asks for, though nothing serves it yet."""
     match pattern:
         case GetPattern():
-            return gets.list_wanted(model, pattern)
+            return gets.list_wanted_attributes(model, pattern)
         case GraphPattern():
             return PatternUse(frozenset((pattern.node, name) for name in pattern.returns or (None,)))
         case TreePattern():
             return PatternUse(frozenset((pattern.entity, name) for name in pattern.returns or (None,)))
         case SearchPattern():
-            return searches.list_wanted(model, pattern)
+            return searches.list_wanted_attributes(model, pattern)
         case WritePattern():
             return PatternUse()
 

@@ -45,15 +45,15 @@ def on_filter(
     yield text + (": it throws away more than it keeps" if more else "")
 
 
-def on_keys_filtered(entity: Entity, found: Reach, step: ProvedRequest, paths: tuple[str, ...]) -> Iterator[str]:
+def remark_key_filters(entity: Entity, found: Reach, step: ProvedRequest, paths: tuple[str, ...]) -> Iterator[str]:
     """A filter that names a key attribute, or a field inside one, which no FilterExpression may."""
     keys = {one.name for one in (*found.way.partition, *found.way.sort)}
-    left = sorted(name for name in paths if entity.stored((name,))[0] in keys)
+    left = sorted(name for name in paths if entity.locate_field((name,))[0] in keys)
     if left and step.request == "Query":
         yield f"no FilterExpression may name {', '.join(left)}, a part of the key: filter in the application"
 
 
-def on_copied(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[str]:
+def remark_partial_copies(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[str]:
     """An attribute of another entity that is taken from a copy which not every item has, or of one link of several."""
     for text in pattern.returns or ():
         name, _, rest = text.partition(".")
@@ -75,14 +75,14 @@ def on_copied(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterato
 def on_absent(model: ProofInput, entity: Entity, found: Reach) -> Iterator[str]:
     """An item without a key attribute is not in the index, and so is not found; one with a default is found by that."""
     way = found.way
-    sure = model.required(entity)
+    sure = model.list_required_attributes(entity)
     if way.index is not None:
         asked = {name for term in found.terms for name in term.maker.fields if term.form == "equals"}
         keys = [(one, model.makers.best(entity, one, found.used)) for one in way.index.attributes]
         lacking = [one.name for one, maker in keys if one.name not in sure and not _there(maker, asked, sure, entity)]
         if lacking:
             names, cure = " or ".join(lacking), f"required: [{', '.join(lacking)}]"
-            yield f"items without {names} are not in {way.shown}; if every item has it: {cure}"
+            yield f"items without {names} are not in {way.place_name}; if every item has it: {cure}"
     for attribute in (*way.partition, *way.sort):
         default = model.makers.default_of(entity, attribute)
         if default is not None:
@@ -107,7 +107,7 @@ def on_loose(entity: Entity, found: Reach) -> Iterator[str]:
     for term in found.terms:
         hidden = sorted(name for name in term.given if not found.way.shows(entity, name))
         if isinstance(term.maker.source, Formula) and len(term.maker.parts) > 1 and hidden:
-            told = f"{found.way.shown} does not project {', '.join(hidden)}"
+            told = f"{found.way.place_name} does not project {', '.join(hidden)}"
             yield f"{told}: a value that holds the text between the fields is taken for another one"
     loose = sorted(
         found.used - found.as_written - {term.ranged.name for term in found.terms if term.ranged is not None}

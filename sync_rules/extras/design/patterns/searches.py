@@ -24,11 +24,11 @@ def serve(model: ProofInput, pattern: SearchPattern) -> PatternAnswer | None:
     return min((one for one in answers if one is not None), key=lambda one: one.requests, default=None)
 
 
-def list_wanted(model: ProofInput, pattern: SearchPattern) -> PatternUse:
+def list_wanted_attributes(model: ProofInput, pattern: SearchPattern) -> PatternUse:
     """The attributes that a pattern asks for."""
     entity = model.rules.entities[pattern.entity]
-    own = (held_by(model, entity, text) for text in pattern.by)
-    return gets.needed_by(model, pattern, entity)[2] | PatternUse(
+    own = (find_attribute(model, entity, text) for text in pattern.by)
+    return gets.list_needed_attributes(model, pattern, entity)[2] | PatternUse(
         frozenset((entity.name, name) for name in own if name)
     )
 
@@ -39,7 +39,7 @@ def vectors_of(model: ProofInput, pattern: SearchPattern) -> Iterator[VectorInde
     return (one for one in table.vectors if pattern.via in (None, one.index.name))
 
 
-def held_by(model: ProofInput, entity: Entity, text: str) -> str | None:
+def find_attribute(model: ProofInput, entity: Entity, text: str) -> str | None:
     """The attribute of an item that holds what a pattern names: its own, or the copy of another entity's; None where
     no rule keeps that copy.
     """
@@ -52,17 +52,17 @@ def held_by(model: ProofInput, entity: Entity, text: str) -> str | None:
 
 def _answer(model: ProofInput, pattern: SearchPattern, entity: Entity, vector: VectorIndex) -> PatternAnswer | None:
     """The answer by one vector index; None where it does not filter by what is given, or needs more."""
-    held = [held_by(model, entity, text) for text in pattern.by]
+    held = [find_attribute(model, entity, text) for text in pattern.by]
     names = [name for name in held if name is not None]
     required = [one.name for one in vector.index.partition]
     if None in held or not {*required} <= {*names} <= {one.name for one in vector.index.attributes}:
         return None
-    needed, others, use = gets.needed_by(model, pattern, entity)
-    if any(gets.list_unnamed(model, entity, other) for other in others):
+    needed, others, use = gets.list_needed_attributes(model, pattern, entity)
+    if any(gets.list_missing_link_fields(model, entity, other) for other in others):
         return None
     way = AccessPath(entity.table, vector.index)
     linked = tuple(name for other in others for name in gets.links_of(model.rules, other, entity))
-    missing = gets.missing_from(way, entity, needed, linked)
+    missing = gets.list_missing_attributes(way, entity, needed, linked)
     condition = " and ".join(f"{name} = {{{name}}}" for name in names)
     first = ProvedRequest(
         "SearchVectors",
@@ -75,10 +75,12 @@ def _answer(model: ProofInput, pattern: SearchPattern, entity: Entity, vector: V
         size_bytes=model.size_of(entity),
     )
     steps, notes = [first], [f"{one}: an item without it is in no search" for one in required]
-    notes = [note for note, one in zip(notes, required, strict=True) if one not in model.required(entity)]
+    notes = [
+        note for note, one in zip(notes, required, strict=True) if one not in model.list_required_attributes(entity)
+    ]
     if missing:
         steps.append(gets.read_again(model, pattern, entity, first, needed))
-        notes.append(f"{way.shown} does not project {', '.join(missing)}: a second request reads the items")
+        notes.append(f"{way.place_name} does not project {', '.join(missing)}: a second request reads the items")
     steps += [gets.read_others(model, pattern, other, first, names) for other, names in others.items()]
     use |= PatternUse(frozenset((entity.name, name) for name in names), frozenset(places_of(tuple(steps))))
     return PatternAnswer(pattern, tuple(steps), remarks=tuple(notes), use=use)

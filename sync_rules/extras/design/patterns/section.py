@@ -11,7 +11,7 @@ from sync_rules.extras.design.patterns.pattern_forms import (
     EntityStatement,
     PatternEntry,
     form_of_pattern,
-    meant_in_pattern,
+    suggest_option,
 )
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.compiler import Known
@@ -29,7 +29,7 @@ def compile_design(known: Known, form: Any, rules: Rules) -> Design:
 
 def lint_patterns(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of access patterns that no request serves."""
-    for answer in prove(rules).unserved if design_of(rules).patterns else ():
+    for answer in prove(rules).unserved_answers if design_of(rules).patterns else ():
         location = document.key("patterns", answer.pattern.name)
         titles = "; or ".join(cure.title for cure in answer.cures[:2])
         cure = f"{titles}. `sync-rules patterns` shows it as YAML" if titles else "ask by a field that a key holds"
@@ -51,6 +51,6 @@ SECTION = Section(
     entity=EntityStatement,
     entities_of=entities_of,
     form_of=form_of_pattern,
-    meant=meant_in_pattern,
+    meant=suggest_option,
     renamed={"returns": "attributes"},
 )

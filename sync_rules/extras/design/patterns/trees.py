@@ -55,7 +55,7 @@ def parent_index(rule: TreeRule) -> Index | None:
     return next((index for index in rule.target.table.indexes if index.name == name), None)
 
 
-def _shown(index: Index, rule: TreeRule, pattern: TreePattern) -> bool:
+def _is_covered(index: Index, rule: TreeRule, pattern: TreePattern) -> bool:
     """True if rows of an index show what is needed."""
     if index.projection in ("all", None):
         return True
@@ -85,7 +85,7 @@ def _children(model: ProofInput, pattern: TreePattern, entity: Entity, rule: Tre
     if index is None:
         return None
     steps: tuple[ProvedRequest, ...] = (_level(model, pattern, entity, rule, index),)
-    if not _shown(index, rule, pattern):
+    if not _is_covered(index, rule, pattern):
         steps = (*steps, _items(model, pattern, "the keys of the rows"))
     return PatternAnswer(pattern, steps, use=_use(pattern, rule, index, paths=False))
 
@@ -127,10 +127,10 @@ def _under(model: ProofInput, pattern: TreePattern, entity: Entity, rule: TreeRu
         many = 1 + (LEVELS_ITEMS if pattern.items is None else pattern.items) if pattern.depth > 1 else 1
         remark = "one Query for each item on the way down" if pattern.depth > 1 else ""
         from_above: tuple[ProvedRequest, ...] = (*itself, ProvedRequest(**{**level.__dict__, "requests": many}))
-        if not _shown(by_parent, rule, pattern):
+        if not _is_covered(by_parent, rule, pattern):
             from_above = (*from_above, _items(model, pattern, "the keys of the rows"))
         answer = PatternAnswer(pattern, from_above, use=_use(pattern, rule, by_parent, paths=False))
-        yield answer.remarked(remark)
+        yield answer.add_remarks(remark)
     index = path_index(rule)
     if index is not None and rule.graph is not None:
         partition, sort = Maker(index.partition[0]), Maker(index.sort[0])
@@ -150,7 +150,7 @@ def _under(model: ProofInput, pattern: TreePattern, entity: Entity, rule: TreeRu
         )
         steps: tuple[ProvedRequest, ...] = (_itself(model, pattern), query)
         remarks = [] if rule.shards == 1 else [f"{rule.shards} Queries, one for each of {named}"]
-        if not _shown(index, rule, pattern):
+        if not _is_covered(index, rule, pattern):
             steps = (*steps, _items(model, pattern, "the keys of the rows"))
             remarks.append(f"index {index.name} does not project all that is needed: more requests read the items")
         yield PatternAnswer(pattern, steps, remarks=tuple(remarks), use=_use(pattern, rule, index))

@@ -29,7 +29,7 @@ class CallValues:
     greatest: AttributeValue | None = None
     beginning: AttributeValue | None = None
 
-    def renamed(self, names: Mapping[str, str]) -> CallValues:
+    def rename_fields(self, names: Mapping[str, str]) -> CallValues:
         """The same values, of fields under the names of a mirror."""
         fields = {names.get(name, name): value for name, value in self.fields.items()}
         return CallValues(fields, self.least, self.greatest, self.beginning)

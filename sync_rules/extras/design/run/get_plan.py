@@ -12,10 +12,10 @@ from functools import cached_property
 
 from sync_rules.extras.design.patterns.answers import PatternAnswer, ProvedRequest
 from sync_rules.extras.design.patterns.declarations import GetPattern
-from sync_rules.extras.design.patterns.gets import named_there
+from sync_rules.extras.design.patterns.gets import map_mirror_names
 from sync_rules.extras.design.run.arguments import CallValues
-from sync_rules.extras.design.run.key_conditions import condition_of, exact, key_of, looked_at
-from sync_rules.extras.design.run.projection import OutputAttribute, Sight, key_paths, list_returned
+from sync_rules.extras.design.run.key_conditions import condition_of, exact, key_of, list_formula_fields
+from sync_rules.extras.design.run.projection import OutputAttribute, Sight, key_paths, list_output_attributes
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -63,14 +63,14 @@ class GetPlan:
     @cached_property
     def again(self) -> ProvedRequest | None:
         """The read of items whose rows an index shows."""
-        return self._following(self.first.entity) if self.first.index is not None else None
+        return self._find_next_step(self.first.entity) if self.first.index is not None else None
 
     @cached_property
     def source(self) -> ProvedRequest | None:
         """The read of the sources of mirrors."""
-        return None if self.mirror is None else self._following(self.mirror.source)
+        return None if self.mirror is None else self._find_next_step(self.mirror.source)
 
-    def _following(self, entity: Entity) -> ProvedRequest | None:
+    def _find_next_step(self, entity: Entity) -> ProvedRequest | None:
         return next((step for step in self.answer.steps[1:] if step.entity is entity), None)
 
     @cached_property
@@ -87,12 +87,12 @@ class GetPlan:
 
     # ------------------------------------------------------------ what is asked for
     @cached_property
-    def returned(self) -> list[OutputAttribute] | None:
+    def output_attributes(self) -> list[OutputAttribute] | None:
         """The attributes to return; None for whole items."""
         if self.pattern.returns is None:
             return None
         entity = self.rules.entities[self.pattern.entity]
-        found = list_returned(self.rules, entity, self.pattern.returns, self.sight.entity)
+        found = list_output_attributes(self.rules, entity, self.pattern.returns, self.sight.entity)
         steps = {step.entity for step in self.answer.steps[1:]}
         lost = [one.name for one in found if one.other is not None and one.other not in steps]
         if lost:
@@ -106,8 +106,8 @@ class GetPlan:
     def others(self) -> dict[Entity, OtherRead]:
         """The other entities whose attributes are returned: which ones, the key that an item names, and the step."""
         found: dict[Entity, OtherRead] = {}
-        for other in dict.fromkeys(one.other for one in self.returned or () if one.other is not None):
-            mine = tuple(one for one in self.returned or () if one.other is other)
+        for other in dict.fromkeys(one.other for one in self.output_attributes or () if one.other is not None):
+            mine = tuple(one for one in self.output_attributes or () if one.other is other)
             step = next(step for step in self.answer.steps[1:] if step.entity is other)
             found[other] = (mine, self._pointer(other), step)
         return found
@@ -122,13 +122,13 @@ class GetPlan:
         if linked is not None:
             return linked.pointer
 
-        def named(item: Item) -> ItemKey | None:
+        def find_key(item: Item) -> ItemKey | None:
             values = {name: self.sight.read(item, name) for name in other.identity}
             return other.key_of({name: value for name, value in values.items() if value is not None})
 
-        return named
+        return find_key
 
-    def _pointing(self, other: Entity) -> tuple[Path, ...]:
+    def _list_link_paths(self, other: Entity) -> tuple[Path, ...]:
         """The paths that name an item of another entity."""
         linked = self._link(other)
         if linked is not None:
@@ -136,26 +136,29 @@ class GetPlan:
         return tuple(self.sight.path(name) for name in other.identity)
 
     @cached_property
-    def needed(self) -> tuple[Path, ...] | None:
+    def needed_paths(self) -> tuple[Path, ...] | None:
         """The paths of the items that are returned; None for all."""
-        if self.returned is None:
+        if self.output_attributes is None:
             return None
-        own = [self.sight.path(one.field) for one in self.returned if one.other is None]
-        linked = [path for other in self.others for path in self._pointing(other)]
+        own = [self.sight.path(one.field) for one in self.output_attributes if one.other is None]
+        linked = [path for other in self.others for path in self._list_link_paths(other)]
         asked = [] if self.pattern.where is None else [self.sight.path(path[0]) for path in self.pattern.where.paths]
         return tuple(dict.fromkeys((*key_paths(self.sight.entity), *own, *linked, *asked)))
 
     @cached_property
     def projects(self) -> tuple[Path, ...] | None:
         """The paths of the first request; None for all that it can show."""
-        more = [self.row_sight.path(name) for name in self.row_sight.shown(self.first.index, looked_at(self.first))]
+        more = [
+            self.row_sight.path(name)
+            for name in self.row_sight.list_shown_fields(self.first.index, list_formula_fields(self.first))
+        ]
         keys = key_paths(self.first.entity, self.first.index)
         if self.again is not None:
             return (*keys, *more)
         if self.source is not None:
             names = () if self.mirror is None else tuple(ref.path for _, ref in self.mirror.names)
             return tuple(dict.fromkeys((*keys, *names, *more)))
-        return None if self.needed is None else tuple(dict.fromkeys((*keys, *self.needed, *more)))
+        return None if self.needed_paths is None else tuple(dict.fromkeys((*keys, *self.needed_paths, *more)))
 
     @cached_property
     def _filters(self) -> bool:
@@ -163,20 +166,20 @@ class GetPlan:
         return self.pattern.where is not None and any(step.filters for step in self.answer.steps)
 
     # ------------------------------------------------------------ runs
-    def _given(self, given: CallValues) -> CallValues:
+    def _complete_values(self, given: CallValues) -> CallValues:
         fixed = CallValues({**dict(self.pattern.fixed), **given.fields}, given.least, given.greatest, given.beginning)
-        return fixed if self.mirror is None else fixed.renamed(named_there(self.mirror))
+        return fixed if self.mirror is None else fixed.rename_fields(map_mirror_names(self.mirror))
 
     def one(self, given: CallValues) -> FoundItem:
         """The item of a GetItem; of a Query the first one."""
         if self.first.request != "GetItem":
             found, _ = self.page(given, 1, None)
             return found[0] if found else None
-        (item,) = self._completed([self._by_key(given)])
+        (item,) = self._complete_items([self._by_key(given)])
         return item
 
     def _by_key(self, given: CallValues) -> FoundItem:
-        given = self._given(given)
+        given = self._complete_values(given)
         key = key_of(self.first, given)
         table = self.first.entity.table
         item = self.reader.item(table, key, projects=self.projects, consistent=self.first.consistent or None)
@@ -184,21 +187,21 @@ class GetPlan:
 
     def key(self, given: CallValues) -> ItemKey | None:
         """The key that a call names; None where no item can have it."""
-        return key_of(self.first, self._given(given))
+        return key_of(self.first, self._complete_values(given))
 
     def batch(self, given: Sequence[CallValues]) -> list[FoundItem]:
         """The items of these keys, in their order."""
         keys = [self.key(one) for one in given]
         table = self.first.entity.table
         items = self.reader.get(table, keys, projects=self.projects, consistent=self.first.consistent or None)
-        return self._completed(items)
+        return self._complete_items(items)
 
     def page(self, given: CallValues, limit: int | None, cursor: str | None) -> tuple[list[Item], str | None]:
         """Some items and the token of the next ones. Without a limit: those of one response of at most 1 MB."""
         if self.first.request == "GetItem":
             if cursor is not None:
                 raise UserError(f"pattern {self.pattern.name} finds one item: no cursor leads on")
-            item = self._completed([self._by_key(given)])[0]
+            item = self._complete_items([self._by_key(given)])[0]
             return ([] if item is None else [item]), None
         if limit is not None and limit < 1:
             raise UserError(f"limit is {limit}: expected at least 1")
@@ -210,7 +213,7 @@ class GetPlan:
             more = False
             if not self._filters and limit is not None:
                 more, rows = len(rows) > limit - len(found), rows[: limit - len(found)]
-            for at, (row, item) in enumerate(zip(rows, self._completed(rows), strict=True), 1):
+            for at, (row, item) in enumerate(zip(rows, self._complete_items(rows), strict=True), 1):
                 if item is None:
                     continue
                 found.append(item)
@@ -229,25 +232,25 @@ class GetPlan:
         return math.ceil((limit - found) / keeps)
 
     def all(self, given: CallValues) -> Iterator[Item]:
-        return (item for _, item in self.keyed(given))
+        return (item for _, item in self.list_keyed_items(given))
 
-    def keyed(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
+    def list_keyed_items(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
         """Every item, with the key of the item or row that the first request finds."""
         table = self.first.entity.table
         if self.first.request == "GetItem":
             row = self._by_key(given)
-            yield from _paired(table, [] if row is None else [row], self._completed([row]))
+            yield from _pair_with_keys(table, [] if row is None else [row], self._complete_items([row]))
             return
         listing = self._listing(given)
         start: Item | None = None
         while True:
             rows, start = listing.ask(start, None)
-            yield from _paired(table, rows, self._completed(rows))
+            yield from _pair_with_keys(table, rows, self._complete_items(rows))
             if start is None:
                 return
 
     def _listing(self, given: CallValues) -> Listing:
-        given = self._given(given)
+        given = self._complete_values(given)
         condition = condition_of(self.first, given)
         index = self.first.index
         fetches = index is not None and index.local and index.projection not in ("all", None)
@@ -269,7 +272,7 @@ class GetPlan:
         return {name: row[name] for (name,) in key_paths(self.first.entity, self.first.index)}
 
     # ------------------------------------------------------------ what follows
-    def _completed(self, rows: Sequence[FoundItem]) -> list[FoundItem]:
+    def _complete_items(self, rows: Sequence[FoundItem]) -> list[FoundItem]:
         """The items of rows as the pattern returns them; None for one that is gone, or that the condition drops."""
         items = self._sources(self._whole(rows))
         if self._filters:
@@ -291,7 +294,7 @@ class GetPlan:
             return rows
         table = self.again.entity.table
         keys = [None if row is None else table.key_of(row) for row in rows]
-        projects = self.needed
+        projects = self.needed_paths
         if self.source is not None and self.mirror is not None:
             projects = (*key_paths(self.again.entity), *(ref.path for _, ref in self.mirror.names))
         return self._read(self.again, keys, projects)
@@ -301,7 +304,7 @@ class GetPlan:
             return rows
         pointer = self.mirror.pointer
         keys = [None if row is None else pointer(row) for row in rows]
-        return self._read(self.source, keys, self.needed)
+        return self._read(self.source, keys, self.needed_paths)
 
     def _read(
         self, step: ProvedRequest, keys: Sequence[ItemKey | None], projects: tuple[Path, ...] | None
@@ -313,10 +316,10 @@ class GetPlan:
         return self.reader.get(table, keys, projects=projects, consistent=consistent)
 
     def _views(self, items: Sequence[FoundItem]) -> list[FoundItem]:
-        if self.returned is None:
+        if self.output_attributes is None:
             return [*items]
         views: list[View] = [None if item is None else {} for item in items]
-        own = [one for one in self.returned if one.other is None]
+        own = [one for one in self.output_attributes if one.other is None]
         self._fill(views, items, self.sight, own)
         for other, (mine, pointer, step) in self.others.items():
             sight = Sight(self.rules, other)
@@ -324,7 +327,7 @@ class GetPlan:
             paths = (*key_paths(other), *(sight.path(one.field) for one in mine))
             self._fill(views, self._read(step, keys, paths), sight, mine)
         return [
-            None if view is None else {one.name: view[one.name] for one in self.returned if one.name in view}
+            None if view is None else {one.name: view[one.name] for one in self.output_attributes if one.name in view}
             for view in views
         ]
 
@@ -343,7 +346,7 @@ class GetPlan:
                     view[one.name] = value
 
 
-def _paired(table: Table, rows: Iterable[Item], items: Iterable[FoundItem]) -> Iterator[tuple[ItemKey, Item]]:
+def _pair_with_keys(table: Table, rows: Iterable[Item], items: Iterable[FoundItem]) -> Iterator[tuple[ItemKey, Item]]:
     """The items that are returned, with the keys of their rows."""
     for row, item in zip(rows, items, strict=False):
         key = table.key_of(row)

@@ -57,7 +57,7 @@ def condition_of(step: ProvedRequest, given: CallValues) -> CallCondition:
             prefix = term.maker.prefix(given.fields)
             if prefix is None or len(prefix.encode()) > SORT_KEY_MAX_BYTES:
                 return NOTHING
-            found = (prefix, None) if term.ranged is None else _ranged(term, term.ranged, prefix, given)
+            found = (prefix, None) if term.ranged is None else _make_range(term, term.ranged, prefix, given)
             if found is None:
                 return NOTHING
             beginning, within = found
@@ -74,7 +74,7 @@ def key_of(step: ProvedRequest, given: CallValues) -> ItemKey | None:
 
 
 # ---------------------------------------------------------------- ranges
-def _ranged(term: Term, ranged: Field, prefix: str, given: CallValues) -> tuple[str, KeyRange | None] | None:
+def _make_range(term: Term, ranged: Field, prefix: str, given: CallValues) -> tuple[str, KeyRange | None] | None:
     """The beginning, or the range, of a sort key; None where no key is in it."""
     maker = term.maker
     if _native(maker):
@@ -243,7 +243,7 @@ def _text_in(entity: Entity, maker: Maker, one: Field, row: Item) -> str | None:
     return None if value is None else maker.inner(one, value)
 
 
-def looked_at(step: ProvedRequest) -> tuple[str, ...]:
+def list_formula_fields(step: ProvedRequest) -> tuple[str, ...]:
     """The fields that the check reads beside the key, where rows show them: those of formulas."""
     formulas = (term for term in step.terms if isinstance(term.maker.source, Formula))
     return tuple(dict.fromkeys(name for term in formulas for name in term.maker.fields))

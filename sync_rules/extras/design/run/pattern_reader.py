@@ -19,7 +19,7 @@ from sync_rules.extras.design.run.get_plan import GetPlan
 from sync_rules.extras.design.run.graph_plan import GraphPlan
 from sync_rules.extras.design.run.tree_plan import TreePlan
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item
 from sync_rules.read.graph import ThreeSteps
 from sync_rules.read.listing import Page
@@ -54,7 +54,9 @@ class Patterns:
         self._types = dict(types or {})
         for name in self._types:
             if name not in rules.entities:
-                raise UserError(f"types: {unknown('entity', name, [one for one in rules.entities if '.' not in one])}")
+                raise UserError(
+                    f"types: {explain_unknown_name('entity', name, [one for one in rules.entities if '.' not in one])}"
+                )
         self._answers = prove(rules).answers
         self._plans: dict[str, Plan] = {}
 
@@ -77,7 +79,7 @@ class Patterns:
         """
         plan = self._items(name, "page")
         limit = plan.pattern.page if limit is None else limit
-        values = self.given(plan, {**(given or {}), **fields})
+        values = self.parse_values(plan, {**(given or {}), **fields})
         if isinstance(plan, TreePlan):
             if plan.pattern.direction != "children":
                 raise UserError(f"pattern {name} has no pages", "use all(...)")
@@ -86,13 +88,13 @@ class Patterns:
             items, after = plan.page(values, limit, cursor)
         else:
             items, after = plan.page(values, limit, cursor)
-        return Page([self._made(plan, item) for item in items], after)
+        return Page([self._convert_item(plan, item) for item in items], after)
 
     def all(self, name: str, given: Mapping[str, Any] | None = None, /, **fields: Any) -> Iterator[Any]:
         """Every item, by as many requests as that takes."""
         plan = self._items(name, "all")
-        values = self.given(plan, {**(given or {}), **fields})
-        return (self._made(plan, item) for item in plan.all(values))
+        values = self.parse_values(plan, {**(given or {}), **fields})
+        return (self._convert_item(plan, item) for item in plan.all(values))
 
     def one(self, name: str, given: Mapping[str, Any] | None = None, /, **fields: Any) -> Any | None:
         """The one item of a pattern with `one`, or with the whole key in `by`; None if there is none."""
@@ -101,8 +103,8 @@ class Patterns:
             raise UserError(
                 f"pattern {name} may find several items", "use page(...) or all(...), or declare `one: true`"
             )
-        item = plan.one(self.given(plan, {**(given or {}), **fields}))
-        return None if item is None else self._made(plan, item)
+        item = plan.one(self.parse_values(plan, {**(given or {}), **fields}))
+        return None if item is None else self._convert_item(plan, item)
 
     def batch(self, name: str, keys: Sequence[Any]) -> list[Any | None]:
         """The items of a pattern with `keys`, in the order of these keys; None for one that does not exist. Each key is
@@ -119,8 +121,8 @@ class Patterns:
         ]
         if not all(isinstance(one, Mapping) for one in maps):
             raise UserError(f"pattern {name}: expected keys that are maps of {' and '.join(by)}")
-        found = plan.batch([self.given(plan, one) for one in maps])
-        return [None if item is None else self._made(plan, item) for item in found]
+        found = plan.batch([self.parse_values(plan, one) for one in maps])
+        return [None if item is None else self._convert_item(plan, item) for item in found]
 
     def graph(
         self,
@@ -135,40 +137,40 @@ class Patterns:
         """Edges, their nodes, and the neighbours of these: `limit` edges, or the pattern's `page`, or else all."""
         plan = self.plan(name)
         if not isinstance(plan, GraphPlan):
-            _misused(plan, "graph")
+            _refuse_call(plan, "graph")
         limit = plan.pattern.page if limit is None else limit
-        found = plan.page(self.given(plan, {**(given or {}), **fields}), limit, cursor)
+        found = plan.page(self.parse_values(plan, {**(given or {}), **fields}), limit, cursor)
         edges, nodes = plan.pattern.edge, plan.pattern.node
         return replace(
             found,
-            edges=[self._typed(edges, edge) for edge in found.edges],
-            nodes=[None if node is None else self._typed(nodes, node) for node in found.nodes],
+            edges=[self._construct_item(edges, edge) for edge in found.edges],
+            nodes=[None if node is None else self._construct_item(nodes, node) for node in found.nodes],
         )
 
     # ------------------------------------------------------------ plans
     def plan(self, name: str) -> Plan:
         """The plan of a pattern. Raises UserError for an unknown pattern, and for one that nothing serves."""
         if name not in self._plans:
-            self._plans[name] = self._made_plan(self._answer(name))
+            self._plans[name] = self._make_plan(self._answer(name))
         return self._plans[name]
 
     def _items(self, name: str, call: str) -> GetPlan | TreePlan:
         plan = self.plan(name)
-        return _misused(plan, call) if isinstance(plan, GraphPlan) else plan
+        return _refuse_call(plan, call) if isinstance(plan, GraphPlan) else plan
 
     def _get(self, name: str, call: str) -> GetPlan:
         plan = self.plan(name)
-        return plan if isinstance(plan, GetPlan) else _misused(plan, call)
+        return plan if isinstance(plan, GetPlan) else _refuse_call(plan, call)
 
     def _answer(self, name: str) -> PatternAnswer:
         answer = self._answers.get(name)
         if answer is None:
-            raise UserError(unknown("pattern", name, [*self._answers]))
-        if not answer.served:
+            raise UserError(explain_unknown_name("pattern", name, [*self._answers]))
+        if not answer.is_served:
             raise UserError(f"pattern {name} is not served: {answer.reason}", _cure(answer))
         return answer
 
-    def _made_plan(self, answer: PatternAnswer) -> Plan:
+    def _make_plan(self, answer: PatternAnswer) -> Plan:
         pattern: Pattern = answer.pattern
         match pattern:
             case GetPattern():
@@ -181,23 +183,23 @@ class Patterns:
                 raise UserError(f"pattern {pattern.name} is a search", "call SearchVectors with your client")
         raise UserError(f"pattern {pattern.name} is a write", "write with your client; the rules follow")
 
-    def given(self, plan: Plan, arguments: Mapping[str, Any]) -> CallValues:
+    def parse_values(self, plan: Plan, arguments: Mapping[str, Any]) -> CallValues:
         """The values of a call. Raises UserError for missing and unknown arguments."""
         return parse_call(self._rules, self._reader, plan.pattern, arguments)
 
     # ------------------------------------------------------------ results
-    def _made(self, plan: GetPlan | TreePlan, item: Item) -> Any:
+    def _convert_item(self, plan: GetPlan | TreePlan, item: Item) -> Any:
         """An item in the application's form."""
-        return self._typed(plan.pattern.entity, self._reader.output(item))
+        return self._construct_item(plan.pattern.entity, self._reader.output(item))
 
-    def _typed(self, entity: str, item: dict[str, Any]) -> Any:
+    def _construct_item(self, entity: str, item: dict[str, Any]) -> Any:
         kind = self._types.get(entity)
         if kind is None:
             return item
         return kind(**item) if isinstance(kind, type) else kind(item)
 
 
-def _misused(plan: Plan, call: str) -> NoReturn:
+def _refuse_call(plan: Plan, call: str) -> NoReturn:
     """Raise UserError: a pattern is called as another kind is."""
     raise UserError(f"pattern {plan.pattern.name} is not called by {call}", f"use {CALLS[type(plan)]}")
 

@@ -46,15 +46,15 @@ class Metered:
         self.units: float | None = 0.0
 
     def query(self, **parameters: Any) -> Any:
-        return self._counted(self._client.query, parameters)
+        return self._count_call(self._client.query, parameters)
 
     def get_item(self, **parameters: Any) -> Any:
-        return self._counted(self._client.get_item, parameters)
+        return self._count_call(self._client.get_item, parameters)
 
     def batch_get_item(self, **parameters: Any) -> Any:
-        return self._counted(self._client.batch_get_item, parameters)
+        return self._count_call(self._client.batch_get_item, parameters)
 
-    def _counted(self, call: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+    def _count_call(self, call: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         answer = call(**parameters, ReturnConsumedCapacity="TOTAL")
         self.requests += 1
         consumed = answer.get("ConsumedCapacity")
@@ -129,7 +129,7 @@ class PatternTrial:
             pattern = measured.answer.pattern
             if not isinstance(pattern, GetPattern | GraphPattern | TreePattern):
                 measured.left = "a search" if isinstance(pattern, SearchPattern) else "a write"
-            elif not measured.answer.served:
+            elif not measured.answer.is_served:
                 measured.left = "not served"
             else:
                 self._try(measured, pattern, client, patterns, wanted)
@@ -146,7 +146,7 @@ class PatternTrial:
             self._measure(measured, plan, patterns, client, arguments)
             if wanted is not None:
                 measured.proved = True
-                given = patterns.given(plan, arguments)
+                given = patterns.parse_values(plan, arguments)
                 right = read_answer(wanted.plan(name), given)
                 measured.mismatches += mismatches(self.rules, measured.answer, read_answer(plan, given), right)
         if not found:
@@ -155,7 +155,7 @@ class PatternTrial:
     def _measure(
         self, measured: PatternRun, plan: Plan, patterns: Patterns, client: Metered, arguments: Arguments
     ) -> None:
-        given = patterns.given(plan, arguments)
+        given = patterns.parse_values(plan, arguments)
         client.reset()
         began = self.clock()
         rows = _rows(plan, given)
@@ -190,7 +190,7 @@ def read_answer(plan: Plan, given: Any) -> Answered:
         key = plan.key(given)
         return {} if item is None or key is None else {key: item}
     if not isinstance(plan, GraphPlan):
-        return dict(plan.keyed(given))
+        return dict(plan.list_keyed_items(given))
     found: Answered = {}
     steps = plan.page(given, None, None)
     for edge, node, around in zip(steps.edges, steps.nodes, steps.neighbours, strict=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sync_rules.extras.design.patterns.gets import copy_of, named_there
+from sync_rules.extras.design.patterns.gets import copy_of, map_mirror_names
 from sync_rules.extras.design.patterns.key_access import AccessPath
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.values import AttributeValue, Item, Path
@@ -31,7 +31,7 @@ class Sight:
     def read(self, item: Item, name: str) -> AttributeValue | None:
         """The value of a field; a padded one is a number."""
         path, field = self._ref(name)
-        if len(path) > 1 or field not in self.entity.bound:
+        if len(path) > 1 or field not in self.entity.bound_fields:
             return self.entity.ref(field).read(item)
         return self.entity.view(item, [(field,)]).get(field)
 
@@ -51,10 +51,10 @@ class Sight:
         field = name
         if self.mirror is not None:
             own = dict(self.mirror.names)
-            field = named_there(self.mirror).get(name) or (own[name].field if name in own else name)
+            field = map_mirror_names(self.mirror).get(name) or (own[name].field if name in own else name)
         return self.entity.ref(field).path, field
 
-    def shown(self, index: Index | None, names: Iterable[str]) -> tuple[str, ...]:
+    def list_shown_fields(self, index: Index | None, names: Iterable[str]) -> tuple[str, ...]:
         """The fields of these that rows of an index, or of the table, show."""
         way = AccessPath(self.entity.table, index)
         return tuple(name for name in names if way.shows(self.entity, self._ref(name)[1]))
@@ -69,7 +69,7 @@ class OutputAttribute:
     other: Entity | None = None
 
 
-def list_returned(
+def list_output_attributes(
     rules: Rules, entity: Entity, names: tuple[str, ...], there: Entity | None = None
 ) -> list[OutputAttribute]:
     """The attributes that a pattern on an entity returns. One of another entity is its copy, where a rule keeps one on

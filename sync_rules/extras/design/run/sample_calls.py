@@ -54,7 +54,7 @@ def calls(
     whole = (*names, *(() if within is None else (within.attribute,)))
     if whole and set(whole) <= given.keys():
         ends = {name: {"S": given[name]} for name in names}
-        return [ends if within is None else {**ends, within.attribute: _stated(within, given[within.attribute])}]
+        return [ends if within is None else {**ends, within.attribute: _parse_range(within, given[within.attribute])}]
     found: dict[tuple[str, ...], tuple[Arguments, list[AttributeValue]]] = {}
     for number, sight in enumerate(sights_of(rules, plan), 1):
         for values in _values(sight, items(sight.entity.table.name), whole, given):
@@ -84,7 +84,7 @@ def _values(
             yield values
 
 
-def _stated(within: Range, text: str) -> Any:
+def _parse_range(within: Range, text: str) -> Any:
     if within.form != "between":
         return {"S": text}
     least, dots, greatest = text.partition(BETWEEN)

@@ -57,13 +57,13 @@ class TreePlan:
     def page(self, given: CallValues, limit: int, cursor: str | None) -> tuple[list[Item], str | None]:
         """Some children, and the token of the next ones."""
         rows, after = self.children(given).page_of_rows(limit, cursor)
-        return [*map(self._view, self._completed(rows))], after
+        return [*map(self._view, self._complete_items(rows))], after
 
     def all(self, given: CallValues) -> Iterator[Item]:
         """Every item, as the pattern returns it."""
         return map(self._view, self.whole(given))
 
-    def keyed(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
+    def list_keyed_items(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
         """Every item, with its key."""
         for item in self.whole(given):
             key = self._sight.entity.table.key_of(item)
@@ -74,7 +74,7 @@ class TreePlan:
         """Every item, or its row, with all that was read of it."""
         match self.pattern.direction:
             case "children":
-                yield from self._completed(self.children(given).rows())
+                yield from self._complete_items(self.children(given).rows())
             case "above":
                 yield from self._above(given)
             case "under":
@@ -103,10 +103,10 @@ class TreePlan:
                 return
             yield from [item] if self.pattern.itself else []
             if by_path:
-                yield from self._completed(self._by_path(item))
+                yield from self._complete_items(self._by_path(item))
                 return
         levels = self._hierarchy.levels(given.fields, self.pattern.depth)
-        yield from self._completed(row for level in levels for row in level)
+        yield from self._complete_items(row for level in levels for row in level)
 
     def _by_path(self, item: Item) -> Iterator[Item]:
         """The rows below an item, down to the depth that is asked for."""
@@ -116,7 +116,7 @@ class TreePlan:
             if depth is None or _levels(row, path, separator) - above <= depth:
                 yield row
 
-    def _completed(self, rows: Iterable[Item]) -> Iterator[Item]:
+    def _complete_items(self, rows: Iterable[Item]) -> Iterator[Item]:
         """The items of rows; read by key where an index does not show all that is needed."""
         if self.answer.steps[-1].request != "BatchGetItem":
             yield from rows

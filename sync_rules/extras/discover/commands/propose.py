@@ -28,7 +28,7 @@ from sync_rules.cli.verb import Verb
 from sync_rules.extras.discover.commands.show_proposal import ShownProposal, candidates_for, why_json, why_lines
 from sync_rules.extras.discover.propose import search
 from sync_rules.extras.discover.propose.database import require_duckdb
-from sync_rules.extras.discover.propose.item_collection import GOES_ON, ItemCollection, time_left
+from sync_rules.extras.discover.propose.item_collection import GOES_ON, ItemCollection, format_remaining_time
 from sync_rules.extras.discover.propose.item_sources import Workspace, workspace_at
 from sync_rules.extras.discover.propose.proposal import Proposal
 from sync_rules.extras.discover.propose.proposal_writer import write_proposal
@@ -99,9 +99,9 @@ def propose(
         if gathered is None:
             print("nothing was read", file=sys.stderr)
             return 0
-        found = _searched(gathered, at, memory)
+        found = _search(gathered, at, memory)
     candidates = candidates_for(found, why) if why is not None else []
-    text = write_proposal(found, source.said)
+    text = write_proposal(found, source.description)
     shown = ShownProposal(found, text)
     if out is not None:
         write_whole(out, text)
@@ -130,13 +130,13 @@ def _require_new(out: Path | None) -> None:
     require_place(out)
 
 
-def _searched(gathered: Gathered, at: Workspace, memory: float) -> Proposal:
+def _search(gathered: Gathered, at: Workspace, memory: float) -> Proposal:
     """The search, with its progress. What it computes is removed in the end."""
     began = time.monotonic()
 
     def line(now: tuple[str, float]) -> str:
         stage, share = now
-        return " · ".join([stage, f"{share:.0%}", *time_left(share, 1.0, began)])
+        return " · ".join([stage, f"{share:.0%}", *format_remaining_time(share, 1.0, began)])
 
     try:
         with open_display(make_console(stderr=True), line) as display:

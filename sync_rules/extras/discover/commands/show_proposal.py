@@ -23,7 +23,7 @@ from sync_rules.extras.discover.propose.proposal import (
     ProposedTable,
 )
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 
 ENTITIES_SHOWN_MAX: Final = 12
 NEARLY_ALL: Final = 99.0  # percent: above, a second digit tells how few differ
@@ -38,12 +38,12 @@ class ShownProposal:
     text: str
 
     @property
-    def written(self) -> list[Proposed]:
+    def active_rules(self) -> list[Proposed]:
         """The rules that are written as rules."""
         return [rule for rule in self.proposal.rules if rule.held_back is None]
 
     @property
-    def held_back(self) -> list[Proposed]:
+    def commented_rules(self) -> list[Proposed]:
         """The rules that are written as comments."""
         return [rule for rule in self.proposal.rules if rule.held_back is not None]
 
@@ -51,10 +51,10 @@ class ShownProposal:
     def headline(self) -> str:
         if not self.proposal.rules:
             return f"nothing found, because {self.proposal.nothing_because.rstrip('.') or 'no rule holds'}"
-        more = f", {len(self.held_back)} held back" if self.held_back else ""
-        differ = sum(rule.differ for rule in self.written)
+        more = f", {len(self.commented_rules)} held back" if self.commented_rules else ""
+        differ = sum(rule.differ for rule in self.active_rules)
         drift = f"; {format_count(differ, 'target differs', 'targets differ')}" if differ else ""
-        return f"{format_count(len(self.written), 'rule')} proposed{more}{drift}"
+        return f"{format_count(len(self.active_rules), 'rule')} proposed{more}{drift}"
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
@@ -65,16 +65,16 @@ class ShownProposal:
         if self.proposal.rules:
             print()
             console.print(self._grid())
-            for rule in self.held_back:
+            for rule in self.commented_rules:
                 print(f"held back: {rule.name}: {rule.held_back}")
-            for line in missing_indexes(self.proposal.rules):
+            for line in list_missing_indexes(self.proposal.rules):
                 print(line)
             print()
         print(self.headline)
 
     def _grid(self) -> Grid:
         table = grid(["rule", "is", "confidence"], ["checked", "agree", "differ", "orphans", "agreement"])
-        for rule in (*self.written, *self.held_back):
+        for rule in (*self.active_rules, *self.commented_rules):
             numbers = (f"{number:,}" for number in (rule.checked, rule.agree, rule.differ, rule.orphans))
             word = rule.confidence if rule.held_back is None else "held back"
             style = None if rule.held_back is None else "dim"
@@ -137,7 +137,7 @@ def entities_line(table: ProposedTable) -> str:
     return f"table {table.name}: {format_count(table.items, 'item')}{f': {listed}' if listed else ''}"
 
 
-def missing_indexes(rules: Iterable[Proposed]) -> Iterator[str]:
+def list_missing_indexes(rules: Iterable[Proposed]) -> Iterator[str]:
     """A line for each index that some rules need and their table lacks."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for rule in rules:
@@ -179,15 +179,15 @@ def candidates_for(proposal: Proposal, attribute: str) -> list[Candidate]:
         UserError: when no item has it.
     """
 
-    def meant(name: str) -> bool:
+    def is_meant(name: str) -> bool:
         entity, _, path = name.partition(".")
         return attribute in (name, path) or (attribute == entity and bool(path))
 
     names = [f"{entity.name}.{name}" for entity in proposal.entities for name in entity.attributes]
     known = [f"{entity.name}.{name}" for entity in proposal.entities for name in _attributes(entity)]
-    found = [one for one in proposal.candidates if meant(one.target)]
-    if not found and not any(map(meant, names)):
-        raise UserError(f"--why {attribute}: {unknown('attribute', attribute, known)}")
+    found = [one for one in proposal.candidates if is_meant(one.target)]
+    if not found and not any(map(is_meant, names)):
+        raise UserError(f"--why {attribute}: {explain_unknown_name('attribute', attribute, known)}")
     return sorted(found, key=lambda one: (not one.taken, one.target, one.source))
 
 

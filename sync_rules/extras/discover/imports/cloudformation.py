@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
 from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, whole_table
 from sync_rules.extras.discover.imports.key_schemas import as_key, attribute_name, fill, key_type
 from sync_rules.extras.discover.imports.normalization import fill_defaults
@@ -47,11 +47,11 @@ def read(root: DocumentNode) -> ImportedModel:
         kind = resource["Type"].value if isinstance(resource.value, dict) else None
         if kind in STACKS:
             found.notes.append(
-                f"the tables of the nested stack {quoted(logical)} are not read: import its template too"
+                f"the tables of the nested stack {quote_name(logical)} are not read: import its template too"
             )
         elif logical.startswith("Fn::ForEach::"):
             found.notes.append(
-                f"{quoted(logical)} is not worked out: import the template that CloudFormation makes of it"
+                f"{quote_name(logical)} is not worked out: import the template that CloudFormation makes of it"
             )
         if kind not in TABLES:
             continue

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
-from sync_rules.extras.discover.imports.identifiers import kept
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
+from sync_rules.extras.discover.imports.identifiers import keep_name
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
 from sync_rules.extras.discover.imports.key_schemas import (
     Parts,
@@ -41,7 +41,7 @@ def read(root: DocumentNode) -> ImportedModel:
     tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
     for node in _models(root):
         model = _Model(node.require_map(EXPECTED))
-        given = model.node["table"].said or root["table"].said
+        given = model.node["table"].text_or_empty or root["table"].text_or_empty
         table = table_of_model(model.service, given, "a model does not say its table's name", model.key(), node.place)
         known = tables.setdefault((table.physical, table.key), table)
         found.tables += [table] if known is table else []
@@ -94,7 +94,10 @@ class _Model:
     def entity(self, table: FoundTable) -> FoundEntity:
         """The entity, whose indexes are added to the table."""
         key: dict[str, str] = {}
-        required = [*MARKS, *map(self._stored_name, [*_composites(self.base["pk"]), *_composites(self.base["sk"])])]
+        required = [
+            *MARKS,
+            *map(self._find_stored_name, [*_composites(self.base["pk"]), *_composites(self.base["sk"])]),
+        ]
         for index in self.indexes:
             if index["type"].value == "composite":
                 table.indexes.append(self._plain_index(index))
@@ -105,10 +108,10 @@ class _Model:
                     continue
                 table.indexes.append(self._index(index))
             self._templates(index, key)
-        if kept(self.called) != self.called or self.version != "1":
-            marks = f"{{derive: {kept(self.called)}.__edb_e__, as: {quoted(self.called)}}}"
-            self.checks.append(f"where a rule creates items: {marks}, and as: {quoted(self.version)} for __edb_v__")
-        stored = [self._stored_name(name) for name in self.attributes]
+        if keep_name(self.called) != self.called or self.version != "1":
+            marks = f"{{derive: {keep_name(self.called)}.__edb_e__, as: {quote_name(self.called)}}}"
+            self.checks.append(f"where a rule creates items: {marks}, and as: {quote_name(self.version)} for __edb_v__")
+        stored = [self._find_stored_name(name) for name in self.attributes]
         return FoundEntity(self.called, table, key, [name for name in stored if name not in key], required, self.checks)
 
     def _index(self, index: DocumentNode) -> Index:
@@ -118,9 +121,9 @@ class _Model:
     def _projection(self, index: DocumentNode) -> Projection:
         given = index["projection"].value
         if isinstance(given, list):
-            names = [self._stored_name(one.text("an attribute's name")) for one in index["projection"].list()]
+            names = [self._find_stored_name(one.text("an attribute's name")) for one in index["projection"].list()]
             return tuple(dict.fromkeys([*names, *MARKS]))
-        return projection_of(index["projection"].said, index)
+        return projection_of(index["projection"].text_or_empty, index)
 
     def _plain_index(self, index: DocumentNode) -> Index:
         """An index whose key is several attributes as they are."""
@@ -130,7 +133,7 @@ class _Model:
 
     def _plain_attribute(self, name: str) -> KeyAttribute:
         kind: KeyType = "N" if self._type(name) in NUMBERS else "S"
-        return KeyAttribute(self._stored_name(name), kind)
+        return KeyAttribute(self._find_stored_name(name), kind)
 
     # ------------------------------------------------------------ templates
     def _templates(self, index: DocumentNode, key: dict[str, str]) -> None:
@@ -170,7 +173,7 @@ class _Model:
 
     def _template(self, part: DocumentNode, before: str, after: str) -> str | None:
         """The template of a key; None where a text in it has braces, or an attribute a form that no template has."""
-        template = part["template"].said
+        template = part["template"].text_or_empty
         if template:
             pieces = re.split(IN_TEMPLATE, template)
         elif self._is_whole(part):
@@ -178,7 +181,7 @@ class _Model:
         else:
             pieces = [before]
             for name in _composites(part):
-                pieces[-1] += f"#{self._attribute_of(name)['label'].said or name}_"
+                pieces[-1] += f"#{self._attribute_of(name)['label'].text_or_empty or name}_"
                 pieces += [name, ""]
             pieces[-1] += after
         made = ""
@@ -187,7 +190,7 @@ class _Model:
                 form = "" if self._is_number(part) else self._form(piece, part["casing"].value)
                 if form is None:
                     return None
-                made += f"{{{self._stored_name(piece)}{form}}}"
+                made += f"{{{self._find_stored_name(piece)}{form}}}"
             elif "{" in piece or "}" in piece:
                 return None
             else:
@@ -215,16 +218,16 @@ class _Model:
         names = _composites(part)
         if len(names) != 1 or part["cast"].value == "string":
             return False
-        template = part["template"].said
+        template = part["template"].text_or_empty
         bare = template == f"${{{names[0]}}}" if template else names[0] == part["field"].value
         return part["cast"].value == "number" or (bare and self._type(names[0]) in NUMBERS)
 
-    def _stored_name(self, name: str) -> str:
+    def _find_stored_name(self, name: str) -> str:
         """The attribute of an item that holds an attribute of the model."""
-        return self._attribute_of(name)["field"].said or name
+        return self._attribute_of(name)["field"].text_or_empty or name
 
     def _type(self, name: str) -> str:
-        return self._attribute_of(name)["type"].said or "string"
+        return self._attribute_of(name)["type"].text_or_empty or "string"
 
     def _attribute_of(self, name: str) -> DocumentNode:
         """An attribute of the model by its name; a node of None where it has none."""
@@ -233,7 +236,7 @@ class _Model:
 
 def _composites(part: DocumentNode) -> list[str]:
     """The attributes in a key, in order."""
-    if template := part["template"].said:
+    if template := part["template"].text_or_empty:
         return [name for name in IN_TEMPLATE.findall(template) if name]
     given = part["composite"] or part["facets"]
     return [one.text("the name of an attribute") for one in given.list("a list of attributes")]

@@ -68,7 +68,7 @@ class Namer:
             start = _start(values)
             text += start
             values = [value.removeprefix(start) for value in values]
-            spoken = self._spoken(start or word, values, first=not used)
+            spoken = self._suggest_name(start or word, values, first=not used)
             name = known.same(values, spoken, mine, sure=letters(word) in GENERIC)
             if not name:
                 tells = len(start or word) > SHORT_MAX or not single or says_nothing(attribute)
@@ -90,7 +90,7 @@ class Namer:
         wanted = [spoken if known_word else "", alias, *told, own, spoken]
         return known.bind([name for name in wanted if name and _simple(name)] or [f"{slug(attribute)}_part"], values)
 
-    def _spoken(self, word: str, values: Sequence[str], *, first: bool) -> str:
+    def _suggest_name(self, word: str, values: Sequence[str], *, first: bool) -> str:
         """The name that the word before a value suggests; "" without a word."""
         if first and word in self.fields:
             return self.fields[word]

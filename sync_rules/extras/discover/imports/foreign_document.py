@@ -29,7 +29,7 @@ class ImportedFileError(UserError):
         self.file, self.place, self.expected, self.found, self.cure = file, place, expected, found, cure
 
 
-def quoted(text: str) -> str:
+def quote_name(text: str) -> str:
     """A name from a document, on one line, for messages and comments."""
     shown = "".join(char if char.isprintable() else "?" for char in text)
     return repr(shown if len(shown) <= SHORT_MAX else f"{shown[:SHORT_MAX]}...")
@@ -56,7 +56,7 @@ class DocumentNode:
         return " · ".join(part for part in (self.line_of(self.path), pointer(self.path)) if part)
 
     @property
-    def said(self) -> str:
+    def text_or_empty(self) -> str:
         """The text here; "" for anything else."""
         return self.value if isinstance(self.value, str) else ""
 
@@ -115,7 +115,7 @@ class DocumentNode:
 def from_json(text: str, file: str) -> DocumentNode:
     """The document of a JSON text."""
     try:
-        return DocumentNode(json_bytes.parsed(text), file)
+        return DocumentNode(json_bytes.parse_json(text), file)
     except ValueError as error:
         line, column = getattr(error, "lineno", 0), getattr(error, "colno", 0)
         place = f"{line}:{column}" if line else ""
@@ -128,7 +128,7 @@ def from_yaml(text: str, file: str) -> DocumentNode:
     problems = Problems()
     document = read(text, problems, Tags(scalar=_scalar, sequence=_sequence))
     if document is None or document.data is None:
-        problem = next(iter(problems.sorted()), None)
+        problem = next(iter(problems.sort_problems()), None)
         place = f"{problem.location.line}:{problem.location.column}" if problem else ""
         found = problem.message if problem else "nothing"
         cure = problem.cure if problem and problem.cure else "correct the syntax, or give another file"

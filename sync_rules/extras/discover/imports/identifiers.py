@@ -40,7 +40,7 @@ def slug(text: str, default: str = "thing") -> str:
     return f"{made}_" if made in RESERVED else made
 
 
-def kept(text: str, default: str = "thing") -> str:
+def keep_name(text: str, default: str = "thing") -> str:
     """A name that can stay as it is, if it begins with a small letter; else a name made of it."""
     return text if SMALL_NAME.fullmatch(text) and text not in RESERVED else slug(text, default)
 

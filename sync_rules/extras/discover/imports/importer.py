@@ -22,7 +22,7 @@ from sync_rules.extras.discover.imports.foreign_document import (
     ImportedFileError,
     from_json,
     from_yaml,
-    quoted,
+    quote_name,
 )
 from sync_rules.extras.discover.imports.imported_model import ImportedModel, RulesDraft
 from sync_rules.extras.discover.imports.rules_writer import draft_rules
@@ -107,5 +107,5 @@ def _describe(value: Any) -> str:
 
 
 def _keys(value: dict[str, Any]) -> str:
-    names = [quoted(str(key)) for key in list(value)[:KEYS_SHOWN_MAX]]
+    names = [quote_name(str(key)) for key in list(value)[:KEYS_SHOWN_MAX]]
     return ", ".join(names) + (", ..." if len(value) > KEYS_SHOWN_MAX else "")

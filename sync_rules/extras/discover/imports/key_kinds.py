@@ -197,18 +197,18 @@ def _without_fields(table: FoundTable, sample: Sample, key: tuple[Tokens, ...]) 
 def _with_endings(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
     """Take what follows a value for a word where several keys end so: u#7#follower."""
 
-    def ending(tokens: Tokens) -> tuple[Any, ...] | None:
+    def find_ending(tokens: Tokens) -> tuple[Any, ...] | None:
         last = tokens[-1]
         after_value = len(tokens) > 2 and not tokens[-2].word  # noqa: PLR2004 - a word, a value, and the end
         if last.word or not after_value or not last.text.isalpha():
             return None
         return (*(token.kind for token in tokens[:-1]), last.text)
 
-    count = Counter((place, ending(tokens)) for key in keys for place, tokens in enumerate(key))
+    count = Counter((place, find_ending(tokens)) for key in keys for place, tokens in enumerate(key))
     return [
         tuple(
             (*tokens[:-1], replace(tokens[-1], word=True))
-            if ending(tokens) and count[place, ending(tokens)] > 1
+            if find_ending(tokens) and count[place, find_ending(tokens)] > 1
             else tokens
             for place, tokens in enumerate(key)
         )

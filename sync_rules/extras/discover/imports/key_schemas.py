@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
 from sync_rules.extras.discover.imports.imported_model import IMAGES, FoundTable, Projection, Stream
 from sync_rules.language.schema import ATTRIBUTE_NAME_MAX, KEY_ATTRIBUTES_MAX
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
@@ -33,7 +33,7 @@ def attribute_name(node: DocumentNode, text: Text = plain_text) -> str:
 def key_type(node: DocumentNode, *, given: str | None = None) -> KeyType:
     """The type of a key attribute, in DynamoDB's letters or in words."""
     text = given if given is not None else node.text("a key type: S, N or B")
-    return TYPES.get(text.lower()) or node.fail("a key type: S, N or B", found=quoted(text))
+    return TYPES.get(text.lower()) or node.fail("a key type: S, N or B", found=quote_name(text))
 
 
 def definitions(
@@ -58,9 +58,9 @@ def schema(
         name = attribute_name(one.require_map()[names[0]], text)
         kind = text(one[names[1]])
         if kind not in parts:
-            one[names[1]].fail("HASH or RANGE", found=quoted(kind))
+            one[names[1]].fail("HASH or RANGE", found=quote_name(kind))
         if name not in types:
-            one[names[0]].fail("an attribute whose type the table defines", found=quoted(name))
+            one[names[0]].fail("an attribute whose type the table defines", found=quote_name(name))
         parts[kind].append(KeyAttribute(name, types[name]))
     return require_parts(node, tuple(parts["HASH"]), tuple(parts["RANGE"]))
 

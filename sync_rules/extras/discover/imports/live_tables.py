@@ -51,7 +51,7 @@ def rules_from_account(client: DynamoDBClient, tables: Sequence[str], samples: i
 def describe_table(client: DynamoDBClient, name: str) -> tuple[FoundTable, Mapping[str, Any]]:
     """A live table, given by name or ARN, and what DynamoDB says of it. Raises like `rules_from_account`."""
     try:
-        answer: Any = retries.retrying(first=True)(client.describe_table, TableName=name)["Table"]
+        answer: Any = retries.make_retry(first=True)(client.describe_table, TableName=name)["Table"]
     except aws_errors.ERRORS as error:
         if aws_errors.reason(error) == "TableNotFound":
             cure = "Correct the name, the Region, the credentials or the endpoint"
@@ -75,7 +75,7 @@ def _segment(client: DynamoDBClient, name: str, most: int, **part: int) -> Itera
     start: dict[str, Any] = {}
     for _ in range(PAGES_MAX):
         request = {"TableName": name, "Limit": most, **part, **start}
-        page = retries.ask(retries.retrying(), f"dynamodb:Scan of {name}", client.scan, **request)
+        page = retries.ask(retries.make_retry(), f"dynamodb:Scan of {name}", client.scan, **request)
         yield from page["Items"][:most]
         most -= len(page["Items"])
         if most <= 0 or not page.get("LastEvaluatedKey"):

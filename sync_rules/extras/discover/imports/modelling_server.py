@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
 from sync_rules.extras.discover.imports.imported_model import (
     FoundEntity,
     FoundPattern,
@@ -107,10 +107,10 @@ def _templates(node: DocumentNode) -> Templates:
 def _pair(holder: DocumentNode, entity: DocumentNode, key: DocumentNode) -> Templates:
     """The templates of one key: `key` names its attributes, `holder` has their templates."""
     return [
-        (attribute.said, template.text("a key template"), entity)
+        (attribute.text_or_empty, template.text("a key template"), entity)
         for part, templates in (("partition_key", "pk_template"), ("sort_key", "sk_template"))
         for attribute, template in zip(key[part].ones(), holder[templates].ones(), strict=False)
-        if attribute.said
+        if attribute.text_or_empty
     ]
 
 
@@ -118,7 +118,11 @@ def _types(templates: Templates) -> dict[str, KeyType]:
     """The types of key attributes: N where each entity gives one number alone, else S."""
     seen: dict[str, set[KeyType]] = {}
     for attribute, template, entity in templates:
-        fields = {one["name"].said: one["type"].said for one in entity["fields"].list() if isinstance(one.value, dict)}
+        fields = {
+            one["name"].text_or_empty: one["type"].text_or_empty
+            for one in entity["fields"].list()
+            if isinstance(one.value, dict)
+        }
         number = template.startswith("{") and fields.get(template[1:-1]) in NUMBERS
         seen.setdefault(attribute, set()).add("N" if number else "S")
     return {attribute: "N" if kinds == {"N"} else "S" for attribute, kinds in seen.items()}
@@ -134,7 +138,7 @@ def _key(node: DocumentNode, holder: DocumentNode, types: dict[str, KeyType]) ->
 
 def _index(node: DocumentNode, types: dict[str, KeyType]) -> Index:
     name = node.require_map()["name"].text("the index's name")
-    shown = projection_of(node["projection"].said, node["included_attributes"])
+    shown = projection_of(node["projection"].text_or_empty, node["included_attributes"])
     return Index(name, *_key(node["partition_key"], node, types), shown)
 
 
@@ -142,9 +146,11 @@ def _entity(table: FoundTable, called: str, node: DocumentNode, key: dict[str, s
     fields = [one.require_map() for one in node["fields"].list("a list of fields")]
     names = [one["name"].text("the field's name") for one in fields]
     keys = table.types.keys() - {one.name for one in table.key}
-    required = [one["name"].text() for one in fields if one["required"].value is True and one["name"].said in keys]
+    required = [
+        one["name"].text() for one in fields if one["required"].value is True and one["name"].text_or_empty in keys
+    ]
     checks = []
-    numbers = [one for one in fields if one["type"].said in NUMBERS]
+    numbers = [one for one in fields if one["type"].text_or_empty in NUMBERS]
     typed = [one.name for one in table.key if one.type == "N"]
     if typed and numbers:
         checks.append(
@@ -160,26 +166,26 @@ def _patterns(entity: FoundEntity, node: DocumentNode, others: Mapping[str, Foun
         yield _pattern(entity, one.require_map("an access pattern: a map with name and operation"), others)
 
 
-def _named_pattern(node: DocumentNode) -> tuple[str, str]:
+def _read_pattern_name(node: DocumentNode) -> tuple[str, str]:
     """The name of a pattern, and what its source says of it."""
     mark = node["pattern_id"].value
-    name = node["name"].said or f"pattern-{mark}"
-    described = node["description"].said or name
+    name = node["name"].text_or_empty or f"pattern-{mark}"
+    described = node["description"].text_or_empty or name
     return name, f"{mark}: {described}" if isinstance(mark, int | str) else described
 
 
 def _pattern(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> FoundPattern:
-    called, said = _named_pattern(node)
-    operation = node["operation"].said
+    called, said = _read_pattern_name(node)
+    operation = node["operation"].text_or_empty
     if operation in WRITES:
         return _write(entity, node, others)
     if operation not in READS:
-        refused = SCAN if operation == "Scan" else f"{quoted(operation)} neither reads nor writes items by key"
+        refused = SCAN if operation == "Scan" else f"{quote_name(operation)} neither reads nor writes items by key"
         return FoundPattern(called, said=said, refused=refused)
-    name = node["index_name"].said
+    name = node["index_name"].text_or_empty
     index = next((one for one in entity.table.indexes if one.name == name), None)
     if name and index is None:
-        return FoundPattern(called, said=said, refused=f"the table has no index {quoted(name)}")
+        return FoundPattern(called, said=said, refused=f"the table has no index {quote_name(name)}")
     made = FoundPattern(called, "get", entity, one=operation != "Query", via=name, said=said)
     _add_fields(made, node, index)
     if made.refused:
@@ -188,7 +194,7 @@ def _pattern(entity: FoundEntity, node: DocumentNode, others: Mapping[str, Found
     if operation == "BatchGetItem":
         made.one, made.keys = False, KEYS_AT_ONCE
         made.checks.append(HOW_MANY)
-    if node["return_type"].said == "mixed_data":
+    if node["return_type"].text_or_empty == "mixed_data":
         made.checks.append(MIXED)
     return made
 
@@ -198,24 +204,24 @@ def _add_fields(made: FoundPattern, node: DocumentNode, index: Index | None) -> 
     assert made.entity is not None
     key = index.attributes if index else made.entity.table.key
     partition = index.partition if index else key[:1]
-    condition = node["range_condition"].said
+    condition = node["range_condition"].text_or_empty
     form = RANGES.get(condition)
     if condition and form is None:
-        made.refused = f"its range condition {quoted(condition)} is not known"
+        made.refused = f"its range condition {quote_name(condition)} is not known"
         return
     given = _parameters(node)
     filtered = _add_filters(made, node, given)
     given = [name for name in given if name not in filtered]
     ends = (2 if form == "between" else 1) if form else 0
     fields = made.entity.list_fields(key)
-    whole = fields if node["operation"].said != "Query" else made.entity.list_fields(partition)
+    whole = fields if node["operation"].text_or_empty != "Query" else made.entity.list_fields(partition)
     left_over = _by(made, given[: len(given) - ends], whole, fields)
     free = [field for field in fields if field not in made.by]
     made.checks += [f"no key says what the parameter {name} is for: it is left out" for name in left_over]
     if form is None:
         return
     if len(given) < ends or not free:
-        made.refused = f"no field of the key is left for its range {quoted(condition)}"
+        made.refused = f"no field of the key is left for its range {quote_name(condition)}"
         return
     made.within = form, free[0]
     made.checks += [OPEN_END] if condition in (">", "<") else []
@@ -243,19 +249,19 @@ def _by(made: FoundPattern, given: Sequence[str], whole: Sequence[str], fields: 
 def _parameters(node: DocumentNode) -> list[str]:
     """The names of the parameters that are values."""
     ones = [one.require_map("a parameter: a map with name") for one in node["parameters"].list("a list of parameters")]
-    return [one["name"].text("the parameter's name") for one in ones if one["type"].said != "entity"]
+    return [one["name"].text("the parameter's name") for one in ones if one["type"].text_or_empty != "entity"]
 
 
 def _add_filters(made: FoundPattern, node: DocumentNode, given: Sequence[str]) -> list[str]:
     """The parameters of a filter. Their values come with each call, which no condition of a rules file can say."""
     conditions = node["filter_expression"]["conditions"]
-    either = node["filter_expression"]["logical_operator"].said.upper() == "OR"
+    either = node["filter_expression"]["logical_operator"].text_or_empty.upper() == "OR"
     found: list[str] = []
     for one in conditions.list("a list of conditions"):
-        field, function = one.require_map()["field"].said, one["function"].said
-        operator = one["operator"].said or function
-        listed = [part.said for part in one["params"].list("a list of parameters")]
-        found += [name for name in (one["param"].said, one["param2"].said, *listed) if name in given]
+        field, function = one.require_map()["field"].text_or_empty, one["function"].text_or_empty
+        operator = one["operator"].text_or_empty or function
+        listed = [part.text_or_empty for part in one["params"].list("a list of parameters")]
+        found += [name for name in (one["param"].text_or_empty, one["param2"].text_or_empty, *listed) if name in given]
         if operator in ("attribute_exists", "attribute_not_exists") and not either and field.isidentifier():
             sign = "!=" if operator == "attribute_exists" else "=="
             made.where += f"{' && ' if made.where else ''}{field} {sign} `null`"
@@ -265,15 +271,15 @@ def _add_filters(made: FoundPattern, node: DocumentNode, given: Sequence[str]) -
 
 
 def _write(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> FoundPattern:
-    called, said = _named_pattern(node)
-    operation = node["operation"].said
+    called, said = _read_pattern_name(node)
+    operation = node["operation"].text_or_empty
     made = FoundPattern(called, WRITES[operation], entity, said=said)
     if operation == "BatchWriteItem":
         made.checks.append(BATCH)
     if made.verb == "update":
         keys = entity.list_fields(entity.table.key)
         made.sets = [name for name in _parameters(node) if name in entity.attributes and name not in keys]
-    named = [one["entity_type"].said for one in node["parameters"].list() if isinstance(one.value, dict)]
+    named = [one["entity_type"].text_or_empty for one in node["parameters"].list() if isinstance(one.value, dict)]
     more = [name for name in named if name in others and others[name] is not entity]
     if more:
         made.checks.append(BOTH_WRITTEN.format(others=", ".join(more)))
@@ -282,6 +288,6 @@ def _write(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEn
 
 def _across(node: DocumentNode) -> FoundPattern:
     """A pattern across tables, as a comment: a transaction reads or writes items of several entities."""
-    called, said = _named_pattern(node.require_map("an access pattern: a map with name and operation"))
-    parts = (f"{one['action'].said} {one['entity'].said}" for one in node["entities_involved"].list())
+    called, said = _read_pattern_name(node.require_map("an access pattern: a map with name and operation"))
+    parts = (f"{one['action'].text_or_empty} {one['entity'].text_or_empty}" for one in node["entities_involved"].list())
     return FoundPattern(called, said=said, refused=f"{TRANSACTION}: {', '.join(parts)}")

@@ -11,8 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, quoted
-from sync_rules.extras.discover.imports.identifiers import NAME_MAX, RESERVED, Unique, kept, table_slug, variable, words
+from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, quote_name
+from sync_rules.extras.discover.imports.identifiers import (
+    NAME_MAX,
+    RESERVED,
+    Unique,
+    keep_name,
+    table_slug,
+    variable,
+    words,
+)
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundPattern, FoundTable, ImportedModel
 from sync_rules.language.links import default_template
 from sync_rules.language.schema import INDEX_NAME
@@ -93,7 +101,7 @@ def settle(found: ImportedModel, file: str) -> SettledModel:
     for entity in found.entities:
         table = tables.get(id(entity.table))
         if table is not None:
-            named.append(_entity(names.name(kept(entity.called)), table, entity))
+            named.append(_entity(names.name(keep_name(entity.called)), table, entity))
     settled.entities = _separate(named)
     by_found = {id(entity.found): entity for entity in settled.entities}
     patterns = Unique()
@@ -136,7 +144,9 @@ def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> di
     for number, (table, physical, checks) in enumerate(named):
         if str(number) in twins:
             first = named[int(twins[str(number)])][0].called
-            message = f"{quoted(table.called)} may be the same table in DynamoDB as {quoted(first)}: it is left out"
+            message = (
+                f"{quote_name(table.called)} may be the same table in DynamoDB as {quote_name(first)}: it is left out"
+            )
             settled.notes.append(message)
             continue
         name = names.name(table_slug(table.called))
@@ -170,7 +180,7 @@ def _physical(table: FoundTable, file: str) -> tuple[str, list[str]]:
         made = f"${{{variable(table.called, 'table')}:-{table_slug(table.called)}-table}}"
         return made, [*table.checks, "the name that the source makes is none of DynamoDB: give the right one"]
     expected = "a table's name: 3 to 255 of A-Z a-z 0-9 _ - ."
-    raise ImportedFileError(file, table.at, expected, quoted(table.physical), TABLE_CURE)
+    raise ImportedFileError(file, table.at, expected, quote_name(table.physical), TABLE_CURE)
 
 
 def _indexes(table: FoundTable) -> tuple[list[Index], list[str]]:
@@ -183,7 +193,7 @@ def _indexes(table: FoundTable) -> tuple[list[Index], list[str]]:
             if (index.partition, index.sort) != (kept[index.name].partition, kept[index.name].sort):
                 checks.append(f"index {index.name} is there twice, with other keys: the first was taken")
         elif not re.fullmatch(INDEX_NAME, index.name):
-            checks.append(f"{quoted(index.name)} is not a name that DynamoDB takes for an index: left out")
+            checks.append(f"{quote_name(index.name)} is not a name that DynamoDB takes for an index: left out")
         elif any(types.get(one.name, one.type) != one.type for one in index.attributes):
             checks.append(f"index {index.name} gives an attribute another type than the table: left out")
         else:
@@ -205,11 +215,11 @@ def _entity(name: str, table: SettledTable, found: FoundEntity) -> SettledEntity
             template = parse_template(text, pads=True)
         except UserError:
             checks.append(
-                f"{quoted(attribute)} is made as {quoted(text)}, which cannot be told apart: write a template"
+                f"{quote_name(attribute)} is made as {quote_name(text)}, which cannot be told apart: write a template"
             )
             continue
         if types[attribute] != "S" and template.whole is None:
-            checks.append(f"{quoted(attribute)} is of type {types[attribute]}, which holds one field and no text")
+            checks.append(f"{quote_name(attribute)} is of type {types[attribute]}, which holds one field and no text")
         elif template.whole != attribute:
             templates[attribute] = template
     base = {one.name: templates.get(one.name) or default_template(one.name) for one in table.found.key}

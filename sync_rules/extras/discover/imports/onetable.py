@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
 from sync_rules.extras.discover.imports.key_schemas import Parts, attribute_name, key_parts, projection_of, table_key
 from sync_rules.extras.discover.imports.table_variables import table_of_model
@@ -33,7 +33,7 @@ def fits(document: Any) -> bool:
 def read(root: DocumentNode) -> ImportedModel:
     """The table and the entities of a schema."""
     schema = _Schema(root)
-    name = root["table"].said
+    name = root["table"].text_or_empty
     why = "a schema does not say its table's name"
     table = table_of_model(name or "onetable", name, why, schema.key(), root["table"].place)
     for index, node in root["indexes"].items():
@@ -72,7 +72,7 @@ class _Schema:
 
     def _projection(self, node: DocumentNode) -> Projection:
         given = node["project"]
-        return projection_of("include" if isinstance(given.value, list) else given.said, given)
+        return projection_of("include" if isinstance(given.value, list) else given.text_or_empty, given)
 
     def _parts(self, node: DocumentNode) -> Parts:
         return key_parts(node, node["hash"], node["sort"], self._attribute)
@@ -85,7 +85,7 @@ class _Schema:
         """The type of a key attribute, from the first model that says it."""
         for model in self.models:
             field = _field(model, attribute)
-            kind = field["type"].said.lower() if field is not None else ""
+            kind = field["type"].text_or_empty.lower() if field is not None else ""
             if not kind:
                 continue
             if kind == "date":
@@ -97,7 +97,7 @@ class _Schema:
         fields = dict(model.items("a map of fields"))
         own = {one.name for one in table.key}
         sure = {name for name, one in fields.items() if _is_always(one)}
-        made = FoundEntity(called, table, attributes=[_stored_name(name, one) for name, one in fields.items()])
+        made = FoundEntity(called, table, attributes=[_find_stored_name(name, one) for name, one in fields.items()])
         for attribute in own:
             field = _field(model, attribute)
             sure |= set(_variables(field)) if field is not None else set()
@@ -105,7 +105,9 @@ class _Schema:
             field = _field(model, attribute)
             if field is None:
                 if attribute in own and attribute != self.type_field:
-                    made.checks.append(f"the model does not say how {quoted(attribute)} is made: write its template")
+                    made.checks.append(
+                        f"the model does not say how {quote_name(attribute)} is made: write its template"
+                    )
                 continue
             variables = _variables(field)
             missing = [name for name in variables if name not in sure and name != self.type_field]
@@ -130,13 +132,13 @@ class _Schema:
                 made.key[attribute] = f"{{{name}}}"
             return
         if not isinstance(value, str) or not value:
-            made.checks.append(f"{quoted(attribute)} is made by a function: write its template")
+            made.checks.append(f"{quote_name(attribute)} is made by a function: write its template")
             return
         text = ""
         for number, piece in enumerate(re.split(VARIABLE, value)):
             if not number % 2:
                 if "{" in piece or "}" in piece:
-                    made.checks.append(f"{quoted(attribute)} holds text that a template cannot: write its template")
+                    made.checks.append(f"{quote_name(attribute)} holds text that a template cannot: write its template")
                     return
                 text += piece
                 continue
@@ -151,25 +153,27 @@ class _Schema:
                     or padding[1:] not in ([], [""], ["0"])
                 ):
                     made.checks.append(
-                        f"{word} is padded in {quoted(attribute)} as no template can: write its template"
+                        f"{word} is padded in {quote_name(attribute)} as no template can: write its template"
                     )
                     return
-            stored = word if inner is None else _stored_name(word, inner)
+            stored = word if inner is None else _find_stored_name(word, inner)
             text += made.called if word == self.type_field else f"{{{stored}{form}}}"
         made.key[attribute] = text
 
 
 def _field(model: DocumentNode, attribute: str) -> DocumentNode | None:
     """The field of a model that is stored as an attribute."""
-    return next((one for name, one in model.items("a map of fields") if _stored_name(name, one) == attribute), None)
+    return next(
+        (one for name, one in model.items("a map of fields") if _find_stored_name(name, one) == attribute), None
+    )
 
 
-def _stored_name(name: str, field: DocumentNode) -> str:
-    return field["map"].said or name
+def _find_stored_name(name: str, field: DocumentNode) -> str:
+    return field["map"].text_or_empty or name
 
 
 def _variables(field: DocumentNode) -> list[str]:
-    return [piece.split(":")[0] for piece in VARIABLE.findall(field["value"].said)]
+    return [piece.split(":")[0] for piece in VARIABLE.findall(field["value"].text_or_empty)]
 
 
 def _is_always(field: DocumentNode) -> bool:

@@ -43,12 +43,12 @@ def draft_rules(found: ImportedModel, file: str) -> RulesDraft:
         raise ImportedFileError(file, "", f"a table in the {found.origin}", "none", AGAIN)
     settled = settle(found, file)
     head = f"# Made from {one_line(Path(file).name)} ({found.origin}). Look at each CHECK before you rely on it."
-    text = _drop_refused(settled, head, file)
+    text = _drop_refused_parts(settled, head, file)
     notes = [*settled.notes, *_notes(settled)]
     return RulesDraft(text, tuple(dict.fromkeys(one_line(note) for note in notes)), found.origin)
 
 
-def _drop_refused(settled: SettledModel, head: str, file: str) -> str:
+def _drop_refused_parts(settled: SettledModel, head: str, file: str) -> str:
     """The text without what check refuses: it is taken out, with a remark, until nothing is refused."""
     while True:
         text = "\n".join([EDITOR_LINE, head, *write_sections(settled), NO_RULES, ""])

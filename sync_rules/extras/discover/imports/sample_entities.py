@@ -81,7 +81,7 @@ def _name_kinds(
         given = next(iter(only)) if len(only) == 1 else ""
         shared = len(cluster.samples) > 1 and WORD.fullmatch(given) is not None  # else it may be a value
         taken = {name for name, _ in made.values()}
-        spoken = _spoken_name(cluster, singular(table_slug(table.called)), taken)
+        spoken = _suggest_name(cluster, singular(table_slug(table.called)), taken)
         if words(given) and (shared or not live):
             more = given in taken and words(spoken) != words(given)
             made[id(cluster)] = f"{given}_{spoken}" if more else given, True
@@ -90,7 +90,7 @@ def _name_kinds(
     return [made[id(cluster)] for cluster in clusters]
 
 
-def _spoken_name(cluster: Cluster, default: str, taken: set[str]) -> str:
+def _suggest_name(cluster: Cluster, default: str, taken: set[str]) -> str:
     """A name of the words in the keys of a kind: the last that tells something, with the first where it is taken."""
     spoken = [
         ["_".join(one for one in words(word or "") if one.isalpha()) for _, word in part] for part in cluster.shape

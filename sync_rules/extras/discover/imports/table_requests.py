@@ -51,11 +51,11 @@ def read(root: DocumentNode) -> ImportedModel:
 
 def _pattern(node: DocumentNode, number: int) -> FoundPattern:
     """An access pattern by its description, as a comment: its command is not read."""
-    mark = node["pattern"].said or str(number)
-    described = node["description"].said
+    mark = node["pattern"].text_or_empty or str(number)
+    described = node["description"].text_or_empty
     said = f"{mark}: {described}" if described else f"access pattern {mark}"
     called = "-".join(words(described)) or f"pattern-{mark}"
-    reason = node["reason"].said
+    reason = node["reason"].text_or_empty
     return FoundPattern(called, said=said, refused=f"its source says: {reason}" if reason else NOT_READ)
 
 

@@ -109,4 +109,4 @@ def _attribute(node: DocumentNode, types: dict[str, KeyType]) -> KeyAttribute:
 
 
 def _projection(node: DocumentNode) -> Projection:
-    return projection_of(node["projection_type"].said, node["non_key_attributes"])
+    return projection_of(node["projection_type"].text_or_empty, node["non_key_attributes"])

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quoted
+from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
 from sync_rules.extras.discover.imports.identifiers import letters, says_nothing, words
 from sync_rules.extras.discover.imports.imported_model import (
     FoundEntity,
@@ -54,8 +54,8 @@ def read(root: DocumentNode) -> ImportedModel:
         entities = _entities(table, node)
         found.tables.append(table)
         found.entities += entities
-        found.patterns += [*_patterns(table, entities, node), *_name_undocumented(node)]
-    found.patterns += _name_undocumented(root)
+        found.patterns += [*_patterns(table, entities, node), *_list_unread_patterns(node)]
+    found.patterns += _list_unread_patterns(root)
     return found
 
 
@@ -174,11 +174,11 @@ def _names(node: DocumentNode) -> list[str]:
     return [name for name in names if isinstance(name, str) and name]
 
 
-def _name_undocumented(holder: DocumentNode) -> Iterator[FoundPattern]:
+def _list_unread_patterns(holder: DocumentNode) -> Iterator[FoundPattern]:
     """The access patterns that a model or a table of it holds beside facets: each is named, and none is read."""
     for key, node in holder.items():
         if letters(key).endswith("accesspatterns") and isinstance(node.value, list):
             for number, one in enumerate(node.list(), start=1):
-                name = next(filter(None, (one[key].said for key in NAMED)), "")
-                said = f"access pattern {quoted(name)}" if name else f"access pattern {number}"
+                name = next(filter(None, (one[key].text_or_empty for key in NAMED)), "")
+                said = f"access pattern {quote_name(name)}" if name else f"access pattern {number}"
                 yield FoundPattern(name or f"access-pattern-{number}", said=said, refused=UNDOCUMENTED)

@@ -180,7 +180,9 @@ def _without_circles(leads: Sequence[Lead]) -> list[Lead]:
         kept.remove(last)
         match [one for one in circle if one is not last]:
             case [other] if other.join and _direction(other)[:3] == _direction(last)[:3]:  # two that write each other
-                other.remarks.append(f"{last.writes[0].shown} may be the copy and {other.writes[0].shown} the source")
+                other.remarks.append(
+                    f"{last.writes[0].column_name} may be the copy and {other.writes[0].column_name} the source"
+                )
     return kept
 
 

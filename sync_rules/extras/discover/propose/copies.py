@@ -116,7 +116,7 @@ def _count(database: Database, join: Join, alike: dict[tuple[Column, Column], Ag
         lead.checked, lead.agree = joined, agree
         lead.orphans, lead.sources = total - joined, sources
         if lead.grade != "none":
-            lead.examples = _list_differing(database, join, target, source)
+            lead.examples = _list_differing_keys(database, join, target, source)
         found.append(lead)
         _consider_snapshot(database, join, agreement, lead)
     return found
@@ -136,13 +136,13 @@ def _consider_snapshot(database: Database, join: Join, agreement: Agreement, lea
     lead.grade = "likely" if lead.grade == "none" else lead.grade
     lead.spoke_for.append(why)
     lead.remarks.append(f"a snapshot: {why}")
-    lead.examples = _list_differing(database, join, target, source)
+    lead.examples = _list_differing_keys(database, join, target, source)
 
 
 def _lead(join: Join, target: Column, source: Column, agreement: Agreement) -> Lead:
     named = names_fit(target, source, join.columns)
     grade, pro, contra = grade_copy(target, source, agreement, named, by_chance=join.by_chance)
-    rule = {"copy": source.shown, "into": target.shown, **join.options()}
+    rule = {"copy": source.column_name, "into": target.column_name, **join.options()}
     figures = {
         "rate": agreement.rate, "chance": agreement.chance, "kappa": agreement.kappa, "bits": agreement.bits,
         "values": agreement.values, "sources": agreement.sources, "name": named,
@@ -153,10 +153,10 @@ def _lead(join: Join, target: Column, source: Column, agreement: Agreement) -> L
     )  # fmt: skip
 
 
-def _list_differing(database: Database, join: Join, target: Column, source: Column) -> tuple[str, ...]:
+def _list_differing_keys(database: Database, join: Join, target: Column, source: Column) -> tuple[str, ...]:
     """Keys of some targets that differ."""
     rows = database.rows(
-        f"SELECT {join.target.key_shown()} k FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()} "
+        f"SELECT {join.target.make_key_sql()} k FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()} "
         f"WHERE t.{target.sql} IS DISTINCT FROM s.{source.sql} ORDER BY k LIMIT {EXAMPLES}"
     )
     return tuple(key for (key,) in rows)

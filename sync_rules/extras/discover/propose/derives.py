@@ -52,13 +52,13 @@ def find_derives(database: Database, frame: Frame) -> list[Lead]:
     ]
     found: list[Lead] = []
     for target in usable:
-        if _may_be_made(target):
+        if _can_be_derived(target):
             found += _search_texts(database, frame, target, usable, items)
             found += _search_expiry(database, frame, target, usable, items)
     return found
 
 
-def _may_be_made(target: Column) -> bool:
+def _can_be_derived(target: Column) -> bool:
     if target.is_field or target.in_key or target.profile.is_constant:
         return False
     return (target.writable or target.in_index) and bool(target.profile.types & set(TEXTS))
@@ -87,7 +87,7 @@ def _search_texts(
     for seed in [*full[: SEEDS // 2], *there[: SEEDS // 2]]:
         values = {one: seed[one] for one in sources if one in seed}
         for guess in guesses(seed[target]["S"], values):
-            for one in (guess, guess.as_joined()):
+            for one in (guess, guess.join_slots()):
                 if one is not None and _says_something(one, target) and str(one.rule) not in tried:
                     tried[str(one.rule)] = one, _try(one, target, items)
     good = [(guess, agreement) for guess, agreement in tried.values() if agreement.rate >= RATE_MIN]
@@ -139,7 +139,7 @@ def _count(database: Database, frame: Frame, target: Column, guess: Guess, *, sa
     assert formula is not None
     agree, examples = _over_all(database, frame, target, guess.columns, _text_of(formula))
     grade, pro, contra = _grade(guess, sample, agree / frame.rows, in_index=target.in_index)
-    rule = {"derive": target.shown, **guess.rule}
+    rule = {"derive": target.column_name, **guess.rule}
     return Lead(
         "derive", frame, frame, (target,), guess.columns, rule, grade, frame.rows, agree, spoke_for=pro,
         spoke_against=contra, examples=examples, plainness=14 + place, sources=frame.rows,
@@ -164,11 +164,11 @@ def _grade(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> t
 
 
 def _text_of(formula: Formula) -> Any:
-    def made(read: Any) -> str | None:
+    def make_text(read: Any) -> str | None:
         text = formula.text(read)
         return None if text is None else STRING + keep_text(text)
 
-    return made
+    return make_text
 
 
 def _over_all(
@@ -178,7 +178,7 @@ def _over_all(
     by_path = {column.path: number for number, column in enumerate(columns, 2)}
     names = "".join(f", t.{column.sql}" for column in columns)
     agree, differing = 0, list[str]()
-    for row in database.each(f"SELECT {frame.key_shown()}, t.{target.sql}{names} FROM {frame.sql} t"):
+    for row in database.each(f"SELECT {frame.make_key_sql()}, t.{target.sql}{names} FROM {frame.sql} t"):
         made = make(lambda path, row=row: value_of(row[by_path[path]]))
         if made == row[1]:
             agree += 1
@@ -207,12 +207,12 @@ def _search_expiry(
         unit, size = next((unit, size) for unit, size in DURATIONS if span % size == 0)
         duration = f"{span // size}{unit}"
 
-        def made(read: Any, path: str = source.path, after: int = seconds_of(duration)) -> str | None:
+        def make_text(read: Any, path: str = source.path, after: int = seconds_of(duration)) -> str | None:
             moment = moment_of(read(path) or {})
             return None if moment is None else f"n{int(moment.timestamp()) + after}"
 
-        agree, examples = _over_all(database, frame, target, [source], made)
-        rule = {"derive": target.shown, "as": f"ttl({source.path}, {duration})"}
+        agree, examples = _over_all(database, frame, target, [source], make_text)
+        rule = {"derive": target.column_name, "as": f"ttl({source.path}, {duration})"}
         yield Lead(
             "derive", frame, frame, (target,), (source,), rule, "sure", frame.rows, agree,
             spoke_for=[f"always {duration} later"], examples=examples, plainness=14,

@@ -25,29 +25,29 @@ def rank(text: str | None) -> tuple[int, Any]:
 
 
 def set_of(place: int, letter: str) -> Expected:
-    def made(rows: Sequence[Row]) -> Any:
+    def make_value(rows: Sequence[Row]) -> Any:
         kind = letter or STRING
         values = (row[place] for row in rows if row[place] and row[place][0] in TEXTS and len(row[place]) > 1)
         return frozenset(kind + value[1:] for value in values) or None
 
-    return made
+    return make_value
 
 
 def list_of(place: int, key: Callable[[Row], Any], *, reverse: bool, distinct: bool, limit: int) -> Expected:
-    def made(rows: Sequence[Row]) -> Any:
+    def make_value(rows: Sequence[Row]) -> Any:
         usable = [row for row in rows if row[place] and row[place][0] in TEXTS and len(row[place]) > 1]
         values = [row[place] for row in sorted(usable, key=key, reverse=reverse)]
         values = list(dict.fromkeys(values)) if distinct else values
         return values[:limit] if limit else values
 
-    return made
+    return make_value
 
 
 def text_of(listed: Expected, separator: str) -> Expected:
-    def made(rows: Sequence[Row]) -> Any:
+    def make_value(rows: Sequence[Row]) -> Any:
         return separator.join(value[1:] for value in listed(rows)) or None
 
-    return made
+    return make_value
 
 
 def between(text: str, values: Sequence[str | None]) -> str | None:
@@ -62,22 +62,22 @@ def between(text: str, values: Sequence[str | None]) -> str | None:
 
 
 def counts_of(place: int) -> Expected:
-    def made(rows: Sequence[Row]) -> Any:
+    def make_value(rows: Sequence[Row]) -> Any:
         counts = Counter(row[place][1:] for row in rows if row[place] and len(row[place]) > 1)
         return {value: Decimal(count) for value, count in counts.items()}
 
-    return made
+    return make_value
 
 
 def sums_of(place: int, amount: int) -> Expected:
-    def made(rows: Sequence[Row]) -> Any:
+    def make_value(rows: Sequence[Row]) -> Any:
         found: dict[str, Decimal] = defaultdict(Decimal)
         for row in rows:
             if row[place] and len(row[place]) > 1 and row[amount]:
                 found[row[place][1:]] += Decimal(row[amount][1:])
         return dict(found)
 
-    return made
+    return make_value
 
 
 def _fields_of(row: Row, cells: Sequence[tuple[str, int]]) -> dict[str, str]:
@@ -85,42 +85,42 @@ def _fields_of(row: Row, cells: Sequence[tuple[str, int]]) -> dict[str, str]:
 
 
 def map_of(name: Callable[[Row], str], cells: Sequence[tuple[str, int]]) -> Expected:
-    def made(rows: Sequence[Row]) -> Any:
+    def make_value(rows: Sequence[Row]) -> Any:
         return {name(row): _fields_of(row, cells) for row in rows}
 
-    return made
+    return make_value
 
 
 def maps_of(cells: Sequence[tuple[str, int]], key: Callable[[Row], Any], *, reverse: bool, limit: int) -> Expected:
-    def made(rows: Sequence[Row]) -> Any:
+    def make_value(rows: Sequence[Row]) -> Any:
         ordered = sorted(rows, key=key)
         ordered = ordered[-limit:] if limit else ordered
         return [_fields_of(row, cells) for row in (reversed(ordered) if reverse else ordered)]
 
-    return made
+    return make_value
 
 
-def held_set(parent: Parent) -> Any:
+def read_set(parent: Parent) -> Any:
     return frozenset(entry.value for entry in parent.entries) or None
 
 
-def held_text(parent: Parent) -> Any:
+def read_text(parent: Parent) -> Any:
     return parent.held[1:] if parent.held else None
 
 
-def held_list(parent: Parent) -> Any:
+def read_list(parent: Parent) -> Any:
     return [entry.value for entry in parent.entries] if parent.held else None
 
 
-def held_numbers(parent: Parent) -> Any:
+def read_numbers(parent: Parent) -> Any:
     return {entry.name: Decimal(entry.value[1:]) for entry in parent.entries} if parent.held else None
 
 
-def held_map(parent: Parent) -> Any:
+def read_map(parent: Parent) -> Any:
     return {entry.name: entry.fields for entry in parent.entries} if parent.held else None
 
 
-def held_maps(parent: Parent) -> Any:
+def read_maps(parent: Parent) -> Any:
     return [entry.fields for entry in parent.entries] if parent.held else None
 
 

@@ -15,7 +15,7 @@ from sync_rules.extras.discover.imports.identifiers import letters, singular, ta
 from sync_rules.extras.discover.imports.key_schemas import as_key
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import unknown
+from sync_rules.model.suggest import explain_unknown_name
 
 Names = tuple[str, ...]
 Item = Mapping[str, Mapping[str, Any]]
@@ -55,7 +55,7 @@ def parse_keys(keys: Iterable[str], tables: Collection[str]) -> GivenKeys:
         if not (sign and place and all(names)) or len(names) > NAMES_MAX or len(set(names)) < len(names):
             raise UserError(f"--key {text}: expected {FORMS}")
         if table not in tables or (slash and not index):
-            raise UserError(f"--key {text}: {unknown('table', table, tables)}")
+            raise UserError(f"--key {text}: {explain_unknown_name('table', table, tables)}")
         if slash:
             of_indexes.setdefault(table, {})[index] = names
         else:
@@ -130,11 +130,11 @@ def key_of(table: str, shape: Shape, given: Names | None, unique: Unique) -> tup
     Raises:
         UserError: when the given key is none of theirs, or theirs cannot be told.
     """
-    names = _checked(table, shape, given, unique) if given else _told(table, shape, unique)
+    names = _check_key(table, shape, given, unique) if given else _infer_key(table, shape, unique)
     return as_key({name: shape.types[name] for name in names})
 
 
-def _checked(table: str, shape: Shape, given: Names, unique: Unique) -> Names:
+def _check_key(table: str, shape: Shape, given: Names, unique: Unique) -> Names:
     for name in given:
         if name not in shape.types:
             found = (
@@ -142,14 +142,14 @@ def _checked(table: str, shape: Shape, given: Names, unique: Unique) -> Names:
             )
             raise UserError(
                 f"table {table}: expected the key attribute {name} in each item as text, number or binary; {found}. "
-                f"Correct --key; attributes that each item has: {_listed(shape.types)}"
+                f"Correct --key; attributes that each item has: {_join_names(shape.types)}"
             )
     if not unique([given]):
         raise UserError(f"table {table}: two items have the same {', '.join(given)}. Correct --key: it is not the key")
     return given
 
 
-def _told(table: str, shape: Shape, unique: Unique) -> Names:
+def _infer_key(table: str, shape: Shape, unique: Unique) -> Names:
     named = _by_name(shape.types)
     if named and unique([named]):
         return named
@@ -178,6 +178,6 @@ def _is_id(name: str, table: str) -> bool:
     return letters(name) in IDS | {f"{one}{ending}" for ending in IDS}
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     few = list(names)
     return ", ".join(few[:SHOWN_MAX]) + (f" and {len(few) - SHOWN_MAX} more" if len(few) > SHOWN_MAX else "") or "none"

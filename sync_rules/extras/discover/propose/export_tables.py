@@ -70,7 +70,7 @@ class Reading:
     on_items: Callable[[int], None] = lambda _items: None
     stopping: Callable[[], bool] = lambda: False
 
-    def gathered(self, export: NamedExport, found: FoundTable | None, given: GivenKeys) -> GatheredTable | None:
+    def gather_table(self, export: NamedExport, found: FoundTable | None, given: GivenKeys) -> GatheredTable | None:
         """The table of an export. `found`: its description, if it was looked at. None for one without an item whose key
         nothing says.
 
@@ -101,10 +101,10 @@ class Reading:
     def _local(self, export: TableExport) -> dict[str, Path]:
         """The files on this machine, whole as far as sums tell."""
         with ThreadPoolExecutor(self.workers) as pool:
-            paths = list(pool.map(partial(self._fetched, export), export.files))
+            paths = list(pool.map(partial(self._fetch_file, export), export.files))
         return dict(zip(export.files, paths, strict=True))
 
-    def _fetched(self, export: TableExport, name: str) -> Path:
+    def _fetch_file(self, export: TableExport, name: str) -> Path:
         self._go_on()
         if isinstance(export.shelf, Folder):
             path = export.shelf.path(name)

@@ -14,7 +14,7 @@ from typing import Final
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import AttributeValue
-from sync_rules.rules.formula import Formula, joined_formula, moment_of, parse_formula
+from sync_rules.rules.formula import Formula, join_fields, moment_of, parse_formula
 
 RUN: Final = re.compile(r"[^\W\d_]+|\d+|.", re.DOTALL)
 PADDED: Final = re.compile(r"(0\d*)(\.\d+)?")
@@ -78,12 +78,12 @@ class Guess:
         """The formula as the product runs it; None for one that no rules file can have."""
         try:
             if self.separator is not None:
-                return joined_formula(tuple(slot.column.path for slot in self.slots), self.separator)
+                return join_fields(tuple(slot.column.path for slot in self.slots), self.separator)
             return parse_formula(self.text, {})
         except UserError:
             return None
 
-    def as_joined(self) -> Guess | None:
+    def join_slots(self) -> Guess | None:
         """The same slots joined by the text between them, if it is the same between each two."""
         between = self.pieces[1::2]
         plain = between and len(self.pieces) % 2 and all(isinstance(one, str) for one in between)

@@ -177,7 +177,7 @@ def _layouts(entities: Sequence[SettledEntity], samples: Sequence[dict[str, Any]
     own: dict[str, list[dict[str, Any]]] = {one.name: [] for one in plain}
     for item in samples:
         for layout in plain:
-            if layout.bound(item) is not None:
+            if layout.read_fields(item) is not None:
                 own[layout.name].append(item)
                 break
     return [layout_of(one, find_opened_maps(own[one.name])) for one in entities]

@@ -103,7 +103,7 @@ class Column:
         return show_path(self.road)
 
     @property
-    def shown(self) -> str:
+    def column_name(self) -> str:
         return f"{self.frame.name}.{self.path}"
 
     @property
@@ -130,7 +130,7 @@ class Column:
         return f"substr({alias}.{self.sql}, 2)"
 
     def __repr__(self) -> str:
-        return self.shown
+        return self.column_name
 
 
 @dataclass(eq=False)
@@ -166,7 +166,7 @@ class Frame:
     def words(self) -> frozenset[str]:
         return frozenset(words(self.name))
 
-    def key_shown(self, alias: str = "t") -> str:
+    def make_key_sql(self, alias: str = "t") -> str:
         """The expression of an item's key for people: the name of the entity and its fields."""
         parts = " || ' ' || ".join(f"coalesce({one.bare(alias)}, '?')" for one in self.identity)
         return f"'{self.name} ' || {parts}" if parts else f"'{self.name}'"

@@ -72,19 +72,19 @@ class GroupShapes:
         """Sets and lists of a column's values, or of the children's ids."""
         is_list = LIST in column.profile.types
         letter = NUMBER if "N" in column.profile.types else ""
-        for one in _most_overlapping(sample, self.columns, self.places):
+        for one in _rank_columns(sample, self.columns, self.places):
             place = self.places[id(one)]
             if not is_list:
                 as_id = self.own == [one]
-                rule = {"collect": self.child if as_id else one.shown, "into": column.shown}
+                rule = {"collect": self.child if as_id else one.column_name, "into": column.column_name}
                 told = _with(rule, **{"as": f"{{{one.path}}}" if as_id else ""}, numbers=bool(letter))
-                yield GroupShape("collect", told, (one,), expectation.set_of(place, letter), expectation.held_set)
+                yield GroupShape("collect", told, (one,), expectation.set_of(place, letter), expectation.read_set)
                 continue
-            rule = {"collect": one.shown, "into": column.shown, "as": "list"}
+            rule = {"collect": one.column_name, "into": column.column_name, "as": "list"}
             for (order, key, reverse), limit, distinct in product(self._orders(one), _limits(sample), (False, True)):
                 told = _with(rule, order=order, distinct=distinct, limit=limit)
                 made = expectation.list_of(place, key, reverse=reverse, distinct=distinct, limit=limit)
-                yield GroupShape("collect", told, (one,), made, expectation.held_list)
+                yield GroupShape("collect", told, (one,), made, expectation.read_list)
 
     def _join_texts(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """One text of the values of all children."""
@@ -102,12 +102,12 @@ class GroupShapes:
             (separator, count), *_ = found.most_common(1) or [(None, 0)]
             if separator is None or count < PROBE_MIN * len(several):
                 continue
-            rule = {"collect": one.shown, "into": column.shown, "join": unescape(separator)}
+            rule = {"collect": one.column_name, "into": column.column_name, "join": unescape(separator)}
             for (order, key, reverse), distinct in product(self._orders(one), (False, True)):
                 listed = expectation.list_of(place, key, reverse=reverse, distinct=distinct, limit=0)
                 made = expectation.text_of(listed, separator)
                 told = _with(rule, order=order, distinct=distinct)
-                yield GroupShape("collect", told, (one,), made, expectation.held_text)
+                yield GroupShape("collect", told, (one,), made, expectation.read_text)
 
     def _by_value(self, column: Column) -> Iterator[GroupShape]:
         """A map with a number for each value of a column: a count, or a sum."""
@@ -115,13 +115,13 @@ class GroupShapes:
             if one.in_identity or not one.profile.types <= {*TEXTS, "z"} or one.profile.distinct > KINDS_MAX:
                 continue
             place = self.places[id(one)]
-            rule = {"count": self.child, "into": column.shown, "per": one.path}
-            yield GroupShape("count", rule, (one,), expectation.counts_of(place), expectation.held_numbers)
+            rule = {"count": self.child, "into": column.column_name, "per": one.path}
+            yield GroupShape("count", rule, (one,), expectation.counts_of(place), expectation.read_numbers)
             for amount in self.columns:
                 if amount is not one and amount.profile.is_number and not amount.in_identity:
-                    told = {"sum": amount.shown, "into": column.shown, "per": one.path}
+                    told = {"sum": amount.column_name, "into": column.column_name, "per": one.path}
                     made = expectation.sums_of(place, self.places[id(amount)])
-                    yield GroupShape("sum", told, (one, amount), made, expectation.held_numbers)
+                    yield GroupShape("sum", told, (one, amount), made, expectation.read_numbers)
 
     def _embed(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """Maps and lists of maps, whose fields are columns of the children."""
@@ -139,20 +139,20 @@ class GroupShapes:
         cells = [(name, self.places[id(one)]) for name, one in fields.items()]
         plain = all(name == one.path for name, one in fields.items())
         shown: Any = list(fields) if plain else {one.path: name for name, one in fields.items()}
-        rule = {"embed": self.child, "into": column.shown}
+        rule = {"embed": self.child, "into": column.column_name}
         reads = tuple(fields.values())
         most = max(len(parent.entries) for parent in sample)
         if MAP in column.profile.types:
             for by, made in self._namings(sample):
                 told = _with(rule, by=by, fields=shown, limit={"items": max(LIMIT_MIN, 2 * most)})
-                yield GroupShape("embed", told, reads, expectation.map_of(made, cells), expectation.held_map)
+                yield GroupShape("embed", told, reads, expectation.map_of(made, cells), expectation.read_map)
             return
         for (order, key, reverse), limit in product(self._orders(None), _limits(sample)):
             items = {"items": limit or max(LIMIT_MIN, 2 * most)}
             told = _with(rule, fields=shown, **{"as": "list"}, order=order, limit=items)
             told |= {"on_overflow": "oldest"} if limit else {}
             made = expectation.maps_of(cells, key, reverse=reverse, limit=limit)
-            yield GroupShape("embed", told, reads, made, expectation.held_maps)
+            yield GroupShape("embed", told, reads, made, expectation.read_maps)
 
     def _field(self, name: str, sample: Sequence[Parent]) -> Column | None:
         """The column of the children that fills a field of the entries."""
@@ -215,7 +215,7 @@ def _limits(sample: Sequence[Parent]) -> list[int]:
     return [most] if beyond and full >= AGREE_MIN * beyond else [0]
 
 
-def _most_overlapping(sample: Sequence[Parent], columns: Sequence[Column], places: Mapping[int, int]) -> list[Column]:
+def _rank_columns(sample: Sequence[Parent], columns: Sequence[Column], places: Mapping[int, int]) -> list[Column]:
     """The columns that hold most of the entries, the plainest first."""
     scores: dict[int, int] = {}
     total = 0

@@ -54,7 +54,7 @@ def _display() -> Iterator[tuple[Callable[[], bool], Callable[[ReadingProgress],
         if now.units:
             figures.append(f"{now.units:,.0f} read units")
         if of:
-            figures += time_left(now.items - now.before, of - now.before, began)
+            figures += format_remaining_time(now.items - now.before, of - now.before, began)
         return " · ".join(["reading", *figures])
 
     with stop_signals() as stopping, open_display(make_console(stderr=True), line) as display:
@@ -74,7 +74,7 @@ class ItemCollection:
     yes: bool
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The source in words."""
         if self.exports:
             return f"{'an export' if len(self.exports) == 1 else 'exports'} in {', '.join(self.exports)}"
@@ -113,10 +113,10 @@ class ItemCollection:
 
     # ------------------------------------------------------------ live tables
     def _gather_tables(self, at: Workspace, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered | None:
-        scanning = self._scanning(at, client, lambda: False, lambda _progress: None)
+        scanning = self._open_scans(at, client, lambda: False, lambda _progress: None)
         for line in _read_before(scanning, tables):
             _tell(line)
-        left = {table: scanning.left(table) for table in tables}
+        left = {table: scanning.estimate_remaining_share(table) for table in tables}
         if any(left.values()):
             for line in self._costs(client, left):
                 _tell(line)
@@ -142,7 +142,7 @@ class ItemCollection:
             parts.append(f"at least {format_duration(seconds * SECOND_MS)} at {self.rate:,.0f} read units a second")
         yield f"a scan takes {', '.join(filter(None, parts))}"
 
-    def _scanning(
+    def _open_scans(
         self,
         at: Workspace,
         client: DynamoDBClient,
@@ -163,7 +163,7 @@ class ItemCollection:
                 read = now.items
                 show(now)
 
-            found = self._scanning(at, client, stopping, on_page).run(tables)
+            found = self._open_scans(at, client, stopping, on_page).run(tables)
         if found is None:
             raise KeyboardInterrupt(f"interrupted after {format_count(read, 'item')}: {GOES_ON}")
         return Gathered(found)
@@ -173,7 +173,7 @@ def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def time_left(done: float, of: float, began: float) -> list[str]:
+def format_remaining_time(done: float, of: float, began: float) -> list[str]:
     """The time that is left, as a list of one text, or of none where nothing is done yet."""
     seconds = time.monotonic() - began
     return [f"{format_duration(round(seconds * (of - done) / done) * SECOND_MS)} left"] if done > 0 else []
@@ -181,7 +181,7 @@ def time_left(done: float, of: float, began: float) -> list[str]:
 
 def _read_before(scanning: Scanning, tables: Sequence[LiveTable]) -> Iterator[str]:
     for table in tables:
-        if (begun := scanning.begun(table)) is not None:
+        if (begun := scanning.load_scan(table)) is not None:
             at = f"{begun.began.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
             yield f"table {table.name}: read from {at} on, and kept; without the folder of --workspace it is read again"
 

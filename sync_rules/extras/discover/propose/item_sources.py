@@ -80,7 +80,7 @@ def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExp
     """
     found: list[NamedExport] = []
     for place, shelf in places.items():
-        found += name_exports(place, shelf, _called(place, places, given))
+        found += name_exports(place, shelf, _choose_name(place, places, given))
     by_table: dict[str, NamedExport] = {}
     for one in found:
         if one.table in by_table:
@@ -100,7 +100,7 @@ def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExp
 
 
 def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Reading) -> Gathered:
-    """The tables of some exports. Raises like `Reading.gathered`, and UserError when no item is there."""
+    """The tables of some exports. Raises like `Reading.gather_table`, and UserError when no item is there."""
     described = {_bare(table): table.found for table in given.described}
     keys = parse_keys(given.keys, [one.table for one in exports])
     for table in (*keys.keys, *keys.indexes):
@@ -110,7 +110,7 @@ def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Readin
     not_told: list[KeyNotToldError] = []
     for one in exports:
         try:
-            tables.append(reading.gathered(one, described.get(one.table), keys))
+            tables.append(reading.gather_table(one, described.get(one.table), keys))
         except KeyNotToldError as error:
             not_told.append(error)
     if not_told:
@@ -126,7 +126,7 @@ def _bare(table: LiveTable) -> str:
     return address_of(table.name).name
 
 
-def _called(place: str, places: Mapping[str, Shelf], given: Given) -> str:
+def _choose_name(place: str, places: Mapping[str, Shelf], given: Given) -> str:
     """The name of a table whose export says none: as it is given, or that of the folder."""
     named = [_bare(table) for table in given.described] or list(
         dict.fromkeys(re.split("[/=]", text)[0] for text in given.keys)

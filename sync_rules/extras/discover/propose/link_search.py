@@ -47,7 +47,7 @@ class Join:
     confirmed: bool = False  # by a copy along it
 
     @property
-    def lacking(self) -> tuple[Column, ...]:
+    def missing_fields(self) -> tuple[Column, ...]:
         """The fields that name the source and are not on the target: no rule can go along such a link."""
         held = {id(field) for field, _ in self.pairs}
         return tuple(one for one in self.source.identity if id(one) not in held)

@@ -106,7 +106,7 @@ def _measure(database: Database, source: MirrorSource, mirror: Frame, columns: S
     attributes = _attributes(database, source, mirror, on)
     if attributes is None or (not attributes and len(columns) == 1 and columns[0].in_identity):
         return None
-    lacking = _list_lacking(source.frame, columns, attributes)
+    lacking = _list_missing_fields(source.frame, columns, attributes)
     if lacking and any(other.in_identity for _, other in attributes):
         return None  # an attribute of another name says whose it is: copies go along it
     lead = _lead(database, source, mirror, pairs, on, attributes=attributes, wanted=wanted)
@@ -117,7 +117,7 @@ def _measure(database: Database, source: MirrorSource, mirror: Frame, columns: S
     return lead
 
 
-def _list_lacking(
+def _list_missing_fields(
     source: Frame, columns: Sequence[Column], attributes: Sequence[tuple[Column, Column]]
 ) -> list[Column]:
     """The fields that name a source and that its mirror has neither in its key nor under the name of the field."""
@@ -162,7 +162,7 @@ def _lead(
         f"SELECT count(*) FROM {mirror.sql} m WHERE NOT EXISTS (SELECT 1 FROM {source.sql} WHERE {on})"
     )
     rows = database.rows(
-        f"SELECT {source.frame.key_shown('s')} k FROM {source.sql} LEFT JOIN {mirror.sql} m ON {on} "
+        f"SELECT {source.frame.make_key_sql('s')} k FROM {source.sql} LEFT JOIN {mirror.sql} m ON {on} "
         f"WHERE {there} AND (m.rid IS NULL OR NOT ({alike})) ORDER BY k LIMIT {EXAMPLES}"
     )
     rule: dict[str, Any] = {"mirror": source.frame.name, "into": mirror.name}

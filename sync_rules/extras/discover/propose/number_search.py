@@ -88,12 +88,12 @@ def find_numbers(database: Database, join: Join) -> list[Lead]:
     totals = [
         one for one in join.source.columns if one.writable and one.profile.is_number and not one.profile.is_constant
     ]
-    if not totals or join.is_one_to_one or (join.by_chance and not _may_be_meant(join)):
+    if not totals or join.is_one_to_one or (join.by_chance and not _is_plausible(join)):
         return []
     return list(_NumberSearch(database, join, totals).leads())
 
 
-def _may_be_meant(join: Join) -> bool:
+def _is_plausible(join: Join) -> bool:
     """False for numbers that are found among others by chance, and group nothing."""
     return join.source is not join.target and join.each >= EACH_MIN and join.reached >= REACHED_MIN
 
@@ -169,7 +169,7 @@ class _NumberSearch:
         wanted = {rid: (form.of(sums.get(rid)), self.all[rid].count if rid in self.all else 0) for rid in self.parents}
         if len({value for value, _ in wanted.values()}) <= 1:
             return
-        telling = self._list_telling(form, sums)
+        telling = self._list_deciding_parents(form, sums)
         for place in places:
             there = {rid: row[place] for rid, row in self.parents.items()}
             agreement = _compare(there, wanted)
@@ -181,7 +181,7 @@ class _NumberSearch:
             if before is None or agreement.kappa >= before[1].kappa + more:
                 best[place] = form, agreement
 
-    def _list_telling(self, form: NumberForm, sums: Sums) -> list[int]:
+    def _list_deciding_parents(self, form: NumberForm, sums: Sums) -> list[int]:
         """The parents that tell a least or a most from an amount that their children took from them."""
         if form.kind not in ("min", "max"):
             return []
@@ -206,10 +206,10 @@ class _NumberSearch:
         grade, contra = _grade(self.join, form, sample, rate, named)
         reads = tuple(one for one in (form.amount, form.condition.column if form.condition else None) if one)
         child, parent = self.join.target, self.join.source
-        first = child.name if form.amount is None else form.amount.shown
+        first = child.name if form.amount is None else form.amount.column_name
         rule = {
             form.kind: first,
-            "into": total.shown,
+            "into": total.column_name,
             **self.join.options(form.condition.where if form.condition else ""),
         }
         figures = {"rate": rate, **sample.figures, "groups": sample.sources, "name": named}
@@ -233,7 +233,7 @@ class _NumberSearch:
             f"JOIN {child.sql} t ON {self.join.on()} GROUP BY s.rid"
         )
         compared = (
-            f"SELECT {parent.key_shown('s')} k, {there} p, CASE WHEN w.rid IS NULL THEN {empty} ELSE w.w END w, "
+            f"SELECT {parent.make_key_sql('s')} k, {there} p, CASE WHEN w.rid IS NULL THEN {empty} ELSE w.w END w, "
             f"w.rid IS NOT NULL c FROM {parent.sql} s LEFT JOIN wanted w ON w.rid = s.rid"
         )
         agree, checked, sources = self.database.row(

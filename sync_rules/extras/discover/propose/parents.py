@@ -73,7 +73,7 @@ class Families:
         found = {
             rid: Parent(key, held, [], children.get(rid, []))
             for rid, key, held in self.database.each(
-                f"SELECT s.rid, {source.key_shown('s')}, s.{column.sql} FROM {source.sql} s "
+                f"SELECT s.rid, {source.make_key_sql('s')}, s.{column.sql} FROM {source.sql} s "
                 f"WHERE hash(s.rid) % {parts} = {part}"
             )
         }

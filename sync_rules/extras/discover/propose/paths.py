@@ -135,7 +135,7 @@ def _tree(database: Database, join: Join, columns: Sequence[Column]) -> dict[tup
     scopes = "".join(f", t.{field.sql}" for field, _ in scope)
     found = {}
     for row in database.each(
-        f"SELECT {frame.key_shown()}, t.{own.sql}, t.{parent.sql}{scopes}{names} FROM {frame.sql} t"
+        f"SELECT {frame.make_key_sql()}, t.{own.sql}, t.{parent.sql}{scopes}{names} FROM {frame.sql} t"
     ):
         key, mine, above, *rest = row
         inner = tuple(str(one) for one in rest[: len(scope)])
@@ -182,7 +182,7 @@ class PathRule:
 
     def rule(self, parent: Column) -> dict[str, Any]:
         """The rule as the rules file has it."""
-        rule: dict[str, Any] = {"path": self.form.column.shown, "parent": parent.path}
+        rule: dict[str, Any] = {"path": self.form.column.column_name, "parent": parent.path}
         if self.form.by is not None:
             rule["by"] = self.form.by.path
         if self.form.separator != SEPARATOR:
@@ -194,7 +194,7 @@ class PathRule:
             rule["depth"] = self.depth.path
         return rule
 
-    def expected(self, line: Sequence[TreeItem], place: dict[int, int]) -> list[tuple[str | None, str | None]]:
+    def compare_values(self, line: Sequence[TreeItem], place: dict[int, int]) -> list[tuple[str | None, str | None]]:
         """The value of each column on the last item of a line, and what it should be, as typed texts."""
         held, by = line[-1].values, self.form.by
         text = _text(line, None if by is None else place[id(by)], self.form.separator)
@@ -218,7 +218,7 @@ def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict
         if line is None:
             orphans += 1
             continue
-        cells = written.expected(line, place)
+        cells = written.compare_values(line, place)
         (_, expected), *_ = cells
         each = [one == other for one, other in cells]
         right.update(number for number, one in enumerate(each) if one)

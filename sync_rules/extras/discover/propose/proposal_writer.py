@@ -41,7 +41,7 @@ NOTHING: Final = "rules: {}"
 
 
 def write_proposal(proposal: Proposal, head: str = "data") -> str:
-    """The rules file of a proposal that was `settled`. `head` says what it was made from."""
+    """The rules file of a proposal from `settle_proposal`. `head` says what it was made from."""
     settled = _settle(proposal)
     top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
     left_out = [f"# table {one_line(name)} is left out: its export has no items" for name in proposal.without_items]
@@ -62,7 +62,7 @@ def write_proposal(proposal: Proposal, head: str = "data") -> str:
     return "\n".join(body) + "\n"
 
 
-def settled(proposal: Proposal) -> Proposal:
+def settle_proposal(proposal: Proposal) -> Proposal:
     """The proposal with what `check` says of its rules: missing indexes, and rules that must stand as comments."""
     while True:
         wrong = errors(check_rules(write_proposal(proposal), {})[1])
@@ -94,14 +94,14 @@ def _judge(proposal: Proposal, rule: Proposed, problem: Problem) -> Proposed:
     always = {one.name: one.always for one in proposal.entities}
     if needed and all(name in always.get(entity, ()) for entity, name in needed):
         return replace(rule, required=tuple(name for _, name in needed))
-    index = _find_missing(problem) if rule.index is None else None
+    index = _find_missing_index(problem) if rule.index is None else None
     if index is not None and _has_room(proposal, index):
         return replace(rule, index=index)
     cure = f". Cure: {problem.cure}" if problem.cure else ""
     return replace(rule, held_back=f"{problem.message}{cure}")
 
 
-def _find_missing(problem: Problem) -> MissingIndex | None:
+def _find_missing_index(problem: Problem) -> MissingIndex | None:
     cure = problem.cure or ""
     match = ADVICE.search(cure)
     only = match is not None and not any(more in cure for more in MORE)

@@ -46,7 +46,7 @@ class Layout:
     indexed: tuple[tuple[str, Template], ...] = ()
     opened: frozenset[Road] = frozenset()
 
-    def bound(self, item: Mapping[str, Mapping[str, Any]]) -> list[str | None] | None:
+    def read_fields(self, item: Mapping[str, Mapping[str, Any]]) -> list[str | None] | None:
         """The fields of an item, as typed texts; None for an item of another entity."""
         found: dict[str, str] = {}
         for name, kind, template in self.templates:
@@ -211,7 +211,7 @@ def stage(files: Sequence[Path], layouts: Sequence[Layout], directory: Path, par
         for item in read_items(files):
             rid += 1
             for spool in spools:
-                fields = spool.layout.bound(item)
+                fields = spool.layout.read_fields(item)
                 if fields is not None:
                     spool.add(rid, fields, item)
                     break

@@ -26,7 +26,7 @@ from sync_rules.extras.discover.propose.proposal import (
     ProposedEntity,
     ProposedTable,
 )
-from sync_rules.extras.discover.propose.proposal_writer import settled
+from sync_rules.extras.discover.propose.proposal_writer import settle_proposal
 from sync_rules.extras.discover.propose.row_staging import COLUMNS_MAX
 from sync_rules.extras.discover.propose.table_files import Gathered
 
@@ -62,7 +62,7 @@ def propose(
         database.close()
     taken = choose(leads)
     progress("done", 1.0)
-    return settled(_proposal(gathered, loaded, joins, leads, taken))
+    return settle_proposal(_proposal(gathered, loaded, joins, leads, taken))
 
 
 def _leads(database: Database, frames: Sequence[Frame], joins: Sequence[Join], progress: Progress) -> Iterator[Lead]:
@@ -78,8 +78,8 @@ def _leads(database: Database, frames: Sequence[Frame], joins: Sequence[Join], p
 
 def _lower_grade(lead: Lead, join: Join) -> Lead:
     """The lead, with the reason why it is no rule where its target does not name its source whole."""
-    if join.lacking and lead.is_likely:
-        lacking = " and ".join(one.path for one in join.lacking)
+    if join.missing_fields and lead.is_likely:
+        lacking = " and ".join(one.path for one in join.missing_fields)
         lead.grade = "weak"
         lead.spoke_against.append(
             f"{join.target.name} does not hold {lacking}, which is part of what names {join.source.name}: add it first"
@@ -171,8 +171,8 @@ def _confidence(lead: Lead) -> Confidence:
 
 
 def _candidate(lead: Lead, *, taken: bool) -> Candidate:
-    shown = lead.writes[0].shown if lead.writes else lead.target.name
-    source = ", ".join(one.shown for one in lead.reads) or lead.source.name
+    shown = lead.writes[0].column_name if lead.writes else lead.target.name
+    source = ", ".join(one.column_name for one in lead.reads) or lead.source.name
     return Candidate(shown, source, lead.kind, taken, tuple(lead.spoke_for), tuple(lead.spoke_against), lead.figures)
 
 

@@ -27,7 +27,7 @@ from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.imports.live_tables import describe_table
 from sync_rules.extras.discover.propose.table_files import GatheredTable
 from sync_rules.jobs.backfill.page import Segment
-from sync_rules.jobs.backfill.throttle import Crew, slowing
+from sync_rules.jobs.backfill.throttle import Crew, make_slowing_sleep
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import address_of, check_table_name
 from sync_rules.model.errors import UserError
@@ -135,20 +135,20 @@ class Scanning:
     def __post_init__(self) -> None:
         self._lock = Lock()
         self._crew = Crew(self.workers, self.stopping)
-        self._retrying = retries.retrying(sleep=slowing(self.rate))
+        self._retrying = retries.make_retry(sleep=make_slowing_sleep(self.rate))
         self._sum = [0, 0.0]
         self._before = self._of = 0
 
-    def begun(self, table: LiveTable) -> TableScan | None:
+    def load_scan(self, table: LiveTable) -> TableScan | None:
         """The scan of a table that was begun, if there is one."""
         head = self.state.load(table.folder)
         if head is None:
             return None
         return _scan(table, datetime.fromisoformat(head["began"]), head["segments"])
 
-    def left(self, table: LiveTable) -> float:
+    def estimate_remaining_share(self, table: LiveTable) -> float:
         """The share of a table that is still to be read, by segments and items."""
-        scan = self.begun(table)
+        scan = self.load_scan(table)
         if scan is None:
             return 1.0
         found = [self._load(scan, segment) for segment in scan.segments]
@@ -159,18 +159,18 @@ class Scanning:
 
     def run(self, tables: Sequence[LiveTable]) -> tuple[GatheredTable, ...] | None:
         """Read what is not there yet. None when it was stopped before the end. Raises StoreError and UserError."""
-        scans = [self.begun(table) or self._begin(table) for table in tables]
+        scans = [self.load_scan(table) or self._begin(table) for table in tables]
         work = [(scan, segment, self._load(scan, segment)) for scan in scans for segment in scan.segments]
         self._before = sum(read.items for _, _, read in work)
         self._sum = [self._before, sum(read.units for _, _, read in work)]
         self._of = sum(table.items for table in tables)
         done = self._crew.run(lambda one: self._run_one(*one), work)
-        return tuple(self._gathered(scan) for scan in scans) if done else None
+        return tuple(self._gather_table(scan) for scan in scans) if done else None
 
     # ------------------------------------------------------------ one segment
     def _run_one(self, scan: TableScan, segment: Segment, read: SegmentProgress) -> bool:
         """Read a segment to its end. Says whether it came there."""
-        while not read.done and not self._crew.halted():
+        while not read.done and not self._crew.is_halted():
             read = self._next_file(scan, segment, read)
         return read.done
 
@@ -181,7 +181,7 @@ class Scanning:
         lines: list[bytes] = []
         size, units, cursor, done = 0, read.units, read.cursor, False
         failed: Exception | None = None
-        while not done and size < FILE_BYTES and not self._crew.halted():
+        while not done and size < FILE_BYTES and not self._crew.is_halted():
             try:
                 page = self._page(scan.table, segment, cursor)
             except Exception as error:  # noqa: BLE001 - raised below
@@ -196,7 +196,7 @@ class Scanning:
             self._count(len(made), spent)
             self.rate.take(spent)
         if lines or done:
-            read = self._noted(scan, segment, SegmentProgress(cursor, done, read.files, read.items, units), lines)
+            read = self._write_lines(scan, segment, SegmentProgress(cursor, done, read.files, read.items, units), lines)
         if failed is not None:
             raise failed
         return read
@@ -222,7 +222,7 @@ class Scanning:
         allowed = self.rate.ceiling * READ_UNIT_BYTES * 2 / item_bytes
         return max(1, min(PAGE_MAX_ITEMS, int(allowed)))
 
-    def _noted(
+    def _write_lines(
         self, scan: TableScan, segment: Segment, read: SegmentProgress, lines: Sequence[bytes]
     ) -> SegmentProgress:
         """Write lines as the next file, and note it."""
@@ -249,7 +249,7 @@ class Scanning:
     def _path(self, scan: TableScan, segment: Segment, number: int) -> Path:
         return self.folder / scan.table.folder / f"{segment.number:05}-{number:05}.json.gz"
 
-    def _gathered(self, scan: TableScan) -> GatheredTable:
+    def _gather_table(self, scan: TableScan) -> GatheredTable:
         read = [(segment, self._load(scan, segment)) for segment in scan.segments]
         paths = tuple(self._path(scan, segment, number) for segment, one in read for number in range(one.files))
         gone = next((path for path in paths if not path.exists()), None)

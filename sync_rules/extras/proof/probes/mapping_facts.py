@@ -45,7 +45,8 @@ class LoggedRecord:
 def deliveries(site: ProofSite, pk: str) -> list[LoggedRecord]:
     """All deliveries so far of a partition key, in their order."""
     return [
-        LoggedRecord(item["batch"]["S"], json_bytes.parsed(item["record"]["S"])) for item in site.query(pk, table="log")
+        LoggedRecord(item["batch"]["S"], json_bytes.parse_json(item["record"]["S"]))
+        for item in site.query(pk, table="log")
     ]
 
 
@@ -176,7 +177,7 @@ def given_up(site: ProofSite) -> str:
     def holds() -> bool:
         for entry in site.ask(s3.list_objects_v2, Bucket=site.name, Prefix="aws/lambda/").get("Contents", ()):
             body = site.ask(s3.get_object, Bucket=site.name, Key=entry["Key"])["Body"].read()
-            payload = json_bytes.parsed(json_bytes.parsed(body).get("payload", "{}"))
+            payload = json_bytes.parse_json(json_bytes.parse_json(body).get("payload", "{}"))
             keys = [record["dynamodb"]["Keys"]["pk"].get("S") for record in payload.get("Records", ())]
             if pk in keys:
                 return True

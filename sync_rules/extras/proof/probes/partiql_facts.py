@@ -151,7 +151,7 @@ def own_right(site: ProofSite) -> str:
     answer = site.ask(
         site.clients.lambdas.invoke, FunctionName=site.table("limited"), Payload=json.dumps(event).encode()
     )
-    said = json_bytes.parsed(answer["Payload"].read())
+    said = json_bytes.parse_json(answer["Payload"].read())
     if answer.get("FunctionError"):
         raise RefutedError(f"the function that sends the statements fails with {answer['FunctionError']}")
     require(not said["error"], f"a role with PartiQLUpdate alone is refused with {said['error']}")

@@ -37,7 +37,7 @@ def receive(site: ProofSite, queue: str, pk: str, visible_again_seconds: int = 6
         VisibilityTimeout=visible_again_seconds,
     )
     receipts = [
-        one["ReceiptHandle"] for one in answer.get("Messages", ()) if json_bytes.parsed(one["Body"]).get("pk") == pk
+        one["ReceiptHandle"] for one in answer.get("Messages", ()) if json_bytes.parse_json(one["Body"]).get("pk") == pk
     ]
     return str(receipts[0]) if receipts else ""
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.jobs.dryrun.money import MONTH_HOURS, of_capacity, on_demand, provisioned, scaled_units
+from sync_rules.jobs.dryrun.money import MONTH_HOURS, compute_scaled_units, of_capacity, on_demand, plan_capacity
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.model.errors import UserError
 from sync_rules.model.units import index_write_units, read_units, write_units
@@ -69,10 +69,10 @@ def test_prices_of_the_package_have_a_date_and_say_where_they_are_from():
 
 def test_prices_of_provisioned_capacity_are_of_whole_hours():
     """Provisioned capacity is the units per second needed, rounded up, for each hour begun."""
-    capacity = provisioned(VIRGINIA, reads=3_601, writes=7_202, seconds=3_601)
+    capacity = plan_capacity(VIRGINIA, reads=3_601, writes=7_202, seconds=3_601)
     assert (capacity.write_units_second, capacity.read_units_second, capacity.hours) == (2, 1, 2)
     assert capacity.money == 2 * (2 * Decimal("0.00065") + Decimal("0.00013"))
-    assert provisioned(VIRGINIA, 0, 0, 0).money == 0
+    assert plan_capacity(VIRGINIA, 0, 0, 0).money == 0
 
 
 def test_prices_are_read_from_a_file(file):
@@ -169,7 +169,7 @@ def test_money_of_provisioned_capacity_is_of_730_hours():
 @given(st.floats(0, 1e6), st.integers(20, 90))
 def test_autoscaling_keeps_the_share_in_use(load, target):
     """Capacity is the least that keeps the share in use, and one unit at least."""
-    units = scaled_units(load, target)
+    units = compute_scaled_units(load, target)
     assert units >= 1
     if units > 1:
         assert (units - 1) * target <= load * 100 + 1e-4

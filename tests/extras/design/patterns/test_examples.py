@@ -47,7 +47,7 @@ def test_patterns_of_an_example_are_served_and_need_all_that_is_kept(file):
     """Nothing is unread or idle; without one pattern something is, and without any everything."""
     rules = load_rules(file)
     proof = prove(rules)
-    assert [answer.reason for answer in proof.unserved] == []
+    assert [answer.reason for answer in proof.unserved_answers] == []
     assert without(rules) == set()
     name, left = REMOVED[file.parent.name]
     assert without(rules, name) == left

@@ -219,7 +219,7 @@ REASONS = {
 def test_patterns_that_nothing_serves_have_a_reason(pattern):
     """The reason names the nearest way, and what it lacks."""
     (answer,) = answers(pattern)
-    assert not answer.served
+    assert not answer.is_served
     assert answer.reason.startswith(REASONS[pattern])
 
 
@@ -320,8 +320,8 @@ def test_patterns_ask_a_mirror_for_no_more_than_it_says():
     for answer in (by_tag, listed):
         assert [step.request for step in answer.steps] == ["Query", "BatchGetItem"]
     assert [step.filters for step in by_tag.steps] == ["", "contains(tags, 'b')"]
-    assert not several.served
-    assert single.served
+    assert not several.is_served
+    assert single.is_served
 
 
 def test_patterns_know_numbers_in_texts_and_defaults():
@@ -329,7 +329,7 @@ def test_patterns_know_numbers_in_texts_and_defaults():
     by_total, by_due = answers(
         "{get: order, by: [user_id], order: total desc}", "{get: store, by: [state], order: due}", base=SECOND
     )
-    assert not by_total.served
+    assert not by_total.is_served
     assert "items that get no code2 from due are there under its default" in by_due.remarks
 
 
@@ -401,8 +401,8 @@ def test_patterns_are_served_by_each_of_their_cures():
         rules, problems = check_rules(json.dumps(data))
         told = f"{forms[name]}: {cure.title} {cure.entries}"
         assert rules is not None, f"{told}: {[one.message for one in errors(problems)]}"
-        assert prove(rules).answers[name].served, f"{told}: {prove(rules).answers[name].reason}"
-    bare = [forms[name] for name, answer in proof.answers.items() if not answer.served and not answer.cures]
+        assert prove(rules).answers[name].is_served, f"{told}: {prove(rules).answers[name].reason}"
+    bare = [forms[name] for name, answer in proof.answers.items() if not answer.is_served and not answer.cures]
     assert bare == []
 
 

@@ -89,15 +89,15 @@ def test_searches_are_served_by_each_of_their_cures():
             if form["search"] == "product"
             else []
         )
-        assert answers[name].served is any(fits or [not given]), form
-        if answers[name].served:
+        assert answers[name].is_served is any(fits or [not given]), form
+        if answers[name].is_served:
             continue
         (cure,) = answers[name].cures
         rules, problems = check_rules(
             json.dumps(merge_entries({**document.data, "patterns": {name: form}}, cure.entries))
         )
         assert rules is not None, f"{form}: {cure.entries} {[one.message for one in errors(problems)]}"
-        assert prove(rules).answers[name].served, f"{form}: {cure.entries}"
+        assert prove(rules).answers[name].is_served, f"{form}: {cure.entries}"
 
 
 def test_search_says_why_no_cure_can_be_told():
