@@ -65,7 +65,8 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
         if isinstance(image, StoreError):
             report.fail(Target(one.key, {}, one.rules), str(image))
         elif image is not None:
-            targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members))
+            fresh = one.image is None
+            targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members, fresh=fresh))
         elif (absent := absent_target(one.key, one.rules, one.attempt)) is not None:
             beside = list_other_makers(absent.makers)  # an item comes with all that rules keep on it
             targets.append(replace(absent, rules=(*absent.rules, *beside)))

@@ -77,6 +77,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
                 report.count(target.rules, Outcome.SUPERSEDED)
             else:
                 waiting.append(target)
+        waiting += yield from _read_again(decisions.old, report)
     for target in waiting:  # its source changes faster than it can be copied: let the record be delivered again
         report.fail(target, "SourceChanging")
     return report
@@ -100,7 +101,8 @@ def _with_whole_images(targets: Sequence[Target], bounds: Bounds) -> Work[Sequen
 @dataclass
 class Decisions:
     """The decisions of a round: writes, targets that wait for another rule's write, rules to park, rules that restrict
-    a delete that has happened, and, for each target that needs nothing of a rule, that rule.
+    a delete that has happened, and, for each target that needs nothing of a rule, that rule. `old`: targets without
+    members, whose images are too old to remove them.
     """
 
     intents: list[Intent] = field(default_factory=list)
@@ -108,6 +110,7 @@ class Decisions:
     stuck: list[tuple[Target, Iterable[TargetRule], Blocked]] = field(default_factory=list)
     restricted: list[tuple[Target, TargetRule]] = field(default_factory=list)
     right: list[TargetRule] = field(default_factory=list)
+    old: list[Target] = field(default_factory=list)
 
 
 def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, decisions: Decisions) -> None:
@@ -157,7 +160,12 @@ def _without_empty(target: Target, sources: Sources, decisions: Decisions) -> Ta
 
 
 def _remove(target: Target, bounds: Bounds, decisions: Decisions) -> bool:
-    """Decide to remove a target without members. False if it must stay, because it has something unexpected."""
+    """Decide to remove a target without members. False if it must stay, because it has something unexpected. The guard
+    cannot compare what an old image lacks, so that is read again.
+    """
+    if not target.fresh:
+        decisions.old.append(target)
+        return True
     removal, unexpected = removal_of(target), target.makers[0].find_unexpected(target.image)
     if unexpected is None and not bounds.may_write(target.key, "removed"):
         unexpected = Blocked("Contended")
@@ -207,6 +215,21 @@ def _list_changes(
     elif not changes:
         decisions.right.append(rule)
     return changes
+
+
+def _read_again(targets: Sequence[Target], report: Report) -> Work[list[Target]]:
+    """The targets with their present images, without those that are gone."""
+    images = yield from read_all(target.key for target in targets)
+    found: list[Target] = []
+    for target in targets:
+        image = images[target.key]
+        if isinstance(image, StoreError):
+            report.fail(target, str(image))
+        elif image is None:
+            report.count(target.rules, Outcome.GONE)
+        else:
+            found.append(replace(target, image=image, fresh=True))
+    return found
 
 
 # --------------------------------------------------------------- making it happen

@@ -32,7 +32,7 @@ TOO_MANY: Final = Blocked("TooManyMembers")
 class Target:
     """A target as it was read, and the rules to check. `removed`: the rules whose source was removed, by a record.
     `members`: the items that hinted at it; it may be made of them. `absent`: it does not exist, rules may make it, and
-    `image` is its key.
+    `image` is its key. `fresh`: its image is no record's or scan's, but was read for this round.
     """
 
     key: ItemKey
@@ -42,6 +42,7 @@ class Target:
     attempt: int = 0
     members: tuple[ItemKey, ...] = ()
     absent: bool = False
+    fresh: bool = False
 
     def only(self, rules: Iterable[Rule]) -> Target:
         """The same target for some of its rules."""

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules.model import groups
+from sync_rules.model.writes import Put, target_exists
+from sync_rules.pipeline import reconcile, sources
+from sync_rules.pipeline.sources import Target
+from sync_rules.rules.kinds.counted_rule import CountedRule
+from sync_rules.rules.kinds.making_rule import MakingRule
+from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from tests.kinds import Trial
+from tests.simulation.breaking import Mutation, replacing
 
 HEAD = """
 tables:
@@ -37,5 +49,81 @@ rules:
   orders: {count: order, into: total.orders, link: {name: {constant: orders}, day: {first: 10, of: at}}}
   least: {min: order.amount, into: total.least, link: {name: state, day: {first: 7, of: at}}}
 """
+PLACES = ("/rolled", "/rolled-few")
 
-TRIAL = Trial("rollup", {"rolled": COUNTED, "rolled-ranked": RANKED, "rolled-few": FEW, "rolled-groups": GROUPED})
+
+def without_guard() -> Any:
+    """Mutant: an item is removed whatever it holds by now."""
+    original = reconcile.removal_of
+
+    def removal_of(target: Any) -> Any:
+        intent = original(target)
+        return replace(intent, write=replace(intent.write, guard=(target_exists(target.key),)))
+
+    return patch.object(reconcile, "removal_of", removal_of)
+
+
+def put_over() -> Any:
+    """Mutant: an item is created over one that came meanwhile."""
+    original = reconcile.creation_of
+
+    def creation_of(intent: Any) -> Any:
+        made = original(intent)
+        assert isinstance(made.write, Put)
+        return replace(made, write=replace(made.write, guard=()))
+
+    return patch.object(reconcile, "creation_of", creation_of)
+
+
+def waiting_is_empty() -> Any:
+    """Mutant: a rule whose books are not complete has no members."""
+
+    def is_empty(makers: Any, target: Any, found: Any) -> bool:
+        return all(found.has_members(rule, target) is not True for rule in makers)
+
+    return patch.object(sources, "_is_empty", is_empty)
+
+
+def removals_ignored() -> Any:
+    """Mutant: nothing is looked at after a removal."""
+    original = MakingRule.pulls
+    return patch.object(MakingRule, "pulls", lambda rule, change: change.new is not None and original(rule, change))
+
+
+MUTANTS = {
+    "rollup: made items not looked at again": Mutation(replacing(MakingRule, "pulls", lambda *_args: False), PLACES),
+    "rollup: removals not looked at again": Mutation(removals_ignored, PLACES),
+    "rollup: a rule that waits has no members": Mutation(
+        waiting_is_empty, ("people/rolled", "versions/rolled", "/rolled")
+    ),
+    "rollup: removed without a guard": Mutation(without_guard, PLACES),
+    "rollup: created over another item": Mutation(put_over, PLACES),
+    "rollup: removed by an old image": Mutation(
+        replacing(Target, "fresh", property(lambda _self: True, lambda *_a: None)), PLACES
+    ),
+    "rollup: removed with what no rule makes": Mutation(
+        replacing(MakingRule, "find_unexpected", lambda *_args: None), PLACES
+    ),
+    "rollup: other rules not asked": Mutation(replacing(MakingRule, "list_makers_beside", lambda _rule: ()), PLACES),
+    "rollup: nothing is no member": Mutation(
+        replacing(TallyRule, "counts_members", CountedRule.counts_members), ("/rolled-ranked", "/rolled")
+    ),
+    "rollup: a sum of nothing has no members": Mutation(
+        replacing(
+            TotalRule, "has_members", lambda _rule, found: any(one and one.get("n") != {"N": "0"} for one in found)
+        ),
+        ("/rolled", "/rolled-ranked"),
+    ),
+    "rollup: books not swept": Mutation(
+        replacing(MakingRule, "swept_entities", property(lambda rule: (rule.target,))), PLACES
+    ),
+    "rollup: any text is a time": Mutation(
+        replacing(groups, "is_utc_time", lambda text: len(text) >= 10), ("/rolled-groups",)
+    ),
+}
+
+TRIAL = Trial(
+    "rollup",
+    {"rolled": COUNTED, "rolled-ranked": RANKED, "rolled-few": FEW, "rolled-groups": GROUPED},
+    MUTANTS,
+)

@@ -116,9 +116,15 @@ class Safety:
             raise UnsafeError(f"the pipeline creates {place}")
 
     def _comes_or_goes(self, entity: Entity, place: Place, old: Item | None, new: Item | None) -> bool:
-        """True if an item that rules make comes or goes. Raises UnsafeError if it comes with anything else."""
+        """True if an item that rules make comes or goes. Raises UnsafeError if it comes with anything else, or goes with
+        something else that was not just added to what the pipeline saw.
+        """
         if old is None and new is not None and has_more(self._spec, entity, new):
             raise UnsafeError(f"the pipeline creates {place} with something that no rule makes")
+        if new is None and old is not None and has_more(self._spec, entity, old):
+            images = (image for image in self._past.get(place, ()) if not has_more(self._spec, entity, image))
+            if not any(all(same(value, old.get(name)) for name, value in image.items()) for image in images):
+                raise UnsafeError(f"the pipeline deletes {place} with something that no rule makes")
         return old is None or new is None
 
     def _newest(self, place: Place, old: Item | None, new: Item | None) -> bool:
