@@ -179,7 +179,7 @@ def compare(stock: Stock) -> Work[Comparison]:
     comparison = Comparison()
     unlisted = dict.fromkeys(stock.unlisted)
     comparison.different += (_report_unlisted_item(rule, key) for rule, key in unlisted)
-    missing = yield from stock.read_missing()
+    missing = yield from stock.read_missing_targets()
     for targets in split_rounds([*stock.targets, *missing], BOUNDS.limits):
         sources = yield from read_expected_sources(targets, BOUNDS)
         for target in targets:
@@ -206,7 +206,7 @@ def compare(stock: Stock) -> Work[Comparison]:
 def _compare_empty(target: Target, comparison: Comparison) -> tuple[TargetRule, ...]:
     """Note a target that should not exist, because it has no members. Returns the rules that still compare it."""
     maker = target.makers[0]
-    unexpected = maker.find_unexpected(target.image)
+    unexpected = maker.find_unexpected_attribute(target.image)
     held, drift = digest(whole(target.image)), Drift.EXTRA if unexpected is None else Drift.STUCK
     reason, stays = ("", False) if unexpected is None else (unexpected.reason, True)
     found = Difference(maker.name, drift, target.key, None, (), held, "", reason, repairable=not stays, tried=stays)

@@ -112,7 +112,7 @@ def _list_written_entities(rule: Rule) -> tuple[Entity, ...]:
 
 def _has_more(rule: Rule, entity: Entity, item: Item) -> bool:
     """True if an item that a rule made holds something that no rule made."""
-    return isinstance(rule, TargetRule) and rule.target is entity and rule.find_unexpected(item) is not None
+    return isinstance(rule, TargetRule) and rule.target is entity and rule.find_unexpected_attribute(item) is not None
 
 
 def _answers_for(rule: Rule, today: Entity | None, item: Item) -> bool:

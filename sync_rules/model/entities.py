@@ -173,7 +173,7 @@ class Ref:
 
     @property
     def body(self) -> object:
-        """What fingerprints know of it."""
+        """The part of it in fingerprints."""
         return self.path
 
     def misreads(self, _value: AttributeValue | None) -> bool:

@@ -27,7 +27,7 @@ from sync_rules.model.writes import (
     target_exists,
     update_of,
 )
-from sync_rules.pipeline.sources import Sources, Target
+from sync_rules.pipeline.sources import Sources, Target, list_other_makers
 from sync_rules.rules.families import TargetRule
 
 Changes = Mapping[Path, AttributeValue | None]
@@ -110,8 +110,9 @@ def removal_of(target: Target) -> Intent:
     """The delete of a target without members. Its guard compares every attribute that was seen."""
     keys = target.key.attributes()
     seen = expect_item(target.key.values[0][0], target.image, [(name,) for name in target.image if name not in keys])
-    wanted: dict[TargetRule, Changes] = {rule: dict.fromkeys(rule.copies) for rule in target.makers}
-    return Intent(target, target.makers, {}, Delete(target.key, seen), deletes=True, wanted=wanted)
+    makers = (*target.makers, *list_other_makers(target.makers))  # the item is all theirs
+    wanted: dict[TargetRule, Changes] = {rule: dict.fromkeys(rule.copies) for rule in makers}
+    return Intent(target, makers, {}, Delete(target.key, seen), deletes=True, wanted=wanted)
 
 
 def find_lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:

@@ -166,7 +166,7 @@ def _remove(target: Target, bounds: Bounds, decisions: Decisions) -> bool:
     if not target.fresh:
         decisions.old.append(target)
         return True
-    removal, unexpected = removal_of(target), target.makers[0].find_unexpected(target.image)
+    removal, unexpected = removal_of(target), target.makers[0].find_unexpected_attribute(target.image)
     if unexpected is None and not bounds.may_write(target.key, "removed"):
         unexpected = Blocked("Contended")
     if unexpected is not None:

@@ -60,7 +60,7 @@ class Stock:
         others = tuple(PartLook(part) for part, counts in self.parts.items() if not counts)
         return Tasks(pulls, parts=counted), Tasks(parts=others, unlisted=tuple(self.unlisted))
 
-    def read_missing(self) -> Work[list[Target]]:
+    def read_missing_targets(self) -> Work[list[Target]]:
         """The named targets that do not exist. Raises StoreError when one cannot be read."""
         missing: list[Target] = []
         for key, item in (yield from read_all(self.named)).items():

@@ -169,7 +169,7 @@ class TargetRule(Rule):
         """The other rules that make the same items."""
         return ()
 
-    def find_unexpected(self, item: Item) -> Blocked | None:
+    def find_unexpected_attribute(self, item: Item) -> Blocked | None:
         """The reason not to remove a target that the rule makes; None without one."""
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model import groups
-from sync_rules.model.writes import Put, target_exists
+from sync_rules.model.writes import Condition, Put, Test
 from sync_rules.pipeline import reconcile, sources
 from sync_rules.pipeline.sources import Target
 from sync_rules.rules.kinds.counted_rule import CountedRule
@@ -15,6 +15,8 @@ from sync_rules.rules.kinds.making_rule import MakingRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from tests.kinds import Trial
 from tests.simulation.breaking import Mutation, replacing
+
+ALWAYS = (Condition(Test.ABSENT, ("no such attribute",)),)
 
 HEAD = """
 tables:
@@ -49,6 +51,17 @@ rules:
   orders: {count: order, into: total.orders, link: {name: {constant: orders}, day: {first: 10, of: at}}}
   least: {min: order.amount, into: total.least, link: {name: state, day: {first: 7, of: at}}}
 """
+ONE = """
+tables:
+  sums: {key: {sums: S}}
+  orders: {key: {order_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  one: {table: sums, key: {sums: ONE}, made_by: rules}
+  order: {table: orders}
+rules:
+  orders: {count: order, into: one.orders, where: "state == 'OPEN'"}
+"""
 PLACES = ("/rolled", "/rolled-few")
 
 
@@ -58,7 +71,7 @@ def without_guard() -> Any:
 
     def removal_of(target: Any) -> Any:
         intent = original(target)
-        return replace(intent, write=replace(intent.write, guard=(target_exists(target.key),)))
+        return replace(intent, write=replace(intent.write, guard=ALWAYS))
 
     return patch.object(reconcile, "removal_of", removal_of)
 
@@ -70,7 +83,7 @@ def put_over() -> Any:
     def creation_of(intent: Any) -> Any:
         made = original(intent)
         assert isinstance(made.write, Put)
-        return replace(made, write=replace(made.write, guard=()))
+        return replace(made, write=replace(made.write, guard=ALWAYS))
 
     return patch.object(reconcile, "creation_of", creation_of)
 
@@ -93,16 +106,14 @@ def removals_ignored() -> Any:
 MUTANTS = {
     "rollup: made items not looked at again": Mutation(replacing(MakingRule, "pulls", lambda *_args: False), PLACES),
     "rollup: removals not looked at again": Mutation(removals_ignored, PLACES),
-    "rollup: a rule that waits has no members": Mutation(
-        waiting_is_empty, ("people/rolled", "versions/rolled", "/rolled")
-    ),
-    "rollup: removed without a guard": Mutation(without_guard, PLACES),
-    "rollup: created over another item": Mutation(put_over, PLACES),
+    "rollup: a rule that waits has no members": Mutation(waiting_is_empty, ("late/rolled", "late/rolled-few")),
+    "rollup: removed without a guard": Mutation(without_guard, ("/rolled-one",)),
+    "rollup: created over another item": Mutation(put_over, ("/rolled-one",)),
     "rollup: removed by an old image": Mutation(
-        replacing(Target, "fresh", property(lambda _self: True, lambda *_a: None)), PLACES
+        replacing(Target, "fresh", property(lambda _self: True, lambda *_a: None)), ("readers/rolled-groups",)
     ),
     "rollup: removed with what no rule makes": Mutation(
-        replacing(MakingRule, "find_unexpected", lambda *_args: None), PLACES
+        replacing(MakingRule, "find_unexpected_attribute", lambda *_args: None), PLACES
     ),
     "rollup: other rules not asked": Mutation(replacing(MakingRule, "list_makers_beside", lambda _rule: ()), PLACES),
     "rollup: nothing is no member": Mutation(
@@ -124,6 +135,6 @@ MUTANTS = {
 
 TRIAL = Trial(
     "rollup",
-    {"rolled": COUNTED, "rolled-ranked": RANKED, "rolled-few": FEW, "rolled-groups": GROUPED},
+    {"rolled": COUNTED, "rolled-ranked": RANKED, "rolled-few": FEW, "rolled-groups": GROUPED, "rolled-one": ONE},
     MUTANTS,
 )

@@ -47,6 +47,8 @@ class Safety:
         self._deleting: dict[str, list[tuple[Body, Entity, Link]]] = {}
         for name, entity in spec.entities.items():
             self._owned[name] = [path for paths in owned_paths(spec, entity).values() for path in paths]
+        counters = [rule for rule in spec.rules.values() if rule["kind"] in ("count", "sum", "min", "max")]
+        self._makers = {name: [r for r in counters if spec.ref(r["into"])[0].name == name] for name in spec.entities}
         for rule in spec.rules.values():
             self._take(rule)
 
@@ -125,6 +127,10 @@ class Safety:
             images = (image for image in self._past.get(place, ()) if not has_more(self._spec, entity, image))
             if not any(all(same(value, old.get(name)) for name, value in image.items()) for image in images):
                 raise UnsafeError(f"the pipeline deletes {place} with something that no rule makes")
+        for rule in self._makers[entity.name] if new is None else ():
+            mark = (rule.get("ledger", "ledger"), (("S", f"{rule['name']}/B"), ("S", "-")))
+            if not any(image.get("complete") == {"BOOL": True} for image in self._past.get(mark, ())):
+                raise UnsafeError(f"the pipeline deletes {place} before the books of {rule['name']} were complete")
         return old is None or new is None
 
     def _newest(self, place: Place, old: Item | None, new: Item | None) -> bool:

@@ -125,7 +125,7 @@ def process_items(table: str, images: Sequence[Item], selection: Selection, boun
             count += found.add(item, of_table, selection.rules, selection.names)
     counted, others = found.tasks()
     report = yield from do_tasks(counted, selection.rules, bounds)
-    missing = yield from found.read_missing()
+    missing = yield from found.read_missing_targets()
     others.pulls = tuple(Pull(target.key, None, target.rules) for target in missing)
     uncounted = yield from do_tasks(others, selection.rules, bounds)
     for rule in {look.part.rule.name for look in others.parts}:

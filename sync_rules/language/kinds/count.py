@@ -135,7 +135,7 @@ def _compile(
     parts = CountParts(function, child, into, link, of, weights, per, where, shards)
     name = form.renamed_from or compiler.name  # the books keep the name that they began with
     _check_via(compiler, form, way.via)
-    _check_made(compiler, form, into.entity, groups=bool(groups))
+    _check_made_parent(compiler, form, into.entity, groups=bool(groups))
     if form.mode == "recount":
         rules = _compile_recount(compiler, form, parts) if way.via is None else ()
     else:
@@ -170,7 +170,7 @@ def _check_via(compiler: RuleCompiler, form: GroupForm, via: str | None) -> None
         compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
 
 
-def _check_made(compiler: RuleCompiler, form: GroupForm, parent: Entity, *, groups: bool) -> None:
+def _check_made_parent(compiler: RuleCompiler, form: GroupForm, parent: Entity, *, groups: bool) -> None:
     """Report options that need a parent of the application's own, or a field that lists its items."""
     if groups and (form.mode == "recount" or form.on_delete != "keep"):
         option = "mode" if form.mode == "recount" else "on_delete"

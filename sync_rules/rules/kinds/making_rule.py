@@ -68,7 +68,7 @@ class MakingRule(TargetRule):
                 found[(name,)] = fit_value(template.build(fields, kind), max_bytes)
         return found
 
-    def find_unexpected(self, item: Item) -> Blocked | None:
+    def find_unexpected_attribute(self, item: Item) -> Blocked | None:
         """The reason why a made item is not removed: it holds something that neither rules nor its key make."""
         keys = ((attribute.name,) for attribute in self.target.table.key)
         written = (path for rule in (self, *self.beside) for path in rule.puts)

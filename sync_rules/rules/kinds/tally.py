@@ -275,7 +275,7 @@ class TotalRule(MakingRule):
         return {self.into: {"M": groups}, **self.index_keys_of(target)}
 
     def has_members(self, sources: Sequence[Item | None]) -> bool | Blocked:
-        numbers = [number_of(total.get(MEMBERS)) for total in sources if total is not None]
+        numbers = [number_of(total[MEMBERS]) for total in sources if total is not None and MEMBERS in total]
         held = [number for number in numbers if number is not None]
         return Blocked("TotalBroken") if len(held) < len(numbers) else total_of(held) > 0
 
