@@ -38,16 +38,34 @@ proofs: .venv/installed  ## Check the models of the protocol with Spin, each als
 	@command -v spin >/dev/null || { echo "make proofs needs spin and gcc: apt install spin gcc"; exit 1; }
 	$(BIN)/python -m tests.models
 
+.PHONY: jepsen
+jepsen: .venv/installed engines  ## Kill, cut off and check whole processes for ten minutes, or longer: make jepsen MINUTES=60 SEED=7
+	$(BIN)/python -m tests.processes --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
+.PHONY: facts
+facts: .venv/installed  ## Compare the newest botocore with what code and documentation rely on
+	@$(BIN)/python -m tests.facts
+
+.PHONY: conformance
+conformance: .venv/installed engines  ## Run a clone of nubo-db/dynamodb-conformance on our engines: make conformance SUITE=FOLDER
+	@test -n "$(SUITE)" || { echo "which folder has the suite? make conformance SUITE=FOLDER"; exit 2; }
+	@$(BIN)/python -m tests.facts.conformance "$(SUITE)"
+
 .PHONY: fresh
 fresh:  ## Run demo and tests in a bare Debian, as root: make fresh RELEASE=forky PYTHON=python3.15
 	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
 
 .PHONY: night
-night: soak mutants  ## Run for hours what no change waits for: new histories, random edits, larger models, all benchmarks, bare Debians
+night: facts soak mutants jepsen  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, larger models, all benchmarks, bare Debians
 	$(BIN)/python -m tests.models --night
 	$(BIN)/python -m benchmarks
 	$(MAKE) fresh RELEASE=trixie
 	$(MAKE) fresh RELEASE=forky
+	$(MAKE) counts
+
+.PHONY: counts
+counts: .venv/installed  ## Write the figures of docs/proof/tests.md, and measure those of histories and random edits again
+	$(BIN)/python -m tests.docs.counts --histories 2000 --edits 100
 
 .PHONY: bench
 bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop, in minutes: make bench BENCH=--quick

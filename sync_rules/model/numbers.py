@@ -79,3 +79,10 @@ def text_of(value: AttributeValue | None) -> str | None:
     if value is None:
         return None
     return respell(value["N"]) if "N" in value else value.get("S")
+
+
+def word_of(value: AttributeValue | None) -> str | None:
+    """The word of a truth value or NULL: true, false or null; None for anything else."""
+    if value is None:
+        return None
+    return str(value["BOOL"]).lower() if "BOOL" in value else "null" if "NULL" in value else None

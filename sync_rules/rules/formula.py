@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import text_of
+from sync_rules.model.numbers import text_of, word_of
 from sync_rules.model.templates import PIECE
 from sync_rules.model.values import AttributeValue, parse_path
 
@@ -200,7 +200,7 @@ def _nospace(value: AttributeValue) -> str:
 
 
 def _in_table(rows: Mapping[str, str], value: AttributeValue) -> str | None:
-    return rows.get(text_of(value) or "")
+    return rows.get(text_of(value) or word_of(value) or "")
 
 
 def _pad(argument: str | None) -> Format:

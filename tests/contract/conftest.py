@@ -17,32 +17,6 @@ from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Store
 from tests.support.engines import GAPS, Endpoints, chosen, create, stream_records, unique_prefix, with_prefix
 
-# Beside those in tests/support/engines.py: where engines take keys that are too long. Strict xfails like them.
-KEY_GAPS: dict[str, frozenset[str]] = {
-    "index_key_size": frozenset({"dynoxide", "ministack"}),  # an index key over 2,048 bytes is invalid
-    "key_size_in_query": frozenset({"dynoxide", "ministack"}),
-    "key_size_in_transaction": frozenset({"ministack"}),
-}
-
-# And where they take writes that change sets and numbers otherwise than DynamoDB does.
-WRITE_GAPS: dict[str, frozenset[str]] = {
-    "elements_by_value": frozenset({"dynoxide", "ministack"}),  # 1.0 is in a set that holds 1
-    "empty_elements": frozenset({"ministack"}),  # nothing to add or to discard is invalid
-    "empty_elements_in_transaction": frozenset({"dynoxide", "ministack"}),
-    "empty_set_in_transaction": frozenset({"ministack"}),
-    "exact_sums": frozenset({"ministack"}),  # 38 digits, or refused; without exponent and without zeros at the end
-    "overlapping_paths_in_transaction": frozenset({"dynoxide", "ministack"}),
-}
-
-# And where a statement of PartiQL does not do what the UpdateItem does. The writer sends none that rules could make.
-STATEMENT_GAPS: dict[str, frozenset[str]] = {
-    "element_twice_in_statement": frozenset({"ministack-batch"}),
-    "empty_set_in_statement": frozenset({"ministack-batch"}),
-    "key_in_statement": frozenset({"dynoxide-batch", "ministack-batch"}),
-    "overlapping_paths_in_statement": frozenset({"dynoxide-batch"}),
-    "parent_in_statement": frozenset({"dynoxide-batch"}),  # makes the map that is missing
-}
-
 
 class Bench:
     """One store with tables of its own, and what an application and a stream reader would do beside it."""
@@ -125,7 +99,7 @@ def bench(
     monkeypatch.setattr(writer, "BATCH_MIN_STATEMENTS", 1)
     for marker in request.node.iter_markers("needs"):
         (gap,) = marker.args
-        if not {name, request.param} & (GAPS | KEY_GAPS | WRITE_GAPS | STATEMENT_GAPS)[gap]:
+        if not {name, request.param} & GAPS[gap].lacking:
             continue
         request.applymarker(pytest.mark.xfail(strict=True, reason=f"{request.param}: {gap}"))
 

@@ -5,6 +5,7 @@ A lie makes one fact false, and as little else as it can. A correction makes a f
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -50,8 +51,8 @@ def asked_as(operations: str, change: Callable[[Any], Any]) -> Lie:
     return on(operations, lie)
 
 
-def error(code: str) -> Answer:
-    return Answer(400, json.dumps({"__type": f"com.amazonaws#{code}", "message": "lied"}).encode(), JSON_TYPE)
+def error(code: str, message: str = "lied") -> Answer:
+    return Answer(400, json.dumps({"__type": f"com.amazonaws#{code}", "message": message}).encode(), JSON_TYPE)
 
 
 def refused(operations: str, code: str, when: Callable[[Any], object] = bool) -> Lie:
@@ -234,6 +235,54 @@ def bulk_loaded() -> Lie:
     return lie
 
 
+def exported(*, whole: bool) -> Lie:
+    """63: the engine writes no objects of an export: make them, of the items that pass the filter, or of all."""
+    items: list[Any] = []
+    about: dict[str, Any] = {}
+
+    def write() -> dict[str, bytes]:
+        """The objects by their names."""
+        kept = [item for item in items if whole or item["exported"] == {"S": "yes"}]
+        summary = {"exportArn": "arn:63", "tableArn": about["TableArn"], "exportTime": "2026-01-01T00:00:00.000Z"}
+        summary |= {"outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT"}
+        entry = {"itemCount": len(kept), "dataFileS3Key": "export/data/1.json.gz"}
+        lines = "".join(json.dumps({"Item": item}) + "\n" for item in kept)
+        return {
+            "export/manifest-summary.json": json.dumps(summary).encode(),
+            "export/manifest-files.json": json.dumps(entry).encode(),
+            "export/data/1.json.gz": gzip.compress(lines.encode()),
+        }
+
+    def lie(asked: Asked, engine: Engine) -> Answer:
+        if asked.operation == "PutItem" and "exported" in asked.json["Item"] and asked.json["Item"] not in items:
+            items.append(asked.json["Item"])
+        if asked.operation in ("ExportTableToPointInTime", "DescribeExport"):
+            about.update(asked.json if "TableArn" in asked.json else {})
+            found = {
+                "ExportArn": "arn:63",
+                "ExportStatus": "COMPLETED",
+                "FilterSpecification": about["FilterSpecification"],
+            }
+            return Answer(200, json.dumps({"ExportDescription": found}).encode(), JSON_TYPE)
+        if asked.operation == "GET" and "list-type=2" in asked.path and "prefix=export" in asked.path:
+            contents = "".join(f"<Contents><Key>{key}</Key><Size>1</Size></Contents>" for key in write())
+            return Answer(200, f"<ListBucketResult>{contents}</ListBucketResult>".encode(), XML_TYPE)
+        if asked.operation == "GET" and "/export/" in asked.path:
+            return Answer(200, write()[asked.path[asked.path.index("export/") :].partition("?")[0]])
+        return engine(asked)
+
+    return lie
+
+
+def replicated(answer: Answer) -> Lie:
+    """73: the engine would make a replica: answer in its place."""
+
+    def lie(asked: Asked, engine: Engine) -> Answer:
+        return answer if asked.operation == "UpdateTable" and "ReplicaUpdates" in asked.json else engine(asked)
+
+    return lie
+
+
 def _same_number_twice(asked: Any) -> bool:
     (request,) = asked["RequestItems"].values()
     numbers = [float(key["pk"]["N"]) for key in request["Keys"] if "N" in key["pk"]]
@@ -257,9 +306,13 @@ CORRECTIONS: Mapping[int, Callable[[], Lie]] = {
     ),
     53: lambda: refused("SendMessage", "InvalidParameterValue", lambda asked: asked.get("DelaySeconds", 0) > 900),
     61: lambda: refused("StartExecution", "ValidationException", lambda asked: len(asked["input"]) > 262_144),
+    63: lambda: exported(whole=False),
     64: lambda: policies_refused,
     65: lambda: points("told", "Count", 1.0, 1.0),
     71: bulk_loaded,
+    73: lambda: replicated(
+        error("ValidationException", "a table of 123456789012: Time to Live is not supported with MRSC")
+    ),
 }
 
 
@@ -507,7 +560,9 @@ LIES: Mapping[int, tuple[Callable[[], Lie], str]] = {
     59: (lambda: _failed("States.Runtime"), "States.Runtime"),
     60: (lambda: _failed("States.ExceedToleratedFailureThreshold"), "ended FAILED"),
     61: (lambda: refused("StartExecution", "ValidationException", lambda asked: len(asked["input"]) > 200_000), "was refused"),
+    63: (lambda: exported(whole=True), "lets one item pass holds 2"),
     64: (lambda: _truth, "accepted"),
     65: (lambda: points("told", "Count", 1.0, 2.0), "2 samples"),
     71: (lambda: of_records(71, lambda _: []), "made no record"),
+    73: (lambda: replicated(Answer(200, b"{}", JSON_TYPE)), "accepted with Time to Live"),
 }  # fmt: skip

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from functools import partial
@@ -28,7 +29,7 @@ from sync_rules.cli.exit_codes import MEANINGS
 from sync_rules.cli.show.transaction import transaction_rows
 from sync_rules.extras.design.commands.show_patterns import markdown, pattern_lines
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.proof.probe import ASSUMPTIONS, Assumption
+from sync_rules.extras.proof.probe import ASSUMPTIONS, SOURCE, Assumption
 from sync_rules.language.codes import CODES
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.registry import KINDS
@@ -38,6 +39,8 @@ from sync_rules.model import limits
 from sync_rules.write.document import read_document
 from sync_rules.write.explanation import explain_write
 from tests.docs import proposed
+from tests.facts.conformance import SCORES
+from tests.support.engines import GAPS
 from tests.test_house import EXTRA, RINGS, ROOMS, sentence_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -67,6 +70,12 @@ what would happen if it were false, and the code that relies on it. Where the so
 AWS states the fact; such a fact is the first to test in an account of your own. A number stays with its fact: a fact that
 is no longer relied on keeps its number and says so.
 
+`Known from` lists the evidence for a fact. The service model is that of botocore: `make facts` compares the newest one.
+`real DynamoDB` is a test of {suite}. Its authors recorded that DynamoDB passed it ({date}). It
+may show a part of the fact. [selftest](selftest.md) tests the fact in your account. This project has no result of it yet.
+
+{table}
+
 In general a false fact shows in one of three ways. The request is refused, and its record is delivered again or parked.
 A copy stays wrong until `verify --repair`, which compares every copy with its source. Or a figure is wrong: a cost, a
 lag, a metric.
@@ -92,7 +101,10 @@ def checks() -> str:
 
 def assumptions() -> str:
     """docs/proof/aws-assumptions.md: every fact with its source, its consequence and the code that relies on it."""
-    parts, section = [ASSUMPTIONS_HEAD], ""
+    kinds = Counter(kind for one in ASSUMPTIONS.values() for kind in known_from(one))
+    rows = ((kind, f"{kinds[kind]} of {len(ASSUMPTIONS)}") for kind in KNOWN)
+    head = ASSUMPTIONS_HEAD.format(table=table(("known from", "facts"), rows).strip(), **SOURCE["conformance"])
+    parts, section = [head], ""
     for one in ASSUMPTIONS.values():
         if one.section != section:
             section = one.section
@@ -102,8 +114,24 @@ def assumptions() -> str:
     return "\n".join(parts)
 
 
+KNOWN = ("AWS's page", "the service model", "real DynamoDB", "not yet", "`selftest`, not run yet")
+
+
+def known_from(one: Assumption) -> Iterator[str]:
+    """The kinds of evidence for a fact, of `KNOWN`."""
+    evidence = (not one.source.startswith("not documented"), bool(one.model), bool(one.asserted))
+    yield from (kind for kind, has in zip(KNOWN, evidence, strict=False) if has)
+    if not any(evidence):
+        yield "not yet"
+    if not one.not_tested:
+        yield "`selftest`, not run yet"
+
+
 def _facts(one: Assumption) -> Iterator[tuple[str, str]]:
     yield "Source", one.source
+    yield "Known from", "; ".join(known_from(one))
+    if one.asserted:
+        yield "Passed on real DynamoDB", ", ".join(f"`{name}`" for name in one.asserted)
     yield "If it is false", one.if_false
     yield "Relied on by", ", ".join(f"`{name}`" for name in one.relied_on)
     if one.avoid:
@@ -254,6 +282,25 @@ def explained_write() -> str:
     return fenced("\n".join(text if isinstance(text, str) else "\n".join(text) for text in texts))
 
 
+def scores() -> str:
+    """The stored scores of the conformance suite: a row for each engine."""
+    found = json.loads(SCORES.read_text())
+    rows = []
+    for name, engine in found["engines"].items():
+        tiers = [*engine["tiers"].values(), [sum(one[place] for one in engine["tiers"].values()) for place in (0, 1)]]
+        cells = (f"{passed} of {tests}" for passed, tests in tiers)
+        rows.append((f"{name} {engine['version']}", *cells, f"{tiers[-1][0] / tiers[-1][1]:.1%}"))
+    return table((f"engine ({found['date']})", "tier 1", "tier 2", "tier 3", "all tests", "score"), rows)
+
+
+def gaps() -> str:
+    """The behaviour of DynamoDB that some tests need, and the engines that lack it."""
+    rows = (
+        (gap.dynamodb, ", ".join(sorted(one.removesuffix("-batch") for one in gap.lacking))) for gap in GAPS.values()
+    )
+    return table(("on DynamoDB", "otherwise on"), rows)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/proof/aws-assumptions.md": assumptions,
     "docs/checks.md": checks,
@@ -262,6 +309,8 @@ PAGES: dict[str, Callable[[], str]] = {
 BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/limits.md", "limits"): pipeline_limits,
     ("ARCHITECTURE.md", "rooms"): rooms,
+    ("docs/contributing.md", "scores"): scores,
+    ("docs/contributing.md", "gaps"): gaps,
     ("docs/rules-file.md", "kinds"): kinds,
     **{
         (f"docs/rules/{page.stem}.md", "keys"): partial(keys_of, page.stem)

@@ -16,7 +16,8 @@ from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from tests.kinds import Trial
 from tests.simulation.breaking import Mutation, replacing
 
-ALWAYS = (Condition(Test.ABSENT, ("no such attribute",)),)
+ALWAYS = (Condition(Test.ABSENT, ("never there",)),)  # a guard that always holds
+
 
 HEAD = """
 tables:

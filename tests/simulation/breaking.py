@@ -9,7 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.writes import Result
-from sync_rules.pipeline.requests import Read, Request
+from sync_rules.pipeline.messages import Message
+from sync_rules.pipeline.requests import Later, Read, Request
 
 Mutant = Callable[[], Any]
 Work = Generator[Request, Any, Any]
@@ -17,10 +18,13 @@ Work = Generator[Request, Any, Any]
 
 @dataclass(frozen=True)
 class Mutation:
-    """A removed invariant, and the worlds in which the simulator must notice it. Without worlds: those of plain copies."""
+    """A removed invariant, and the worlds in which the simulator must notice it. Without worlds: those of plain copies.
+    `raises`: the product then raises, which is the proof; elsewhere an error is the mutant's own.
+    """
 
     mutant: Mutant
     worlds: tuple[str, ...] = ()
+    raises: bool = False
 
 
 def answered(work: Work, ask: Callable[[Request], Any]) -> Work:
@@ -78,6 +82,17 @@ def _forgetting(configure: Callable[[Any], None], forget: Callable[[], None]) ->
 
 def replacing(module: Any, name: str, function: Any) -> Mutant:
     return lambda: patch.object(module, name, function)
+
+
+def unsent(dropped: Callable[[Message], object]) -> Callable[[Request], Any]:
+    """Some messages are not sent."""
+
+    def ask(request: Request) -> Work:
+        if isinstance(request, Later) and dropped(request.message):
+            return None
+        return (yield request)
+
+    return ask
 
 
 def known(items: Mapping[Any, Any]) -> Callable[[Request], Any]:

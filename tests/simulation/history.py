@@ -25,7 +25,7 @@ from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Check, Result, Status, Transaction
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import PushMessage, decode, encode
+from sync_rules.pipeline.messages import ChunkMessage, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, FetchCall, Host, KeepCall, Later, List, Page, Park, Read, Scan
 from sync_rules.pipeline.requests import World as Ports
 from tests.simulation.choices import Choices
@@ -86,7 +86,7 @@ class History:
 
     def __init__(self, made: Made, choices: Choices, story: list[str] | None = None) -> None:
         # no index lags, so nobody looks a second time
-        self.prompt = choices.configuration.pick(6) == 5 or made.mode in ("prompt", "hinted")
+        self.prompt = choices.configuration.pick(6) == 5 or made.mode in ("prompt", "hinted", "stale")
         made = made.prompt if self.prompt else made
         self.made, self.choices, self.story = made, choices, story
         self.seen: Counter[tuple[str, str]] = Counter()
@@ -150,12 +150,17 @@ class History:
         names = [name for name in names if name != "fill" or self.app.fills] or list(OPERATIONS)
         self.operations = [name for name in names for _ in range(OPERATIONS[name][0])]
         self.operations_left = 6 + pick(24)
-        self.operations_left += 14 * (self.mode == "waits")
+        if self.mode == "waits":
+            self.operations_left += 14
+        elif self.made.often:  # few, so that no later fan-out hides what became of one
+            self.operations_left //= 4
         self.overtaking = ((3, 8, 2) if self.made.dense else (0, 8, 3))[pick(3)]  # one of so many requests
-        self.lag = self.mode == "hinted" or (not self.prompt and pick(3) < 2)
+        self.lag = self.mode in ("hinted", "stale") or (not self.prompt and pick(3) < 2)
         if self.mode == "hinted":  # what an index does not show yet is told by its own record
             self.operations = [name for name in self.operations if name in ("insert", "change")] or ["insert", "change"]
             self.overtaking = 0
+        if self.mode == "stale":  # rows of an index lag in their copies alone: nobody has to look a second time
+            self.overtaking, self.transacting = 0, False
         self.slow = pick(2) == 1  # an index that lags does so until the faults are over
         if pick(3) == 2:  # the items of one rule alone, so that the same ones meet again and again
             of_rules = self.app.playground.of_rules
@@ -384,7 +389,8 @@ class History:
     def operate(self, *, follows: bool = False) -> None:
         """An application makes a write: one that follows in a plot, or any."""
         name = "follow" if follows else self.operations[self.app.pick(len(self.operations))]
-        if self.made.often and not follows and self.app.pick(8 if self.mode == "waits" else 2):
+        often = self.made.often and not follows and self.app.pick(8 if self.mode == "waits" else 2)
+        if often or self.mode == "stale":
             name, write = "change", change_the_source(self.app, most=self.mode == "waits")
         else:
             write = self.app.follow() if follows else OPERATIONS[name][1](self.app)
@@ -466,6 +472,9 @@ class History:
         note = ready[self.choices.schedule.pick(len(ready))]
         if not self.occurs("message twice"):
             notes.remove(note)
+        message = decode(note.text) if self.made.often else None
+        if isinstance(message, ChunkMessage) and self._overtakes(checked=False):
+            self._operate_on([place_of(key) for key in message.targets])
         self._begin(note)
         return True
 
@@ -675,10 +684,10 @@ class History:
             self._die(worker, "before")
             return
         checked = _checked(request)
-        if isinstance(request, Apply | List | Read | Submit) and worker.read and self._overtakes(bool(checked)):
+        if isinstance(request, Apply | List | Read | Submit) and worker.read and self._overtakes(checked=bool(checked)):
             worker.asleep = self.steps + 10 + 10 * pick(3)
             beside = _written(request) if self.made.dense else []
-            self._operate_on(checked or [*beside, *worker.read])
+            self._operate_on(self._ahead(worker) or checked or [*beside, *worker.read])
             return
         if isinstance(request, Read):
             worker.read = [*(place_of(key) for key in request.keys), *worker.read][:6]
@@ -686,7 +695,11 @@ class History:
             apart = len(worker.left) > 1 and pick(3) == 2
             parts = [worker.left[pick(len(worker.left))]] if apart else list(worker.left)
             for part in parts:
-                answer = self._read(request, part) if isinstance(request, Read) else self._apply(worker, request, part)
+                answer = (
+                    self._read(worker, request, part)
+                    if isinstance(request, Read)
+                    else self._apply(worker, request, part)
+                )
                 if answer is None and worker not in self.workers:
                     return
                 if isinstance(answer, StoreError):
@@ -716,7 +729,7 @@ class History:
             return
         self._resume(worker, lambda: worker.lane.switch(whole))
 
-    def _overtakes(self, checked: bool) -> bool:
+    def _overtakes(self, *, checked: bool) -> bool:
         """True if an application changes now what a worker has read, before the worker writes: more often where the write
         checks another item than its own.
         """
@@ -736,8 +749,20 @@ class History:
             self.tell(f"application: change {_key(write[0])} -> {_words(write[1])}")
             self.world.operate(*write)
 
-    def _read(self, request: Read, part: int) -> Any:
-        if self.occurs("throttle"):
+    def _ahead(self, worker: Worker) -> list[Place]:
+        """The items of a table whose listing goes on that it has not shown yet."""
+        request = worker.request
+        if not isinstance(request, List) or request.cursor is None or not self.made.often:
+            return []
+        return [place for place in self.world.items if place[0] == request.table and place not in worker.read]
+
+    def _throttled(self, worker: Worker) -> bool:
+        """True if a request is throttled: more often one of a message, where large fan-outs go on as messages."""
+        many = self.made.often and isinstance(worker.origin, Note) and not self.calm and self.choices.faults.chance(6)
+        return many or self.occurs("throttle")
+
+    def _read(self, worker: Worker, request: Read, part: int) -> Any:
+        if self._throttled(worker):
             return StoreError("ThrottlingException")
         try:
             return self.world.store.read(Read((request.keys[part],), request.attributes))[0]
@@ -763,7 +788,7 @@ class History:
     def _apply(self, worker: Worker, request: Apply, part: int) -> Result | None:
         write = request.writes[part]
         conflict = "TransactionConflict" if isinstance(write, Transaction) else "ThrottlingException"
-        if self.occurs("throttle") or (isinstance(write, Transaction) and self.occurs("conflict")):
+        if self._throttled(worker) or (isinstance(write, Transaction) and self.occurs("conflict")):
             return Result(Status.FAILED, reason=conflict)
         if self.occurs("answer lost"):
             self.world.apply(write)
@@ -797,7 +822,7 @@ class History:
     def _other(self, worker: Worker, request: Any) -> Any:
         if isinstance(request, Submit):
             return self._submit(worker, request)
-        if self.occurs("throttle"):
+        if self._throttled(worker):
             raise StoreError("ThrottlingException")
         match request:
             case List():
@@ -805,6 +830,7 @@ class History:
                 replica = pick(REPLICAS) if store.lag and request.index else 0
                 store.left_out = 0 if self.calm else pick(3)
                 page = store.list_from(replica, request)
+                self.seen["page", "short"] += page.cursor is not None and len(page.items) < request.limit
                 table = self.made.spec.tables[request.table]
                 worker.read = [*(table.place(item) for item in page.items), *worker.read][:6]
                 return page

@@ -40,7 +40,7 @@ class LaggingStore(MemoryStore):
         super().__init__(tables, on_change)
         self.clock = 0
         self.lag = False
-        self.find_omission = 0  # how many items the next page holds less than it could
+        self.left_out = 0  # how many items the next page holds less than it could
         self.replicas = [Replica(tables.values()) for _ in range(REPLICAS)]
 
     def propagate(self, table: str, index: Index, key: Values, item: Item | None) -> None:
@@ -75,7 +75,7 @@ class LaggingStore(MemoryStore):
         return all(rows[0][0] > clock for replica in self.replicas for rows in replica.waiting.values())
 
     def page_items(self, limit: int) -> int:
-        return max(limit - self.find_omission, 0)
+        return max(limit - self.left_out, 0)
 
     def list_from(self, number: int, request: List) -> Page:
         """A page, where an index is asked for from one of its replicas."""

@@ -132,7 +132,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "count: parents not looked at again": Mutation(replacing(TotalRule, "pulls", never), BOOKED),
     "count: totals name no parent": Mutation(replacing(TotalRule, "hints", none), BOOKED),
     "count: one shard read": Mutation(one_shard, GROUPS),
-    "count: a truth value has no weight": Mutation(replacing(counted_rule, "_word_of", lambda _value: ""), WEIGHTS),
+    "count: a truth value has no weight": Mutation(replacing(counted_rule, "word_of", lambda _value: None), WEIGHTS),
     "count: no default without a value": Mutation(nothing_for_nothing, WEIGHTS),
     "count: what is of no use stays counted": Mutation(
         troubled_kept(TallyRule, lambda rule, part, child: rule._contribution(part.target, child)), MIXED
@@ -143,7 +143,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "rank: no check of the child": Mutation(judged(RankRule, without_check), RANKED),
     "rank: places not looked at again": Mutation(parts_from(RankRule, no_parts_of_target), among("meddled", "ranked")),
     "rank: what is of no use keeps its place": Mutation(
-        troubled_kept(RankRule, lambda rule, part, child: rule._place(part.source, child)), MIXED
+        troubled_kept(RankRule, lambda rule, part, child: rule._place(part.source, child)), RANKED
     ),
     "rank: parents not looked at again": Mutation(replacing(RecountRule, "pulls", never), RANKED),
     "rank: places name no parent": Mutation(replacing(RecountRule, "hints", none), RANKED),

@@ -13,13 +13,13 @@ from sync_rules.pipeline import consumer, fanout, handover
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
 from sync_rules.rules.families import TargetRule
-from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known, wrapping
+from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known, unsent, wrapping
 from tests.simulation.worlds import among
 
-OFTEN = among("", "often-index", "often-two-index")
+OFTEN = among("prompt", "often-index", "often-two-index")  # without a second look, which is no chunk
 INDEX = among("", "often-index", "often-index-delete")
 DELETE = among("", "often-delete", "often-index-delete")
-SETS = among("prompt", "often-collect-index")  # without a second look, which is no chunk
+SETS = among("prompt", "often-collect-index")
 OF_A_CHUNK = {"of": {"S": "a chunk"}}  # stands as the cursor of a push whose targets came in a chunk
 
 
@@ -29,12 +29,9 @@ def dropping(dropped: Callable[[Message, Any, Any], bool]) -> Any:
     original = handover._send_chunks
 
     def _send_chunks(listing: Any, rules: Any, bounds: Any) -> Work:
-        def ask(request: Request) -> Work:
-            if isinstance(request, Later) and dropped(request.message, listing, bounds.limits):
-                return None
-            return (yield request)
-
-        return answered(original(listing, rules, bounds), ask)
+        return answered(
+            original(listing, rules, bounds), unsent(lambda message: dropped(message, listing, bounds.limits))
+        )
 
     return lambda: patch.object(handover, "_send_chunks", _send_chunks)
 
@@ -146,7 +143,7 @@ def rows_as_images() -> Iterator[None]:
 MUTANTS = {
     "chunk that is not full not sent": Mutation(dropping(unfilled), OFTEN),
     "keys before the rest not sent": Mutation(dropping(before_the_rest), OFTEN),
-    "rest of a spread not sent": Mutation(dropping(the_rest), among("prompt", "often-index", "often-two-index")),
+    "rest of a spread not sent": Mutation(dropping(the_rest), OFTEN),
     "spread done though a send failed": Mutation(wrapping(handover, "_send_chunks", sent_anyway), OFTEN),
     "spread never fails": Mutation(
         lambda: patch.object(handover, "report_unfinished_pushes", lambda _listings, report: report), OFTEN

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -12,7 +13,7 @@ from sync_rules.model.writes import Put, Transaction
 from sync_rules.pipeline import parts
 from sync_rules.rules.kinds.history import TAKEN, UNNUMBERED, HistoryRule, KeepRule, NewestRule
 from sync_rules.rules.rule import Blocked
-from tests.simulation.breaking import Mutant, Mutation, replacing
+from tests.simulation.breaking import Mutant, Mutation, at_each_history, replacing
 from tests.simulation.mutants_parts import ALWAYS, judged, kept, parts_from, without_check
 from tests.simulation.worlds import among
 
@@ -32,9 +33,18 @@ def kept_or_written(write: Any) -> Any:
     return kept(write) if isinstance(write, Transaction) else write
 
 
-def unlucky() -> Any:
-    """Mutant: a version that is written too often is set aside, without its state."""
-    return patch.object(parts, "_may_write", lambda look, write, bounds: bounds.may_write(look.part.target, write))
+@contextmanager
+def unlucky() -> Iterator[None]:
+    """Mutant: a version that is written for the second time is set aside, without its state."""
+    written: set[str] = set()
+
+    def may_write(look: Any, write: Any, _bounds: Any) -> bool:
+        known, seen = repr(write) in written, look.part.seen is not None
+        written.add(repr(write))
+        return not (seen and known)
+
+    with at_each_history(written.clear), patch.object(parts, "_may_write", may_write):
+        yield
 
 
 def without_states(rule: Any, change: Change, entity: Any, original: Any) -> Any:

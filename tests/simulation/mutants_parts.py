@@ -25,13 +25,13 @@ from sync_rules.model.writes import (
 )
 from sync_rules.pipeline import joint_writes, parts
 from sync_rules.pipeline.messages import PartMessage
-from sync_rules.pipeline.requests import Later, Request
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.move import MoveRule
 from sync_rules.rules.rule import Blocked
-from tests.simulation.breaking import Mutant, Mutation, Work, replacing, wrapping
+from tests.simulation.breaking import Mutant, Mutation, Work, replacing, results, unsent, wrapping
 from tests.simulation.mutants_work import second_look_if
+from tests.simulation.mutants_writes import failed_is_written
 from tests.simulation.worlds import among
 
 COLLECT = among("", "collect", "collect-graph", "collect-numbers", "collect-index")
@@ -231,21 +231,6 @@ def one_of_each_join() -> Iterator[None]:
         yield
 
 
-def never_again(request: Request) -> Work:
-    """A part that was parked is not asked for again."""
-    if isinstance(request, Later) and isinstance(request.message, PartMessage):
-        return None
-    return (yield request)
-
-
-def failed_is_done(request: Request) -> Work:
-    """A write that failed is taken for done."""
-    answer = yield request
-    if isinstance(answer, tuple) and answer and all(isinstance(one, Result) for one in answer):
-        return tuple(replace(one, status=Status.WRITTEN) if one.status is Status.FAILED else one for one in answer)
-    return answer
-
-
 def rejected_together() -> Any:
     """A joint write that is rejected parks its first part only."""
     original = parts._take
@@ -267,8 +252,10 @@ MUTANTS: Mapping[str, Mutation] = {
     # the road of parts
     "refused part dropped": Mutation(lambda: taken(refused_dropped), PARTS),
     "joined write loses a part": Mutation(one_of_each_join, PARTS),
-    "parked part forgotten": Mutation(wrapping(parts, "retry_parked_items", never_again), PARTS),
-    "failed part taken for done": Mutation(wrapping(parts, "_apply", failed_is_done), PARTS),
+    "parked part forgotten": Mutation(
+        wrapping(parts, "retry_parked_items", unsent(lambda message: isinstance(message, PartMessage))), PARTS
+    ),
+    "failed part taken for done": Mutation(wrapping(parts, "_apply", results(failed_is_written)), PARTS),
     "joint write that does not fit parked as one": Mutation(rejected_together, COLLECT),
     # collect
     "collect: edges of a new node not listed": Mutation(replacing(CollectRule, "pushes", not_pushed), COLLECT),

@@ -15,7 +15,6 @@ from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, at_each_history, known
 from tests.simulation.history import History
 from tests.simulation.world import place_of
-from tests.simulation.worlds import made_in
 
 
 class EventuallyConsistentRead(Read):
@@ -27,9 +26,9 @@ def eventual_read() -> Iterator[None]:
     """Mutant: sources are read as they were a while ago."""
     original, read_sources = History._read, ancestors.read_sources
 
-    def _read(history: History, request: Any, part: int) -> Any:
+    def _read(history: History, worker: Any, request: Any, part: int) -> Any:
         if not isinstance(request, EventuallyConsistentRead) or history.calm:
-            return original(history, request, part)
+            return original(history, worker, request, part)
         past: list[Any] = [None, *history.world.past.get(place_of(request.keys[part]), [])]
         return past[-1 - history.choices.faults.pick(min(2, len(past)))]
 
@@ -63,20 +62,13 @@ def cached_source() -> Iterator[None]:
 
 @contextmanager
 def impossible_keys() -> Iterator[None]:
-    """Mutant: links are followed even to keys that DynamoDB refuses to look up.
-
-    Keys are cached once made, so the cache is emptied before and after the mutant.
-    """
-
-    def possible(*_args: object) -> bool:
-        return True
-
-    with ExitStack() as stack:
-        stack.callback(made_in.cache_clear)
-        made_in.cache_clear()
-        stack.enter_context(patch.object(entities, "possible", possible))
-        stack.enter_context(patch.object(lookups, "possible", possible))
+    """Mutant: links are followed even to keys that DynamoDB refuses to look up."""
+    with patch.object(entities, "is_possible", _always), patch.object(lookups, "is_possible", _always):
         yield
+
+
+def _always(*_args: object) -> bool:
+    return True
 
 
 @contextmanager

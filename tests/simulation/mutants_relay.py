@@ -11,7 +11,7 @@ from unittest.mock import patch
 from sync_rules.pipeline import consumer, fanout
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
-from tests.simulation.breaking import Mutant, Mutation, Work, answered, at_each_history
+from tests.simulation.breaking import Mutant, Mutation, Work, answered, at_each_history, unsent
 from tests.simulation.mutants_chunks import sent_anyway
 from tests.simulation.mutants_reads import value_in_message
 from tests.simulation.worlds import among
@@ -69,12 +69,7 @@ def dropping(dropped: Callable[[Message, bool], bool]) -> Mutant:
     """Mutant: some messages of a relay are not sent, chosen by themselves and by whether the rest goes ahead."""
 
     def relay(original: Any, *args: Any, ahead: bool) -> Work:
-        def ask(request: Request) -> Work:
-            if isinstance(request, Later) and dropped(request.message, ahead):
-                return None
-            return (yield request)
-
-        return answered(original(*args, ahead=ahead), ask)
+        return answered(original(*args, ahead=ahead), unsent(lambda message: dropped(message, ahead)))
 
     return relayed(relay)
 

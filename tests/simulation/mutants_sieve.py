@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from typing import Any
-from unittest.mock import patch
 
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.kinds.collect import CollectRule
@@ -17,29 +15,18 @@ from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.values import ValueRule
 from sync_rules.rules.rule import Rule
-from tests.simulation.breaking import Mutant, Mutation
-from tests.simulation.worlds import among, made_in
+from tests.simulation.breaking import Mutant, Mutation, replacing
+from tests.simulation.worlds import among
 
 
 def unwatched(kind: type[Rule], *, source: bool = False) -> Mutant:
-    """Mutant: rules of a kind watch nothing of their source, or nothing of other items.
-
-    Record filters are cached with the rules, so the rules are made anew before and after the mutant.
-    """
+    """Mutant: rules of a kind watch nothing of their source, or nothing of other items."""
     original = kind.watches
 
     def watches(rule: Any, entity: Any) -> Any:
         return () if (entity is rule.source) is source else original(rule, entity)
 
-    @contextmanager
-    def mutant() -> Iterator[None]:
-        with ExitStack() as stack:
-            stack.callback(made_in.cache_clear)
-            stack.enter_context(patch.object(kind, "watches", watches))
-            made_in.cache_clear()
-            yield
-
-    return mutant
+    return replacing(kind, "watches", watches)
 
 
 MUTANTS: Mapping[str, Mutation] = {

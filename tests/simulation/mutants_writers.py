@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
-import pytest
-
-from sync_rules.model.writes import Check
-from sync_rules.write import follower, judgement, needs
+from sync_rules.model.semantics import place_of
+from sync_rules.model.writes import Check, Increment, Update
+from sync_rules.write import composer, follower, judgement, needs
 from sync_rules.write.composer import Planned
 from sync_rules.write.follower import Followed
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.transaction import PlannedTransaction, Transact
-from tests.simulation import mutants_transact as of_transactions
-from tests.simulation.breaking import Mutant, Mutation
+from tests.simulation.breaking import Mutation, replacing
 from tests.simulation.worlds import among
 
 COPIES = among("transact", "base", "index", "two", "default", "writes-link")
@@ -25,16 +23,50 @@ READERS = among("readers", "base", "index", "two", "default", "writes-link")
 PARTS = among("transact", "collect", "booked", "mirror", "embed")
 
 
-def of_a_transaction(change: Any) -> Mutant:
-    """A mutant of the tests of transactions."""
+# ---------------------------------------------------------------- the guards of a transaction, each taken out
+def entry_without_total() -> Any:
+    """Mutant: the entry of a child is written, and its total is not."""
+    planned = composer._TransactionComposer.plan_actions
 
-    @contextmanager
-    def mutant() -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as one:
-            change(one)
-            yield
+    def some(self: Any) -> list[Planned]:
+        totals = {place for place, one in self._store.applied.items() if one.numbers}
+        return [one for one in planned(self) if place_of(one.action.key) not in totals]
 
-    return mutant
+    return patch.object(composer._TransactionComposer, "plan_actions", some)
+
+
+def whole_items_compared() -> Any:
+    """Mutant: everything of an item is compared, whatever was read of it."""
+    need = needs.Needs._need
+    return patch.object(needs.Needs, "_need", lambda self, key, _paths: need(self, key, None))
+
+
+def a_token_each_time() -> Any:
+    """Mutant: a request whose answer was lost is sent as a new one."""
+    numbers, sent = count(), Transact._send
+
+    def send(self: Any, *given: Any) -> Any:
+        client = self._client
+        self._client = Mock(
+            transact_write_items=lambda **request: client.transact_write_items(
+                **{**request, "ClientRequestToken": str(next(numbers))}
+            )
+        )
+        try:
+            return sent(self, *given)
+        finally:
+            self._client = client
+
+    return patch.object(Transact, "_send", send)
+
+
+def writes_of_rules_unguarded() -> Any:
+    """Mutant: a write of the rules is not compared with what they read of the item."""
+    before = ReadThrough._of_before
+    unguarded = Update | Increment
+    return patch.object(
+        ReadThrough, "_of_before", lambda self, action: () if isinstance(action, unguarded) else before(self, action)
+    )
 
 
 def from_a_read_before() -> Any:
@@ -80,24 +112,17 @@ def followed_by_nobody() -> Any:
 
 
 MUTANTS: Mapping[str, Mutation] = {
-    "transact: sources not compared": Mutation(of_a_transaction(of_transactions.without_checks), COPIES),
-    "transact: former state not compared": Mutation(of_a_transaction(of_transactions.without_what_was_read), PARTS),
+    "transact: sources not compared": Mutation(replacing(needs.Needs, "_need_sources", lambda *_args: None), COPIES),
+    # it may have named other items by now
+    "transact: former state not compared": Mutation(replacing(needs.Needs, "_need_own", lambda *_args: None), PARTS),
     "transact: written from a read before the check": Mutation(from_a_read_before, COPIES),
-    "transact: entry without total": Mutation(
-        of_a_transaction(of_transactions.entry_without_total), among("transact", "booked")
-    ),
-    "transact: whole item compared": Mutation(
-        of_a_transaction(of_transactions.check_of_the_whole_item), among("transact", "base", "two")
-    ),
+    "transact: entry without total": Mutation(entry_without_total, among("transact", "booked")),
+    "transact: whole item compared": Mutation(whole_items_compared, among("transact", "base", "two")),
     "transact: one token for all attempts": Mutation(
-        of_a_transaction(of_transactions.the_same_token_for_another_request), COPIES
+        replacing(Transact, "_token_of", lambda self, _number: self._token or "one"), COPIES
     ),
-    "transact: another token for the same request": Mutation(
-        of_a_transaction(of_transactions.another_token_for_the_same_request), COPIES
-    ),
-    "transact: writes of rules not guarded": Mutation(
-        of_a_transaction(of_transactions.without_guards_of_writes), COPIES
-    ),
+    "transact: another token for the same request": Mutation(a_token_each_time, COPIES),
+    "transact: writes of rules not guarded": Mutation(writes_of_rules_unguarded, COPIES),
     "transact: what is said again not compared": Mutation(
         lambda: patch.object(needs, "_mentions", lambda *_args: False), COPIES
     ),

@@ -13,10 +13,8 @@ from sync_rules.model.items import Outcome
 from sync_rules.model.values import get
 from sync_rules.model.writes import Condition, Delete, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline import decide, fanout, reconcile, sources, tasks
-from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.requests import Later, Request
 from sync_rules.rules.kinds.linked_rule import LinkedRule
-from tests.simulation.breaking import Work, wrapping
+from tests.simulation.breaking import Work
 from tests.simulation.world import Batch, Streams
 
 
@@ -148,15 +146,6 @@ def no_source_check() -> Iterator[None]:
 
 
 # ---------------------------------------------------------------- what fails
-def no_park_retry() -> Any:
-    def ask(request: Request) -> Work:
-        if isinstance(request, Later) and isinstance(request.message, PullMessage):
-            return None
-        return (yield request)
-
-    return wrapping(reconcile, "retry_parked_items", ask)()
-
-
 def deferred_forgotten() -> Any:
     """A rule that waits for another one is not judged any more, whatever became of the other."""
     original = reconcile._decide

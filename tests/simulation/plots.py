@@ -146,6 +146,17 @@ def back(place: Place) -> Step:
     return step
 
 
+def come(place: Place) -> Step:
+    """Make an item where there never was one."""
+
+    def step(app: Application) -> Write | None:
+        kind = app.kind_of(place)
+        made = app.new(kind) if kind is not None and place not in app.items() else None
+        return made and (place, {**made[1], **app.playground.spec.tables[place[0]].attributes(place)})
+
+    return step
+
+
 def touched(place: Place) -> Step:
     """A change of anything of a target but what it names: of a condition, of its place in an index, of its copies."""
 
@@ -266,6 +277,7 @@ PLOTS: Final[tuple[Plot, ...]] = (
     lambda _app, tie, source, place: [elsewhere(tie, place), deleted(source)],
     lambda _app, tie, source, place: [filled(place), change_source(tie, source)],
     lambda _app, tie, source, place: [filled(place), elsewhere(tie, place)],
+    lambda _app, tie, source, place: [filled(source), another(tie, place), another(tie, place)],
     lambda _app, tie, source, place: [spoilt(tie, place), change_source(tie, source), cured(tie, place)],
     lambda _app, tie, source, place: [touched(place), change_source(tie, source), touched(place)],
 )  # fmt: skip
@@ -273,14 +285,15 @@ PLOTS: Final[tuple[Plot, ...]] = (
 
 def disturb(app: Application, places: list[Place]) -> Write | None:
     """Change something that a worker has read and goes by: what is there, or what was found to be gone."""
-    known = [
-        place for place in places if app.kind_of(place) is not None and (place in app.items() or app.past.get(place))
-    ]
+    known = [place for place in places if app.kind_of(place) is not None]
     if not known:
         return None
     place = app.one(known)
     if place not in app.items():
-        return back(place)(app)
+        if app.past.get(place):
+            return back(place)(app)
+        app.following += [deleted(place)] * app.pick(2)
+        return come(place)(app)
     how = app.pick(8)
     if how == 7:
         app.following.append(back(place))

@@ -23,6 +23,7 @@ from tests.simulation.oracle import Verdict
 from tests.simulation.safety import UnsafeError
 from tests.simulation.shrink import Lists, shrunk
 from tests.simulation.transacting import check_alone
+from tests.simulation.world import START
 from tests.simulation.worlds import ALL, made_in
 
 HISTORIES_PER_FILE: Final = 5
@@ -71,6 +72,7 @@ def play(file: Made, choices: Choices, *, seen: Seen | None = None, story: list[
     if seen is not None and history is not None:
         seen.update(history.seen)
         seen["steps", "steps"] += history.steps
+        seen["clock", "table-seconds"] += round((history.world.now - START) * len(file.spec.tables))
     return reason
 
 

@@ -13,9 +13,11 @@ from tests.simulation.kept_versions import is_version, too_many, unsafe, zero_ru
 from tests.simulation.moves import Moves
 from tests.simulation.oracle import (
     Copy,
+    children_of,
     copy_holds,
     copy_of,
     derived,
+    element_of,
     has_more,
     lets_in,
     members_of,
@@ -24,8 +26,10 @@ from tests.simulation.oracle import (
     owned_paths,
     path_link,
 )
-from tests.simulation.plain import RaisingError, same
+from tests.simulation.plain import RaisingError, same, word_of
 from tests.simulation.spec import Body, Entity, Item, Link, Path, Place, Spec, get
+
+BETWEEN = "\x1f"  # the keys in one key of the ledger
 
 
 class UnsafeError(AssertionError):
@@ -44,6 +48,7 @@ class Safety:
         self._mirrors: dict[str, list[Body]] = {}
         self._copies: dict[str, list[tuple[Body, Copy]]] = {}
         self._derived: dict[str, list[tuple[Body, Path]]] = {}
+        self._sets: dict[str, list[Body]] = {}  # strict ones
         self._deleting: dict[str, list[tuple[Body, Entity, Link]]] = {}
         for name, entity in spec.entities.items():
             self._owned[name] = [path for paths in owned_paths(spec, entity).values() for path in paths]
@@ -62,6 +67,8 @@ class Safety:
                 self._copies.setdefault(copy.target.name, []).append((rule, copy))
                 if policy == "delete":
                     self._deleting.setdefault(copy.target.name, []).append((rule, copy.source, copy.link))
+            case "collect" if rule.get("strict"):
+                self._sets.setdefault(members_of(spec, rule).parent.name, []).append(rule)
             case "derive":
                 entity, path = spec.ref(rule["derive"])
                 self._derived.setdefault(entity.name, []).append((rule, path))
@@ -84,6 +91,7 @@ class Safety:
     def check(self, place: Place, old: Item | None, new: Item | None) -> None:
         """Raises UnsafeError for a change that the pipeline may not make."""
         if place[0] in self._spec.ledgers:
+            self._check_rank(place, new)
             return
         entity = self._spec.entity_of(place)
         if entity is None:
@@ -105,6 +113,7 @@ class Safety:
         ]
         if changed and not any(self._is_mirror(rule, place, new, changed) for rule in mirrors):
             raise UnsafeError(f"the pipeline changes {changed} of {place}")
+        self._check_owner(mirrors, place, old, new)
         self._check_values(entity, place, old, new)
         if self.judge is not None:
             self.judge(place, old, new, self._items)
@@ -146,8 +155,57 @@ class Safety:
         for rule, path in self._derived.get(entity.name, ()):
             if not same(get(old, path), get(new, path)) and not same(get(new, path), derived(rule, entity, path, new)):
                 raise UnsafeError(f"rule {rule['name']} derives {path} of {place} = {get(new, path)} of what it is not")
+        for rule in self._sets.get(entity.name, ()):
+            self._check_set(rule, place, old, new)
+
+    # ---------------------------------------------------------------- what is made of other items, and must be right
+    def _check_set(self, rule: Body, place: Place, old: Item, new: Item) -> None:
+        """An element comes to a strict set if an edge has it now, and goes if none has."""
+        members, (_, into) = members_of(self._spec, rule), self._spec.ref(rule["into"])
+        was, held = ({*(get(item, into) or {}).get("SS", ())} for item in (old, new))
+        try:
+            elements = [
+                element_of(rule, members.child, edge)
+                for at, edge in self._items.items()
+                if self._spec.entity_of(at) is members.child
+                and at != place
+                and self._spec.named(members.parent, members.link, edge) == place
+                and lets_in(rule, members.child, edge)
+            ]
+        except RaisingError:
+            return
+        now = {one[0]: one[1] for one in elements if one is not None}  # False for one that does not come apart
+        if odd := [one for one in was ^ held if now.get(one, True) and (one in now) is not (one in held)]:
+            raise UnsafeError(f"rule {rule['name']} is strict, and {odd} of {place} are not as their edges are")
+
+    def _check_rank(self, place: Place, new: Item | None) -> None:
+        """The place that a child takes among others is that of a child which is there now, and has this value. Where
+        two versions of the rules are deployed, one may have another value.
+        """
+        name, ranks, parent = place[1][0][1].partition("/R/")
+        if self.judge is not None or not ranks or new is None or name not in self._spec.rules:
+            return
+        rule = self._spec.rules[name]
+        members, child = members_of(self._spec, rule), children_of(self._spec, rule)
+        key = place[1][1][1].split(BETWEEN)[1:]
+        found = next(
+            (item for at, item in self._items.items() if self._spec.entity_of(at) is child and _texts(at) == key), None
+        )
+        named = None if found is None else self._spec.named(members.parent, members.link, found)
+        value = None if found is None else child.read(found, self._spec.ref(rule[rule["kind"]])[1])
+        held = new["n"]["L"][0] if "L" in new.get("n", {}) else new.get("n")
+        if named is None or _texts(named) != parent.split(BETWEEN) or word_of(value) != word_of(held):
+            raise UnsafeError(f"rule {name} puts {held} at {place}, and its child has {value}")
 
     # ---------------------------------------------------------------- mirrors
+    def _check_owner(self, mirrors: Sequence[Body], place: Place, old: Item, new: Item) -> None:
+        """A mirror becomes that of another source only if its own has let it go."""
+        for rule in mirrors:
+            mirror = mirror_of(self._spec, rule)
+            owner, heir = (self._spec.named(mirror.source, mirror.owner, item) for item in (old, new))
+            if owner != heir and (owner is None or not self._was_mirror([rule], place, old)):
+                raise UnsafeError(f"the pipeline takes {place} from {owner or 'its application'} for {heir}")
+
     def _was_mirror(self, mirrors: Sequence[Body], place: Place, old: Item) -> bool:
         """True if a mirror goes that names a source which, now, has none of this key."""
         for rule in mirrors:
@@ -240,6 +298,10 @@ class Safety:
         past = [copy.source.read(image, path) for image in self._past.get(named, [])]
         if held in past and value in past[: past.index(held)] and value not in past[past.index(held) :]:
             raise UnsafeError(f"rule {rule['name']} takes {to} of {place} back from {held} to {value}")
+
+
+def _texts(place: Place) -> list[str | None]:
+    return [word_of({kind: content}) for kind, content in place[1]]
 
 
 def _overlap(one: Path, other: Path) -> bool:

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from sync_rules.rules.kinds import embed
-from tests.simulation.mutants import MUTANTS, caught
+from tests.simulation.mutants import MUTANTS, applied, caught
 from tests.simulation.mutants_work import second_look_too_early
 from tests.simulation.runs import failures_in, play_in
 from tests.simulation.worlds import among
@@ -32,6 +32,13 @@ def test_mutant_is_caught(name):
 def test_every_mutant_is_listed():
     """A new mutant is tried."""
     assert CAUGHT_BY.keys() == MUTANTS.keys()
+
+
+def test_every_mutant_replaces_what_the_product_has():
+    """A name that moved breaks its mutant, also one that no history catches yet."""
+    for name in MUTANTS:
+        with applied(name):
+            pass
 
 
 def test_second_look_may_be_asked_for_early():

@@ -114,6 +114,7 @@ def test_simulation_races_and_covers_what_it_claims():
         ("damage", "done"),
         ("damage", "books"),
         ("damage", "meanwhile"),
+        ("page", "short"),
         ("mode", "prompt"),
         ("mode", "impatient"),
         ("mode", "slow"),

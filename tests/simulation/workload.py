@@ -189,6 +189,9 @@ def _attributes(
                 of_condition(rule.get("omit"), child)
                 for text in rule.get("fields") or ():
                     add(child, path_of(text))
+                for name in Pattern.of(rule["by"]).fields if rule["kind"] == "embed" and "by" in rule else ():
+                    if name not in child.identity:
+                        add(child, path_of(name), {"S": "OPEN"}, {"S": "a-b"})
                 if rule.get("order"):
                     add(child, path_of(rule["order"].removeprefix("-")), *({"N": one} for one in AMOUNTS))
                 if rule.get("per"):
@@ -308,7 +311,8 @@ class Application:
     def value(self, kind: Kind, path: Path, *, odd: bool = True) -> Value | None:
         """A value of an attribute: most often one that rules expect."""
         if odd and self.pick(12) == 11:
-            return self.one((*ODD, *IMPOSSIBLE * self.playground.dense, None))  # type: ignore[no-any-return]
+            times = self.playground.dense * (4 if path in kind.links else 1)
+            return self.one((*ODD, *IMPOSSIBLE * times, None))  # type: ignore[no-any-return]
         known = kind.values.get(path, ())
         if path in kind.links and self.pick(4):
             return self.one(known[: 1 if self.playground.often else 2])  # so that items meet
@@ -319,9 +323,10 @@ class Application:
 
     def new(self, kind: Kind) -> tuple[Place, Item] | None:
         """A new item of an entity, and its place."""
+        often, last = self.playground.often, kind.entity.identity[-1]
+        few = {name: (1 if name != last else 10) if often else 2 for name in kind.entity.identity}
         fields = {
-            name: self.one(self.playground.pools[name][: 2 if self.pick(4) and not self.playground.often else 10])
-            for name in kind.entity.identity
+            name: self.one(self.playground.pools[name][: most if self.pick(4) else 10]) for name, most in few.items()
         }
         place = kind.entity.place(fields)
         if place is None:

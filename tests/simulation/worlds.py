@@ -212,7 +212,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "strict": BASE + copy("on_delete: clear, strict: true"),
     "snapshot": BASE + copy("mode: snapshot"),
     "where": BASE + copy("where: \"state == 'OPEN' && source.state == 'OPEN'\", on_delete: clear"),
-    "delete-where": BASE + copy("where: \"rank != 'c' && rank != '`9`'\", on_delete: delete"),
+    "where-either": BASE + copy("where: \"amount > `1` || state == 'OPEN'\", on_delete: clear"),
+    "delete-where": BASE + copy("where: \"rank == 'c' || rank == 'd'\", on_delete: delete"),
     "nested": f"{BASE}  name: {{copy: [source.name, source.bio], into: target.author, on_delete: clear}}\n",
     "unlisted": UNLISTED + copy("mode: snapshot"),
     "unordered": BASE + copy("on_delete: clear"),
@@ -262,6 +263,7 @@ rules:
   rank: {{derive: person.rank, as: "{{state:sizes}}-{{state}}", map: {{sizes: {{OPEN: "1", SENT: "2"}}}}}}
   label: {{derive: person.label, join: [rank, person, name], separator: "#"}}
 """,
+    "expiry": f"{PEOPLE}  ends: {{derive: person.ends, as: 'ttl(at, 36h)'}}\n",
     "path": tree(f"on_delete: clear, {EXTRAS}"),
     "path-keep": tree("on_delete: keep"),
     "path-delete": tree("on_delete: delete").replace(", rank: S", "").replace(", required: [rank]", ""),
@@ -274,7 +276,7 @@ rules:
 """,
     "embed-index": f"{INDEXED}  kids: {{embed: child, into: parent.kids, fields: [name, amount], limit: {{items: 9}}}}\n",
     "embed-claimed": f"""{HELD}
-  kids: {{embed: child, into: parent.kids, by: "{{label}}", fields: [child, amount], limit: {{items: 2}}, on_overflow: omit}}
+  kids: {{embed: child, into: parent.kids, by: "{{label}}", fields: [child, amount], limit: {{items: 1}}, on_overflow: omit}}
 """,
     "embed-claimed-index": f"""{INDEXED}
   kids: {{embed: child, into: parent.kids, by: "{{label}}", fields: [child, amount], limit: {{items: 9}}}}

@@ -47,6 +47,9 @@ def parts() -> Iterator[CostPart]:
     yield CostPart(
         "DynamoDB table of one unit, hours", 1, small, 1, "https://aws.amazon.com/dynamodb/pricing/provisioned/"
     )
+    yield CostPart("DynamoDB export and recovery, MB", 50, Decimal("0.30"), 1_024, pricing)
+    # Its price is not in our price file: an upper limit, as if the one item were 512 MB of an import.
+    yield CostPart("DynamoDB bulk load, MB (assumed)", 512, Decimal("0.15"), 1_024, pricing)
     yield CostPart("DynamoDB Streams reads", 20_000, streams.reads_million, MILLION, pricing)
     compute = "https://aws.amazon.com/lambda/pricing/"
     yield CostPart("Lambda requests", 3_000, functions.requests_million, MILLION, compute)

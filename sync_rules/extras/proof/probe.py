@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import time
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -23,6 +23,7 @@ LOOK_SECONDS: Final = 0.1  # between two looks
 TOO_OFTEN: Final = frozenset({"LimitExceededException"})  # of calls that read a stream
 WAIT_SECONDS: Final = 180.0  # for a mapping, which may take minutes to start, or a metric
 DENIED: Final = re.compile(r"not authorized to perform:? ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
+ACCOUNT: Final = re.compile(r"(?<!\d)\d{12}(?!\d)")  # a report has no account's number
 NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
 
 
@@ -31,7 +32,8 @@ class Assumption:
     """One fact: its number, where it is documented, what follows if it is false, and the code that relies on it.
 
     `avoid`: the setting that makes the product independent of it, "" if there is none. `not_tested`: the reason why
-    minutes in an account cannot show it, "" for a fact that has a probe.
+    minutes in an account cannot show it, "" for a fact that has a probe. `model`: what botocore's service models must
+    say. `asserted`: the tests of the conformance suite that show it.
     """
 
     number: int
@@ -42,11 +44,17 @@ class Assumption:
     relied_on: tuple[str, ...]
     avoid: str = ""
     not_tested: str = ""
+    model: Mapping[str, int | str | list[str]] = field(default_factory=dict)
+    asserted: tuple[str, ...] = ()
 
 
+SOURCE: Final = tomllib.loads(Path(__file__).with_name("assumptions.toml").read_text(encoding="utf-8"))
 ASSUMPTIONS: Final = {
-    int(number): Assumption(int(number), **{**one, "relied_on": tuple(one["relied_on"])})
-    for number, one in tomllib.loads(Path(__file__).with_name("assumptions.toml").read_text(encoding="utf-8")).items()
+    int(number): Assumption(
+        int(number), **{**one, "relied_on": tuple(one["relied_on"]), "asserted": tuple(one.get("asserted", ()))}
+    )
+    for number, one in SOURCE.items()
+    if number.isdecimal()
 }
 
 
@@ -160,7 +168,7 @@ def run_probe(number: int, work: Callable[[], str], clock: Callable[[], float] =
     """The finding of a probe's work, whatever becomes of it."""
     began = clock()
     verdict, seen = _outcome(work)
-    return ProbeResult(number, verdict, seen, clock() - began)
+    return ProbeResult(number, verdict, ACCOUNT.sub("ACCOUNT", seen), clock() - began)
 
 
 def _outcome(work: Callable[[], str]) -> tuple[ProbeVerdict, str]:

@@ -76,6 +76,7 @@ def _table(name: str, table: str) -> Resource:
         projection = {"ProjectionType": "KEYS_ONLY"}
         properties["GlobalSecondaryIndexes"] = [{"IndexName": "by_link", "KeySchema": index, "Projection": projection}]
         properties["TimeToLiveSpecification"] = {"AttributeName": "expires", "Enabled": True}
+        properties["PointInTimeRecoverySpecification"] = {"PointInTimeRecoveryEnabled": True}  # an export needs it
     return _resource("DynamoDB::Table", **properties)
 
 

@@ -42,8 +42,9 @@ class CopyForm(Model):
 
     copied: Copied = Field(
         alias="copy",
-        description="What is copied: one path (user.name), a list of paths, or a map from path to new name.",
-        examples=["user.name", ["author.name", "author.bio"], {"author.name": "author_name"}],
+        description="What is copied: one path (user.name), a list of paths, or a map from path to new name. With "
+        "on_delete: delete or restrict also an entity (user): then nothing is copied.",
+        examples=["user.name", ["author.name", "author.bio"], {"author.name": "author_name"}, "user"],
     )
     into: str = Field(
         description="Where to: for one path the whole path of the copy (order.user_name); for several, the entity or "
@@ -81,7 +82,7 @@ class CopyForm(Model):
 
 
 def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
-    mapping = _mapping(compiler, form)
+    mapping = _entities(compiler, form) if _copies_nothing(compiler, form) else _mapping(compiler, form)
     if form.mode == "snapshot" and form.on_delete != "keep":
         compiler.add("SR116", "on_delete", f"a snapshot cannot {form.on_delete} with its source")
         mapping = None
@@ -140,6 +141,25 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, way: Route, source:
     cure = f"if that can be, {links.suggest_index(source, target, way.link)}"
     compiler.add("SR419", "mode", f"{nothing}: one that comes before it stays empty", cure)
     return True
+
+
+def _copies_nothing(compiler: RuleCompiler, form: CopyForm) -> bool:
+    """True for a rule that only deletes or reports the targets of a deleted source: it names an entity."""
+    named = isinstance(form.copied, str) and form.copied in compiler.known.entities
+    return named and form.on_delete in ("delete", "restrict")
+
+
+def _entities(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[()]] | None:
+    """The source and the target of a rule that copies nothing; options for copies are reported."""
+    source, into = compiler.entity(str(form.copied), "copy"), compiler.resolve(form.into, "into")
+    nothing = f"nothing of {form.copied!r} is copied"
+    if into is not None and into.path:
+        message = f"{form.into!r} is an attribute, and {nothing}"
+        compiler.add("SR108", "into", message, f"into: {into.entity.name}; or copy: {form.copied}.ATTRIBUTE")
+    for option in ("default", "strict", "mode"):
+        if option in form.model_fields_set:
+            compiler.refuse(option, nothing, "remove it")
+    return None if source is None or into is None or not compiler.sound else (source, into.entity, ())
 
 
 def _mapping(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[tuple[Path, Path], ...]] | None:

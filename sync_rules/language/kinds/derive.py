@@ -42,11 +42,17 @@ class DeriveForm(Model):
     tables: dict[str, dict[str, Cell]] = Field(
         default={},
         alias="map",
-        description="Tables from text to text, to be used as formats. What is in no table has no value.",
+        description="Tables from text to text, to be used as formats. What is in no table has no value. The rows true, "
+        "false and null are for truth values and NULL too.",
         examples=[{"rank": {"LEAD": 500, "CONTRIBUTOR": 400}}],
     )
     default: Any = Field(
         default=None, description="What stands where the formula makes nothing: any value.", examples=["000-NONE"]
+    )
+    where: str | None = Field(
+        default=None,
+        description="JMESPath over the item: where it does not hold, the attribute is absent, or has the default.",
+        examples=["signed && approved"],
     )
     renamed_from: RenamedFrom = None
 
@@ -54,7 +60,7 @@ class DeriveForm(Model):
 def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]:
     ref = compiler.resolve(form.derive, "derive", attribute=True)
     formula = _formula(compiler, form)
-    default = None
+    default, where = None, None if ref is None else compiler.own_where(form.where, ref.entity)
     if ref is not None and formula is not None:
         compiler.own(ref.entity, formula.fields, "as" if form.join is None else "join")
     if ref is not None and defaults.has_default(form):
@@ -64,7 +70,13 @@ def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]
     if ref is None or formula is None or not compiler.sound:
         return ()
     rule = DeriveRule(
-        name=compiler.name, source=ref.entity, target=ref.entity, path=ref.path, formula=formula, default=default
+        name=compiler.name,
+        source=ref.entity,
+        target=ref.entity,
+        path=ref.path,
+        formula=formula,
+        default=default,
+        where=where,
     )
     return (rule,)
 

@@ -11,25 +11,25 @@ from sync_rules.language import defaults, links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
+    Chosen,
     LinkOption,
     Model,
-    Names,
     OnDelete,
     OwnWhere,
     RenamedFrom,
-    Renames,
     Settle,
     Sparse,
     Via,
     by_type,
     format_fields,
     parent_rule,
+    parse_fields,
     require_text,
 )
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.templates import Template, parse_template
-from sync_rules.model.values import AttributeValue, Path, show_path
+from sync_rules.model.values import AttributeValue, Path
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.rule import Rule
 
@@ -37,10 +37,6 @@ EMBED_ITEMS_MAX: Final = 10_000
 ITEM_MAX_BYTES: Final = 400 * 1024
 UNITS: Final = {"B": 1, "KB": 1024}
 
-Chosen = Annotated[
-    Annotated[Names, Tag("form:several")] | Annotated[Renames, Tag("form:renamed")],
-    by_type({list: "form:several", dict: "form:renamed"}, "a list of attributes, or a map from attribute to new name"),
-]
 Size = Annotated[
     Annotated[int, Field(ge=1), Tag("form:number")]
     | Annotated[str, Field(pattern=r"^[1-9][0-9]* ?(B|KB)$"), Tag("form:size")],
@@ -105,11 +101,7 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     child, into = compiler.entity(form.embed, "embed"), compiler.into(form.into)
     max_items, max_bytes = _limits(compiler, form)
     order = _order(compiler, form)
-    fields = None if form.fields is None else compiler.parse_renames(form.fields, "fields")
-    for _, name in fields or ():
-        if len(name) > 1:
-            message = f"{show_path(name)!r} is inside a map: an entry is flat"
-            compiler.add("SR120", "fields", message, f"give it a name of its own: {name[-1]}")
+    fields = None if form.fields is None else parse_fields(compiler, form.fields)
     given = _defaults(compiler, form, into, fields) if defaults.has_default(form) else {}
     if child is None or into is None:
         return ()
@@ -127,10 +119,9 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         compiler.add("SR215", "as", message)
     if not compiler.sound or link is None or find is None or by is None:
         return ()
-    named = tuple((path, name[0]) for path, name in fields or ())
     own = _own(child, link)
     claimed = any(field not in by.fields for field in own)
-    ids = tuple((field, name) for field in own for path, name in named if path == (field,))
+    ids = tuple((field, name) for field in own for path, name in fields or () if path == (field,))
     if claimed and find.index and len(ids) < len(own):
         _add_nameless(compiler, form, find.index, own)
         return ()
@@ -144,7 +135,7 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         link=link,
         where=where,
         by=by,
-        fields=None if fields is None else named,
+        fields=fields,
         shape=form.form,
         order=order,
         max_items=max_items,
@@ -158,7 +149,7 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
 
 
 def _defaults(
-    compiler: RuleCompiler, form: EmbedForm, into: AttributeRef | None, fields: tuple[tuple[Path, Path], ...] | None
+    compiler: RuleCompiler, form: EmbedForm, into: AttributeRef | None, fields: tuple[tuple[Path, str], ...] | None
 ) -> dict[str, AttributeValue]:
     if fields is None:
         message = "`default` goes by the names of `fields`, which are not given"
@@ -167,7 +158,7 @@ def _defaults(
     if into is None:
         return {}
     entry = (*into.path, "")  # each has another name there
-    paths = {name: entry + name for _, name in fields}
+    paths: dict[Path, Path] = {(name,): (*entry, name) for _, name in fields}
     found = defaults.compile_defaults(compiler, form.default, into.entity, paths, "field of an entry")
     return {path[-1]: value for path, value in found.items()}
 

@@ -14,6 +14,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import SPELLING, is_holdable, spell
+from sync_rules.model.values import Path, show_path
 from sync_rules.model.where import Where
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.rule import Rule
@@ -35,6 +36,10 @@ def by_type(forms: Mapping[type[Any], str], expected: str) -> Discriminator:
 
 Names = Annotated[list[str], Field(min_length=1)]
 Renames = Annotated[dict[str, str], Field(min_length=1)]
+Chosen = Annotated[
+    Annotated[Names, Tag("form:several")] | Annotated[Renames, Tag("form:renamed")],
+    by_type({list: "form:several", dict: "form:renamed"}, "a list of attributes, or a map from attribute to new name"),
+]
 LinkOption = Annotated[
     dict[str, str],
     Field(
@@ -156,3 +161,13 @@ def plain_number(compiler: RuleCompiler, number: float, *key_path: str) -> str:
     """A number of the rule without an exponent: 0.1 as written, not as a machine holds it."""
     held, written = Decimal(repr(number)), exact(compiler, number, *key_path)
     return format(held, "f") if held == written or not is_holdable(written) else spell(written)
+
+
+def parse_fields(compiler: RuleCompiler, given: list[str] | Mapping[str, str]) -> tuple[tuple[Path, str], ...]:
+    """Return pairs of (path in an item, name in the map that is made of it). A name inside a map is reported."""
+    found = compiler.parse_renames(given, "fields")
+    for _, name in found:
+        if len(name) > 1:
+            message = f"{show_path(name)!r} is inside a map: an entry is flat"
+            compiler.add("SR120", "fields", message, f"give it a name of its own: {name[-1]}")
+    return tuple((path, name[0]) for path, name in found)

@@ -1,4 +1,5 @@
-"""Rules of kind `collect` that name an attribute: its values on the children, as a set, a list or a text on the parent.
+"""Rules of kind `collect` that name an attribute or fields: their values on the children, as a set, a list, a text or a
+map on the parent.
 
 NAME.ledger keeps an item for each child in the ledger, and NAME writes the parent's attribute.
 """
@@ -13,8 +14,9 @@ from pydantic import Field
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
 from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
-from sync_rules.language.kinds.options import parent_rule
-from sync_rules.model.values import show_path
+from sync_rules.language.kinds.options import Chosen, parent_rule, parse_fields
+from sync_rules.model.entities import Entity
+from sync_rules.model.values import Path, show_path
 from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.values import Shape, ValueRule, ValuesRule
 from sync_rules.rules.rule import Rule
@@ -48,6 +50,12 @@ class ValuesForm(BookedForm):
         description="The field that orders a list or a text; - before it: the other way. Default: the value itself.",
         examples=["-created_at"],
     )
+    fields: Chosen | None = Field(
+        default=None,
+        description="Several fields of each child, as a map: a list, or a map to new names. With limit: 1 the parent "
+        "holds the map of the first child, with as: list a list of maps.",
+        examples=[["text", "author"], {"body": "text"}],
+    )
     distinct: bool = Field(default=False, description="Each value once in a list or a text.")
     limit: int | None = Field(
         default=None, ge=1, le=MEMBERS_MAX_ITEMS, description="The greatest number of values; the first in order stay."
@@ -55,24 +63,25 @@ class ValuesForm(BookedForm):
     numbers: bool = Field(default=False, description="A set of numbers instead of texts; then `as` is one field.")
 
 
-VALUES_ONLY: Final = ("join", "order", "distinct", "limit", "ledger")
+VALUES_ONLY: Final = ("join", "order", "distinct", "limit", "ledger")  # without `fields`, which make values of a rule
+NOT_OF_FIELDS: Final = ("join", "distinct", "numbers")
 
 
 def is_of_values(form: ValuesForm) -> bool:
-    """True if a rule names an attribute, and not edges."""
-    return "." in form.collect
+    """True if a rule names an attribute or fields, and not edges."""
+    return "." in form.collect or form.fields is not None
 
 
 def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]:
-    of, into = compiler.resolve(form.collect, "collect", attribute=True), compiler.into(form.into)
-    shape = _shape(compiler, form)
+    into, shape = compiler.into(form.into), _shape(compiler, form)
+    child, path, fields = _resolve_values(compiler, form)
     order = None if form.order is None else compiler.path(form.order.removeprefix("-"), "order")
-    compiler.own(None if of is None else of.entity, form.order, "order")
+    compiler.own(child, form.order, "order")
+    compiler.own(child, form.fields, "fields")
     table = ledger_table(compiler, form.ledger, "collect")
-    if of is None or into is None:
+    if child is None or into is None:
         return ()
-    _warn_of_map(compiler, of)
-    child, where = of.entity, compiler.own_where(form.where, of.entity)
+    where = compiler.own_where(form.where, child)
     way = route(compiler, form, into.entity, child)
     if way is None:
         return ()
@@ -81,10 +90,12 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
         compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
     # the books keep the name that they began with
     books = make_ledger(compiler, form.renamed_from or compiler.name, (child, into.entity), table)
-    if not compiler.sound or books is None or shape is None:
+    order = order or path
+    if not compiler.sound or books is None or shape is None or order is None:
         return ()
     distinct = form.distinct or shape == "set"
-    ranked = form.limit is not None and order is not None and not distinct  # else no key of the ledger shows a value
+    # if not ranked, no key of the ledger shows a value
+    ranked = form.limit is not None and form.order is not None and not distinct
     value = ValueRule(
         name=f"{compiler.name}.ledger",
         source=child,
@@ -93,8 +104,9 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
         marks=books.marks,
         link=way.link,
         where=where,
-        of=of.path,
-        order=order or of.path,
+        of=path,
+        fields=fields,
+        order=order,
         ranked=ranked,
         numbers=form.numbers,
     )
@@ -118,6 +130,20 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
     return values, value, *beside, *way.rules
 
 
+def _resolve_values(
+    compiler: RuleCompiler, form: ValuesForm
+) -> tuple[Entity | None, Path | None, tuple[tuple[Path, str], ...]]:
+    """Return the child, its attribute, and its fields: a rule has an attribute or fields."""
+    if form.fields is not None:
+        entity = None if "." in form.collect else compiler.entity(form.collect, "collect")
+        return entity, None, parse_fields(compiler, form.fields)
+    of = compiler.resolve(form.collect, "collect", attribute=True)
+    if of is None:
+        return None, None, ()
+    _warn_of_map(compiler, of)
+    return of.entity, of.path, ()
+
+
 def refuse(compiler: RuleCompiler, form: ValuesForm, options: Iterable[str], message: str, cure: str) -> None:
     """Report those of these options that a form gives."""
     for option in options:
@@ -130,6 +156,8 @@ def _shape(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
     refuse(compiler, form, ("omit", "strict"), "this is for edges, and values are collected", "remove it, or say where")
     if form.on_delete == "keep":
         refuse(compiler, form, ("sparse",), UNLISTED, "remove it, or say on_delete")
+    if form.fields is not None:
+        return _shape_of_fields(compiler, form)
     shape: Shape | None = "text" if form.join is not None else SHAPES.get(form.element)
     if form.join is not None and form.element is not None:
         compiler.refuse("join", "`join` makes a text, and `as` a set or a list", "keep one of them")
@@ -144,6 +172,24 @@ def _shape(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
     elif shape is not None:
         refuse(compiler, form, ("numbers",), "this is for sets: a list keeps the types of its values", "remove it")
     return shape
+
+
+def _shape_of_fields(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
+    """Return the shape of maps of fields: a list, or the map of the first child."""
+    if "." in form.collect:
+        entity = form.collect.partition(".")[0]
+        compiler.refuse("fields", "the rule names one attribute already", f"remove it, or say collect: {entity}")
+    refuse(compiler, form, NOT_OF_FIELDS, "this is for values, and each child gives a map", "remove it")
+    if form.order is None:
+        message = "'order' is missing: it says which child is the first"
+        compiler.add("SR103", compiler.at_key("fields"), message, "order: -created_at")
+    if form.element not in (None, "list"):
+        compiler.add("SR106", "as", f"expected list, found {form.element!r}", "as: list, or remove it and say limit: 1")
+        return None
+    if form.element is None and form.limit != 1:
+        message = "'limit' is missing: a single map is of a single child"
+        compiler.add("SR103", compiler.at_key("fields"), message, "limit: 1, or as: list")
+    return "list" if form.element else "map"
 
 
 def _warn_of_map(compiler: RuleCompiler, of: AttributeRef) -> None:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Literal
 
-from sync_rules.model.numbers import number_of, text_of
+from sync_rules.model.numbers import number_of, text_of, word_of
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.rules.rule import Blocked, Rule
 
 Function = Literal["count", "sum", "min", "max"]
-NULL: Final = "null"
-WORDS: Final = ("true", "false", NULL)  # for the truth values and for NULL
+WORDS: Final = ("true", "false", "null")  # for the truth values and for NULL
 
 
 @dataclass(frozen=True)
@@ -29,19 +28,13 @@ class Weights:
 
     def of(self, value: AttributeValue | None) -> Decimal:
         text = text_of(value)
-        weight = self.words.get(_word_of(value)) if text is None else self.texts.get(text)
+        weight = self.words.get(word_of(value) or "") if text is None else self.texts.get(text)
         return Decimal(self.default if weight is None else weight)
 
     def body(self) -> list[object]:
         """The weights as part of what makes a rule what it is: in short where only texts have one."""
         short: list[object] = [self.path, sorted(self.texts.items())]
         return [*short, sorted(self.words.items()), self.default] if self.words or self.default != "0" else short
-
-
-def _word_of(value: AttributeValue | None) -> str:
-    if value is None:
-        return ""
-    return str(value["BOOL"]).lower() if "BOOL" in value else NULL if "NULL" in value else ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

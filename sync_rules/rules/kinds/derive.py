@@ -14,20 +14,24 @@ from sync_rules.model.entities import Entity, Table
 from sync_rules.model.numbers import respell
 from sync_rules.model.sizes import KeyLimit, fit_value, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
+from sync_rules.model.where import Where
 from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf, Use
 from sync_rules.rules.expiry import Expiry
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.formula import Formula
-from sync_rules.rules.rule import Blocked, Node
+from sync_rules.rules.rule import Blocked, Node, let_in
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DeriveRule(TargetRule):
-    """Source and target are one entity. `path` holds what the formula makes of the item, or else `default`."""
+    """Source and target are one entity. `path` holds what the formula makes of the item, or else `default`, also if
+    `where` does not hold for the item.
+    """
 
     path: Path
     formula: Formula | Expiry
     default: AttributeValue | None = None
+    where: Where | None = None
     kind = "derive"
     fills_index_keys = True
     watches_in_source = ()  # the target itself
@@ -42,7 +46,10 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
-        return tuple(dict.fromkeys(self._read_as.locate_field(path) for path in self._field_paths.values()))
+        filters = self.where.paths if self.where else ()
+        return tuple(
+            dict.fromkeys(self._read_as.locate_field(path) for path in (*self._field_paths.values(), *filters))
+        )
 
     @cached_property
     def _read_as(self) -> Entity:
@@ -71,7 +78,8 @@ class DeriveRule(TargetRule):
         binary = {attribute.name for attribute in self.target.table.key if attribute.type == "B"}
         sure = {field for field in self.target.identity if self.target.ref(field).path[0] not in binary}
         asked = self._index_key_limit is None or self._index_key_limit[0] == "S"
-        return (self.path[0],) if len(self.path) == 1 and asked and self.formula.is_total(sure) else ()
+        total = asked and self.where is None and self.formula.is_total(sure)
+        return (self.path[0],) if len(self.path) == 1 and total else ()
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
         asked = self._index_key_limit is not None and self._index_key_limit[0] == "N"
@@ -82,7 +90,8 @@ class DeriveRule(TargetRule):
         return self.copies if self.default is not None and same(get(item, self.path), self.default) else ()
 
     def fills(self, path: Path, item: Item) -> bool:
-        return self.compute_values((), item).get(path) is not None
+        values = self.compute_values((), item)
+        return not isinstance(values, Blocked) and values.get(path) is not None
 
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.target, path) for path in self.inputs)
@@ -92,7 +101,8 @@ class DeriveRule(TargetRule):
 
     def body(self) -> Mapping[str, object]:
         default = {} if self.default is None else {"default": self.default}
-        return {"path": self.path, **self.formula.body(), **default}
+        where = {} if self.where is None else {"where": self.where.text}
+        return {"path": self.path, **self.formula.body(), **default, **where}
 
     def is_known_by_key(self, entity: Entity) -> bool:
         return True  # nothing is read but the item itself
@@ -112,13 +122,20 @@ class DeriveRule(TargetRule):
     def list_uses_to_find(self) -> Iterator[Use]:
         return iter(())
 
-    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired:
-        """Return the value of the formula, a number if an index key needs one; the default if there is no value."""
+    def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
+        """Return the value of the formula, a number if an index key needs one; the default if there is no value, or if
+        `where` does not hold.
+        """
+        holds = let_in(self.where, target, self._read_as)
+        if holds is not True:
+            return holds or {self.path: self.default}
         text = self.formula.text(lambda name: self._read(target, self._field_paths[name]))
         made = None if text is None else self._type_text(text)
         return {self.path: self.default if made is None else made}
 
     def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
+        if let_in(self.where, target, self._read_as) is not True:
+            return None
         reason = self.formula.unread(lambda name: self._read(target, self._field_paths[name]))
         return None if reason is None else Blocked(reason)
 

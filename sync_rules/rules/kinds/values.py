@@ -1,7 +1,9 @@
-"""collect, of values: an attribute of a parent's children on the parent, as a set, a list or a text.
+"""collect, of values: an attribute of a parent's children on the parent, as a set, a list or a text; or fields of the
+first child, as a map.
 
-A child has an item in the ledger, which holds its value and what it is ordered by. The parent's attribute is made
-from all these items each time one of them changes, so a value of several children stays until the last of them goes.
+A child has an item in the ledger, which holds its value and what it is ordered by. A map of fields is a value
+too. The parent's attribute is made from all these items each time one of them changes, so a value of several children
+stays until the last of them goes.
 
 Invariant: what is shown is a function of the items in the ledger alone, in whatever order they were found. Only where
 the first few of many are shown do keys of the ledger hold what orders them: else no key holds a value.
@@ -9,7 +11,7 @@ the first few of many are shown do keys of the ledger hold what orders them: els
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, Literal
@@ -26,18 +28,19 @@ from sync_rules.rules.kinds.rank import Rank, RankedRule
 from sync_rules.rules.ledger import AMOUNT
 from sync_rules.rules.rule import Blocked
 
-Shape = Literal["set", "list", "text"]
+Shape = Literal["set", "list", "text", "map"]
 UNORDERED: Final = "-"  # sorts before the rank of any number or text
 Order = tuple[str, Decimal | str]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ValueRule(RankedRule):
-    """`of`: the field of a child that is shown; `order`: the field that orders it. `ranked`: keys are in this order.
-    `numbers`: only numbers are accepted.
+    """`of`: the field of a child that is shown; `fields`: several instead, with their names in a map. `order`: the
+    field that orders it. `ranked`: keys are in this order. `numbers`: only numbers are accepted.
     """
 
-    of: Path
+    of: Path | None
+    fields: tuple[tuple[Path, str], ...] = ()
     order: Path
     ranked: bool
     numbers: bool
@@ -45,24 +48,27 @@ class ValueRule(RankedRule):
 
     @property
     def reads(self) -> tuple[Path, ...]:
-        return tuple(dict.fromkeys((self.of, self.order)))
+        shown = (path for path, _ in self.fields) if self.of is None else (self.of,)
+        return tuple(dict.fromkeys((*shown, self.order)))
 
     @property
     def required_types(self) -> Mapping[Path, tuple[str, ...]]:
-        return {self.order: ("S", "N", "NULL"), self.of: ("N",) if self.numbers else ("S", "N")}
+        types: dict[Path, tuple[str, ...]] = {self.order: ("S", "N", "NULL")}
+        return types if self.of is None else types | {self.of: ("N",) if self.numbers else ("S", "N")}
 
     def body(self) -> Mapping[str, object]:
         said = {"of": self.of, "order": self.order, "ranked": self.ranked, "numbers": self.numbers}
-        return {**super().body(), **said}
+        return {**super().body(), **said, **({"fields": self.fields} if self.fields else {})}
 
     def rank_of(self, child: Item) -> Rank | Blocked | None:
         """The rank of a child; None for one without a value, or with an empty text for it."""
-        value, by = self._read(child, self.of), self._read(child, self.order)
+        value = self._read_fields(child) if self.of is None else self._read(child, self.of)
+        by = self._read(child, self.order)
         if value is None or value == {"S": ""}:
             return None
         if self.numbers and number_of(value) is None:
             return Blocked("NotANumber")
-        shown, ordered = _plain(value), None if by is None else _plain(by)
+        shown, ordered = value if self.of is None else _plain(value), None if by is None else _plain(by)
         if shown is None or (ordered is None and by is not None):
             return Blocked("NotAValue")
         held = [shown] if self.of == self.order else [shown, ordered or {"NULL": True}]
@@ -70,6 +76,10 @@ class ValueRule(RankedRule):
 
     def _read(self, child: Item, path: Path) -> AttributeValue | None:
         return get(self.source.view(child, (path,)), path)
+
+    def _read_fields(self, child: Item) -> AttributeValue:
+        read = ((name, self._read(child, path)) for path, name in self.fields)
+        return {"M": {name: value for name, value in read if value is not None}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +111,7 @@ class ValuesRule(GatheredRule):
         return ((AMOUNT,),)
 
     def type_of(self, path: Path, known: TypeOf) -> str:
-        return {"set": "NS" if self.numbers else "SS", "list": "L", "text": "S"}[self.shape]
+        return {"set": "NS" if self.numbers else "SS", "list": "L", "text": "S", "map": "M"}[self.shape]
 
     def body(self) -> Mapping[str, object]:
         return {
@@ -136,21 +146,24 @@ class ValuesRule(GatheredRule):
                 return Blocked("EntryBroken", member=key)
             found.append(held)
         found.sort(key=lambda one: one.order)
-        values = list(self._once([one.value for one in (reversed(found) if self.descending else found)]))
+        values = self._once([one.value for one in (reversed(found) if self.descending else found)])
         return {self.into: self._make_value(values[: self.max_items])}
 
-    def _once(self, values: Sequence[AttributeValue]) -> Iterator[AttributeValue]:
+    def _once(self, values: Sequence[AttributeValue]) -> Sequence[AttributeValue]:
         """The values; where they are distinct, the first of those that are shown alike."""
-        seen: set[object] = set()
-        for value in values:
-            alike = tuple(value.items()) if self.shape == "list" else text_of(value)
-            if not self.distinct or alike not in seen:
-                seen.add(alike)
-                yield value
+        if not self.distinct:
+            return values
+        alike = (tuple(value.items()) if self.shape == "list" else text_of(value) for value in values)
+        first: dict[object, AttributeValue] = {}
+        for key, value in zip(alike, values, strict=True):
+            first.setdefault(key, value)
+        return tuple(first.values())
 
     def _make_value(self, values: Sequence[AttributeValue]) -> AttributeValue | None:
         if self.shape == "list":
             return {"L": list(values)}
+        if self.shape == "map":
+            return values[0] if values else None
         texts = [text_of(value) or "" for value in values]
         if not texts:
             return None
@@ -180,7 +193,7 @@ def _rank_text(order: Order) -> str:
 def _parse_entry(value: AttributeValue | None) -> Held | None:
     """Return the value and its order from a ledger entry; None if the pipeline did not write the entry."""
     parts: Sequence[AttributeValue] = (value or {}).get("L", ())
-    shown = _plain(parts[0]) if parts else None
+    shown = None if not parts else parts[0] if "M" in parts[0] else _plain(parts[0])
     if not shown or shown == {"S": ""} or len(parts) > 2:  # noqa: PLR2004 - the value, and what orders it
         return None
     order = None if "NULL" in parts[-1] else _plain(parts[-1])

@@ -9,6 +9,8 @@ from sync_rules.extras.proof import cost_estimate
 from sync_rules.extras.proof.probe import ASSUMPTIONS
 from sync_rules.extras.proof.self_test import LAST, PROBES
 from sync_rules.extras.proof.stack_template import CODE, FILTERS, template
+from tests.deploy.lies import CORRECTIONS
+from tests.docs.reference import ROOT
 
 INLINE_CODE_MAX_CHARACTERS = 4_096  # of a function in a template
 
@@ -23,6 +25,21 @@ def test_cost_is_within_its_limit():
     """The estimate with all its parts stays under the limit."""
     assert sum(part.cost for part in cost_estimate.parts()) == cost_estimate.total() < Decimal("0.25")
     assert len(cost_estimate.lines()) == len(list(cost_estimate.parts()))
+
+
+def test_page_has_the_numbers_of_the_code():
+    """The walk shows the estimate, its parts and the number of facts as the command does, and the engine's gaps."""
+    page = (ROOT / "docs/proof/selftest.md").read_text()
+    shown = [line.strip() for line in page.splitlines() if line.endswith(" USD") and "   " in line.strip()]
+    assert shown
+    assert set(shown) <= set(cost_estimate.lines())
+    assert f"Estimated at {cost_estimate.total():.2f} USD at most." in page
+    assert f"an estimated {cost_estimate.total():.2f} USD" in page
+    hold, untested = map(int, re.findall(r"(\d+) hold, (\d+) not tested", page)[0])
+    assert (hold + untested, f"({len(PROBES)} facts have a probe)" in page) == (len(ASSUMPTIONS), True)
+    gaps = re.search(r"what this engine lacks: facts ([\d,\s]+) and (\d+)", page)
+    assert gaps is not None
+    assert {*map(int, re.findall(r"\d+", gaps[0]))} == CORRECTIONS.keys()
 
 
 def test_template_code_fits_and_compiles():

@@ -162,3 +162,19 @@ def test_copy_policies_act_on_targets_that_where_lets_in(policy):
     one, done = (rule(on_delete=policy, where=where(f"status == '{status}'")) for status in ("OPEN", "DONE"))
     assert (one.deletes(ORDER), one.restricts(ORDER)) == (policy == "delete", policy == "restrict")
     assert (done.deletes(ORDER), done.restricts(ORDER)) == (False, False)
+
+
+@pytest.mark.parametrize("on_delete", ["delete", "restrict"])
+def test_cascade_without_a_copy_is_what_on_delete_of_another_rule_makes(on_delete):
+    """A copy of an entity alone has the body of the part that deletes or reports the items of a deleted parent."""
+    rules = parse_rules(f"""
+tables: {{shop: {{key: {{PK: S, SK: S}}}}, ledger: {{key: {{PK: S, SK: S}}}}}}
+entities:
+  user: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: PROFILE}}}}
+  flag: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: "FLAG#{{flag_id}}"}}}}
+rules:
+  alone: {{copy: user, into: flag, on_delete: {on_delete}}}
+  counted: {{count: flag, into: user.flags, on_delete: {on_delete}}}
+""").rules
+    assert rules["alone"].copies == ()
+    assert rules["alone"].body() == rules["counted.parent"].body()

@@ -9,9 +9,10 @@ import pytest
 from sync_rules.model.items import Change
 from sync_rules.model.semantics import holds
 from sync_rules.model.values import parse_path
+from sync_rules.model.where import compile_where
 from sync_rules.rules.formula import parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.rules.rule import causes
+from sync_rules.rules.rule import Blocked, causes
 from tests.support.builders import entity, index, key, m, n, s, table
 
 TABLE = table(
@@ -133,3 +134,39 @@ def test_derive_guards_each_input_as_seen():
     for name in ("role", "GSI1PK", "missing"):
         assert not holds(guard, {**ITEM, name: s("newer")})
     assert holds(guard, {**ITEM, "other": s("newer")})
+
+
+@pytest.mark.parametrize(
+    ("item", "state", "default"),
+    [
+        ({"signed": {"BOOL": True}}, s("LEAD#SIGNED"), None),
+        ({"signed": {"BOOL": False}}, s("LEAD#OPEN"), None),
+        ({"signed": {"NULL": True}}, s("LEAD#NEVER"), None),
+        ({"signed": s("true")}, s("LEAD#SIGNED"), None),
+        ({"signed": {"L": []}}, None, None),
+        ({"signed": {"BOOL": True}, "gone": {"BOOL": True}}, None, None),
+        ({"signed": {"BOOL": True}, "gone": {"BOOL": True}}, s("none"), s("none")),
+        ({"signed": {"BOOL": True}, "gone": {"BOOL": True}, "gsi0": s("none")}, s("none"), s("none")),
+    ],
+)
+def test_derive_reads_truth_values_by_a_table_and_obeys_where(item, state, default):
+    """A table has rows for truth values and NULL; where the condition fails, there is the default or nothing."""
+    signs = {"signs": {"true": "SIGNED", "false": "OPEN", "null": "NEVER"}}
+    made = replace(
+        rule(formula=parse_formula("{role}#{signed:signs}", signs)),
+        where=compile_where("!gone", "member"),
+        default=default,
+    )
+    item = {**ITEM, **item}
+    assert made.compute_values((), item) == {("gsi0",): state}
+    assert made.fills(("gsi0",), item) == (state is not None)
+    assert {("gone",), ("signed",)} <= set(made.deciding_paths), "a change of either is a reason to look, and guarded"
+    assert made.body() != replace(made, where=None).body()
+
+
+def test_derive_whose_condition_fails_keeps_the_value():
+    """A condition that cannot be evaluated blocks the rule, and says why."""
+    made = replace(rule(), where=compile_where("length(role_count) > `1`", "member"))
+    blocked = made.compute_values((), {**ITEM, "role_count": n(1)})
+    assert isinstance(blocked, Blocked)
+    assert blocked.reason.startswith("WhereFailed")

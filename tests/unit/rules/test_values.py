@@ -108,6 +108,29 @@ def test_values_are_the_sorted_children(children, by, options, ranked):
     assert values.compute_values(page.items[::-1], PROFILE) == {TAGS: plainly(named, by[0], options)}
 
 
+@settings(deadline=None, max_examples=100)
+@given(CHILDREN, st.sampled_from(["list", "map"]), st.booleans(), st.booleans())
+def test_fields_are_those_of_the_first_children(children, shape, descending, ranked):
+    """A map holds the fields of the first child in order, a list those of the first two; a missing field is left out,
+    and fields may have any type. Equal orders are sorted by the children's keys.
+    """
+    rule = kept(of=None, fields=((TAG, "text"), (("more",), "more")), order=AT, ranked=ranked)
+    options = {"shape": shape, "max_items": 1 if shape == "map" else 2, "descending": descending, "ranked": ranked}
+    values, store = shown(**options), MemoryStore(TABLES)
+    more = {"M": {"deep": {"BOOL": True}}}
+    named = [order(f"o{place}", "u", more=more, **child) for place, child in enumerate(children)]
+    for child in named:
+        store.put("counts", item_of(child, rule))
+    members = values.members(key(USERS, "u"), PROFILE)
+    page = store.list(List("counts", None, members.conditions, 1000, None, members.backward))
+    numbered = [{**child, "tag": s(f"{place}")} for place, child in enumerate(named)]
+    places = plainly(numbered, "at", {"shape": "list", "distinct": False, "descending": descending, "max_items": None})
+    first = [named[int(place["S"])] for place in places["L"]][: options["max_items"]]
+    maps = [{"M": {"text": child["tag"], "more": more} if "tag" in child else {"more": more}} for child in first]
+    expected = {"L": maps} if shape == "list" else maps[0] if maps else None
+    assert values.compute_values(page.items, PROFILE) == {TAGS: expected}
+
+
 @pytest.mark.parametrize("held", [n(1), {"L": []}, {"L": [s("")]}, {"L": [{"NULL": True}]}, {"L": [s("a"), {"M": {}}]}, {"L": [s("a")] * 3}, None])  # fmt: skip
 def test_values_are_not_made_of_what_nobody_can_read(held):
     """An item that something else wrote stops the whole, and is named."""

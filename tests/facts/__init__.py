@@ -1,0 +1,1 @@
+"""The facts about AWS, watched: `make facts` compares them with the newest botocore."""

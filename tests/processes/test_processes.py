@@ -1,0 +1,99 @@
+"""Whole processes on an engine: nothing is wrong or lost under faults, and a planted fault is found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.processes import checker
+from tests.processes.report import END, PAGE, table
+from tests.processes.world import Plan, play
+from tests.support.engines import ROOT
+
+SHORT = {"seed": 3, "minutes": 0, "members": 10, "plots": 5, "patient": False}
+USER = {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}}
+ORDER = {"PK": {"S": "USER#1"}, "SK": {"S": "ORDER#1"}, "total": {"N": "5"}}
+RIGHT = {
+    "orders": {"SS": ["1"]},
+    "posts": {"M": {}},
+    "counted": {"N": "0"},
+    "spent": {"N": "5"},
+    "largest": {"L": [{"N": "5"}]},
+}
+
+
+@pytest.fixture
+def engine_name(endpoints) -> str:
+    """An engine that is there: each run starts its own, for its tables alone."""
+    endpoints.of("dynoxide")
+    return "dynoxide"
+
+
+def test_processes_lose_nothing(engine_name, tmp_path):
+    """A round with kills, cuts, delays, repeats and throttles ends with every copy right and every write there."""
+    verdict = play(Plan(engine=engine_name, **SHORT), tmp_path / "world")
+    assert verdict.findings == ()
+    assert verdict.rounds == 1
+
+
+def test_processes_with_a_fault_are_found(engine_name, tmp_path):
+    """A planted fault is found in one round."""
+    fault = "last record of a batch not delivered"
+    assert play(Plan(engine=engine_name, fault=fault, **SHORT), tmp_path / "world").findings
+
+
+def test_checker_imports_no_product():
+    """The checker computes by itself: neither it nor what it imports is of the product."""
+    program = "import sys, tests.processes.checker; print([m for m in sys.modules if m.startswith('sync_rules')])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def check(*items: checker.Item, journal: str = "") -> list[str]:
+    tables = {"shop": list(items)}
+    db = checker.read_database(tables, checker.History())
+    checker.check_copies(db)
+    if journal:
+        checker.check_writes(db, tables, checker.possible_states([journal.splitlines()]))
+    return [f"{finding.what} {finding.rule}" for finding in db.findings]
+
+
+@pytest.mark.parametrize(
+    ("user", "order", "expected"),
+    [
+        (RIGHT, {}, []),
+        (RIGHT, {"user_name": {"S": "old"}}, ["wrong names"]),
+        ({**RIGHT, "spent": {"N": "10"}}, {}, ["wrong spent"]),
+        ({**RIGHT, "orders": {"SS": ["1", "2"]}}, {}, ["wrong orders"]),
+        ({**RIGHT, "email": {"S": "a"}}, {}, ["wrong mails"]),
+        ({**RIGHT, "largest": {"L": []}}, {"status": {"S": "OPEN"}}, ["wrong counted", "wrong largest"]),
+    ],
+)
+def test_checker_finds_what_is_wrong(user, order, expected):
+    """A copy, a number, a set or a mirror that is not what its source says is a finding."""
+    assert check({**USER, **user}, {**ORDER, **order}) == expected
+
+
+def test_checker_finds_what_is_lost():
+    """An acknowledged write must be there; of a write without an answer both outcomes are right."""
+    key = {"PK": {"S": "USER#9"}, "SK": {"S": "ORDER#1"}}
+    put = {"op": "put", "table": "shop", "key": key}
+    lines = [
+        {**put, "id": 1, "values": {"total": {"N": "1"}}},
+        {"ok": 1},
+        {**put, "id": 2, "values": {"total": {"N": "2"}}},
+    ]
+    journal = "\n".join(json.dumps(line) for line in lines) + '\n{"id": 3, "op"'
+    assert check({**key, "total": {"N": "1"}}, journal=journal) == []
+    assert check({**key, "total": {"N": "2"}}, journal=journal) == []
+    assert check({**key, "total": {"N": "3"}}, journal=journal) == ["lost the application's write"]
+    assert check(journal=journal) == ["lost the application's write"]
+    assert check({**key, "total": {"N": "2"}}, {**ORDER, "user_name": {"S": "x"}}, journal=journal)
+
+
+def test_page_has_the_table():
+    """docs/proof/processes.md has a row for each planted fault."""
+    assert table() + f"\n{END}" in PAGE.read_text()
