@@ -81,9 +81,9 @@ def test_derive_may_fill_the_key_whose_template_names_its_field():
     base = BASE.replace('{PK: "PART#{part_id}", SK: PART}', '{PK: "PART#{part_id}", SK: PART, GSI1PK: "ROLE#{role}"}')
     rule = parse_rules(f"{base}  r: {{derive: part.GSI1PK, as: 'ROLE#{{role}}'}}\n").rules["r"]
     item = {"PK": {"S": "PART#1"}, "SK": {"S": "PART"}, "role": {"S": "LEAD"}, "GSI1PK": {"S": "ROLE#OLD"}}
-    assert rule.desired((), item) == {("GSI1PK",): {"S": "ROLE#LEAD"}}
+    assert rule.compute_values((), item) == {("GSI1PK",): {"S": "ROLE#LEAD"}}
     other = parse_rules(f"{base}  r: {{derive: part.label, as: '{{role}}'}}\n").rules["r"]
-    assert other.desired((), item) == {("label",): {"S": "OLD"}}
+    assert other.compute_values((), item) == {("label",): {"S": "OLD"}}
 
 
 def test_path_shares_the_other_fields_of_the_key():
