@@ -323,7 +323,7 @@ class Application:
 
     def new(self, kind: Kind) -> tuple[Place, Item] | None:
         """A new item of an entity, and its place."""
-        often, last = self.playground.often, kind.entity.identity[-1]
+        often, last = self.playground.often, ("", *kind.entity.identity)[-1]  # a fixed key has no field
         few = {name: (1 if name != last else 10) if often else 2 for name in kind.entity.identity}
         fields = {
             name: self.one(self.playground.pools[name][: most if self.pick(4) else 10]) for name, most in few.items()
