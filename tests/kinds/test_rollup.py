@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.audit.leftovers import FormerRules
+from sync_rules.audit.link_check import sample_links
 from sync_rules.audit.verifier import Verifier
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.permissions import STREAM, list_needs
@@ -233,3 +234,38 @@ def test_rollup_is_written_by_nothing_else():
     own = Actions(rules, raw=True).put("day", DAY)
     with pytest.raises(WriteError, match="are made by rule"):
         refuse_kept_attributes(own, None, rules)
+
+
+def test_rollup_link_that_names_something_hits_it():
+    """A rule makes what its items name, so a link misses only if no item has its field."""
+    scene = scene_of()
+    scene.there("orders", *(order(str(number), 1) for number in range(20)))
+    assert not sample_links(scene.rules, scene.rules.keeper_names, scene.memory)
+    scene = scene_of()
+    scene.there("orders", *({"order_id": s(str(number)), "date": s("1"), "units": n(1)} for number in range(20)))
+    found = sample_links(scene.rules, scene.rules.keeper_names, scene.memory)
+    assert [one.title for one in found if "point to no day" in one.found] == ["most", "orders", "units"]
+
+
+def test_rollup_waits_for_the_books_of_every_rule():
+    """Without complete books nothing is made; with an item there before, nothing goes until a backfill."""
+    scene = Scene(parse_rules(RULES), complete=False)
+    scene.put("orders", order("a", 3))
+    scene.put("days", {"day": s("2"), "kind": s("DAY"), "orders": n(7)})
+    scene.rest()
+    assert day_of(scene) is None
+    assert scene.item(scene.at("days", "2"))["orders"] == n(7)
+
+
+def test_rollup_of_an_older_count_is_added_up_by_verify():
+    """The entries of a count do not say how many there are: a repair adds them up, and then the item is made."""
+    plain = RULES.replace(", made_by: rules", "").replace('key: {kind: "DAY"}', 'key: {kind: "DAY"}')
+    scene = scene_of(plain)
+    scene.put("orders", order("a", 3))
+    scene.rest()
+    after = Scene(parse_rules(RULES), complete=False)
+    for table in ("orders", "ledger"):
+        after.there(table, *scene.memory.items(table))
+    verifier = Verifier(after.rules, after.world, after.rules.keeper_names, repair=True, grace_seconds=0)
+    assert list(verifier.sweep())
+    assert day_of(after) == DAY | {"orders": n(1), "units": n(3), "most": n(3)}
