@@ -170,7 +170,8 @@ def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
             stock.unlisted += of_target.unlisted
         else:
             of_name = (rules.rules[name] for name in names[key])
-            stock.named[key] = tuple(rule for rule in of_name if isinstance(rule, TargetRule) and rule.makes)
+            makers = tuple(rule for rule in of_name if isinstance(rule, TargetRule) and rule.makes)
+            stock.named |= {key: makers} if makers else {}
     return (yield from compare(stock))
 
 
