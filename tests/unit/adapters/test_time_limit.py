@@ -89,7 +89,7 @@ def rings_at(place: int) -> tuple[str, bool]:
 
     def trace(frame, event, _):
         nonlocal lines, rang
-        if frame.f_code.co_name != "_interrupted":
+        if frame.f_code.co_name != "_run_with_alarm":
             return None
         if event == "line" and signal.getsignal(signal.SIGALRM) is not nobody:
             lines += 1
