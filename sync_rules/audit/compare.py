@@ -168,6 +168,10 @@ def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
             of_target.add(image, rules.tables[key.table], rules, frozenset(names[key]))
             stock.targets += of_target.targets
             stock.unlisted += of_target.unlisted
+        else:
+            of_name = (rules.rules[name] for name in names[key])
+            makers = tuple(rule for rule in of_name if isinstance(rule, TargetRule) and rule.makes)
+            stock.named |= {key: makers} if makers else {}
     return (yield from compare(stock))
 
 
@@ -176,10 +180,13 @@ def compare(stock: Stock) -> Work[Comparison]:
     comparison = Comparison()
     unlisted = dict.fromkeys(stock.unlisted)
     comparison.different += (_report_unlisted_item(rule, key) for rule, key in unlisted)
-    for targets in split_rounds(stock.targets, BOUNDS.limits):
+    missing = yield from stock.read_missing_targets()
+    for targets in split_rounds([*stock.targets, *missing], BOUNDS.limits):
         sources = yield from read_expected_sources(targets, BOUNDS)
         for target in targets:
-            for rule in (rule for rule in target.rules if (rule.name, target.key) not in unlisted):
+            empty = target.key in sources.empty and not target.absent
+            rules = _compare_empty(target, comparison) if empty else target.rules
+            for rule in (rule for rule in rules if (rule.name, target.key) not in unlisted):
                 _compare_one(rule, target, sources, comparison)
     alone = [part for part in stock.parts if not part.rule.by_listing]
     for some in split(alone, BOUNDS.limits.fan_out_round_max_items):
@@ -195,6 +202,17 @@ def compare(stock: Stock) -> Work[Comparison]:
         yield from _compare_series(series, stock.parts, comparison)
     comparison.different = [*{one.subject: one for one in comparison.different}.values()]
     return comparison
+
+
+def _compare_empty(target: Target, comparison: Comparison) -> tuple[TargetRule, ...]:
+    """Note a target that should not exist, because it has no members. Returns the rules that still compare it."""
+    maker = target.makers[0]
+    unexpected = maker.find_unexpected_attribute(target.image)
+    held, drift = digest(whole(target.image)), Drift.EXTRA if unexpected is None else Drift.STUCK
+    reason, stays = ("", False) if unexpected is None else (unexpected.reason, True)
+    found = Difference(maker.name, drift, target.key, None, (), held, "", reason, repairable=not stays, tried=stays)
+    comparison.different.append(found)
+    return tuple(rule for rule in target.rules if stays and rule is not maker)
 
 
 def _report_unlisted_item(rule: str, key: ItemKey) -> Difference:
@@ -245,6 +263,9 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         raise found
     if isinstance(found, Waiting):
         comparison.waiting[rule.name] += 1
+        return
+    if target.absent and isinstance(found, tuple) and not any(sources.has_members(one, target) for one in target.rules):
+        comparison.right[rule.name] += 1
         return
     desired = found if isinstance(found, Blocked) else rule.compute_values(found, target.image)
     paths: Desired = {}

@@ -23,7 +23,7 @@ from sync_rules.model.writes import Put, Status, Update, expect_item
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.families import Part
 from sync_rules.rules.formula import stable_hash
-from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.kinds.tally import TallyRule, list_amounts
 from sync_rules.rules.ledger import GROUP, VERSION, holds_amount
 from sync_rules.rules.ruleset import Rules
 
@@ -180,7 +180,7 @@ def _scan(
 
 
 def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]:
-    """The amounts of an item: a total for each of its slots, an entry for one."""
+    """The amounts of an item: a total for each of its slots, an entry for each slot that it adds to."""
     key = table.key_of(item)
     for rule in rules if key is not None else ():
         assert key is not None
@@ -192,7 +192,8 @@ def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]
             if held is None:
                 yield rule, None, Balance(rule, broken=True)
             elif rule.totals.fields(held.total) is not None:  # else of totals that are used no more
-                yield rule, (held.total, held.at), Balance(rule, entered=held.amount)
+                for at, amount in list_amounts(held, members=rule.counts_members):
+                    yield rule, (held.total, at), Balance(rule, entered=amount)
 
 
 def _slots_of(rule: TallyRule, total: Item) -> dict[str, Balance]:

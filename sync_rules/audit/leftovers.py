@@ -15,6 +15,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Path, get, overlaps
 from sync_rules.model.writes import Delete, Result, Status, Transaction, Update, expect_values, target_exists
 from sync_rules.pipeline.requests import Apply, Scan, Work
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
@@ -93,10 +94,10 @@ class FormerRules:
         here = key._replace(table=self._names.get(self._before.tables[key.table].physical_name, ""))
         today, now = self._now.entity_of(here), self._now.rules.values()
         for rule in self._rules:
-            if entity in rule.owned_entities:
-                if rule.owns(item) and not any(_answers_for(one, today, item) for one in now):
-                    yield _whole(rule, key, item)
-            elif rule.target is entity:
+            owned = entity in rule.owned_entities and rule.owns(item)
+            if owned and not _has_more(rule, entity, item) and not any(_answers_for(one, today, item) for one in now):
+                yield _whole(rule, key, item)
+            elif rule.target is entity and (rule.makes or entity not in rule.owned_entities):
                 yield from _paths(rule, key, item, self._list_written_paths(today))
 
     def _list_written_paths(self, today: Entity | None) -> tuple[Path, ...]:
@@ -107,6 +108,11 @@ class FormerRules:
 
 def _list_written_entities(rule: Rule) -> tuple[Entity, ...]:
     return (*rule.owned_entities, *((rule.target,) if rule.copies else ()))
+
+
+def _has_more(rule: Rule, entity: Entity, item: Item) -> bool:
+    """True if an item that a rule made holds something that no rule made."""
+    return isinstance(rule, TargetRule) and rule.target is entity and rule.find_unexpected_attribute(item) is not None
 
 
 def _answers_for(rule: Rule, today: Entity | None, item: Item) -> bool:

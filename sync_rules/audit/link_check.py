@@ -155,9 +155,10 @@ def _judge(
     by_rule = any(_is_written(one.pointing, ref.path, written) for _, ref in one.link)
     pointer = Pointer(one.link, one.named)
     keys = {key: None if by_rule else pointer(item) for key, item in pointing.items()}
-    there = _read((key for key in keys.values() if key is not None), store)
+    named = [key for key in keys.values() if key is not None]
+    there = {key: key.attributes() for key in named} if one.named.made else _read(named, store)
     sources |= there
-    if pointing and not sources:
+    if pointing and not sources and not one.named.made:
         found = f"the sample has no {one.named.name} item, so it cannot judge link {fields}"
         yield LinkFinding(rule.title, found, "nothing to do if these items come later", stops=False)
     elif pointing and not there and not by_rule:

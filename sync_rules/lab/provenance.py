@@ -7,7 +7,7 @@ from functools import cached_property
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.values import AttributeValue, Item, Path, overlaps, same
+from sync_rules.model.values import Item, Path, overlaps, same, without_path
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -92,17 +92,5 @@ def drop_paths(item: Item, paths: Iterable[Path], spare: Iterable[Path] = (), *,
     spared = tuple(spare)
     for path in paths:
         if not any(overlaps(path, one) for one in spared):
-            item = _without(item, path, emptied=emptied)
+            item = without_path(item, path, emptied=emptied)
     return item
-
-
-def _without(item: Item, path: Path, *, emptied: bool) -> Item:
-    name, rest = path[0], path[1:]
-    value: AttributeValue | None = item.get(name)
-    if value is None or (rest and "M" not in value):
-        return item
-    others = {one: inner for one, inner in item.items() if one != name}
-    if not rest:
-        return others
-    inner = _without(value["M"], rest, emptied=emptied)
-    return {**others, name: {"M": inner}} if inner or emptied else others

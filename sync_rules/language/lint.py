@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from sync_rules.language.compiler import Known
+from sync_rules.language.made_items import report_deletions_of_made_items, report_unmade_entities
 from sync_rules.language.moves import moves
 from sync_rules.language.own_names import doubt_own_names
 from sync_rules.language.problems import Problem, errors
@@ -48,6 +49,7 @@ def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
     if not errors(problems.found):
         named = {name for one in sections for name in one.entities_of(rules.sections[one.name])}
         problems.extend(report_unused_names(rules, document, named))
+        problems.extend(report_unmade_entities(rules, document))
 
 
 def list_linked_rules(rules: Rules) -> Iterator[LinkedRule]:
@@ -336,6 +338,7 @@ LINTS: tuple[Lint, ...] = (
     bare_words,
     cycles,
     moves,
+    report_deletions_of_made_items,
     times_to_live,
     settings_elsewhere,
     costs,

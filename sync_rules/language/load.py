@@ -234,4 +234,5 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, probl
         templates[attribute] = template
     for key in table.key:
         templates.setdefault(key.name, default_template(key.name))
-    return Entity(name, table, templates, required=tuple(form.required)) if sound else None
+    made = form.made_by is not None
+    return Entity(name, table, templates, required=tuple(form.required), made=made) if sound else None

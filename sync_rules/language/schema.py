@@ -135,6 +135,11 @@ class EntityForm(Model):
         "without one is reported.",
         examples=[["created_at"]],
     )
+    made_by: Literal["rules"] | None = Field(
+        default=None,
+        description="rules: count, sum, min and max make its items, and remove those without members. Nothing else "
+        "writes them.",
+    )
 
 
 WriteFunction = Annotated[

@@ -39,11 +39,16 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR301", f"{what} is written twice by this rule", carried or location, cure)
             continue
         line = locate_write(one, document).line
-        if entity in one.owned_entities and entity in two.owned_entities and one.title == two.title:
+        both = entity in one.owned_entities and entity in two.owned_entities
+        if both and one.title == two.title:
             continue  # each has items of its own
-        if entity in one.owned_entities and entity in two.owned_entities:
+        makers = one.makes and two.makes
+        if makers and any(attribute.name == right[0] for attribute in entity.table.key):
+            continue  # of one entity: the first member of any of them makes the item
+        if both and not makers:
             if (one.name, two.name) not in mirrors:
-                message = f"the items of {entity.name!r} are the mirrors of rule {one.title} in line {line} already"
+                made = "made by" if one.makes or two.makes else "the mirrors of"
+                message = f"the items of {entity.name!r} are {made} rule {one.title} in line {line} already"
                 yield Problem("SR301", message, location)
             mirrors.add((one.name, two.name))
             continue

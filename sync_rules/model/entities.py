@@ -171,6 +171,15 @@ class Ref:
     path: Path
     template: Template | None = None
 
+    @property
+    def body(self) -> object:
+        """The part of it in fingerprints."""
+        return self.path
+
+    def misreads(self, _value: AttributeValue | None) -> bool:
+        """True if the value at the path is reported, because the field cannot be made from it."""
+        return False
+
     def read(self, item: Item) -> AttributeValue | None:
         return self.within(get(item, self.path))
 
@@ -187,7 +196,7 @@ class Entity:
     """A kind of item, recognised by its key. `templates`: of the table's key, and of index keys if given.
 
     `first`: entities whose keys fit this one too and which take precedence, such as the nodes of a graph among its
-    edges. `required`: the attributes that every item has.
+    edges. `required`: the attributes that every item has. `made`: rules alone make and remove its items.
     """
 
     name: str
@@ -195,6 +204,7 @@ class Entity:
     templates: Mapping[str, Template]
     first: tuple[Entity, ...] = ()
     required: tuple[str, ...] = ()
+    made: bool = False
 
     @cached_property
     def identity(self) -> tuple[str, ...]:

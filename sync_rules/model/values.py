@@ -152,3 +152,16 @@ def nest(path: Path, value: AttributeValue) -> AttributeValue:
     for name in reversed(path):
         value = {"M": {name: value}}
     return value
+
+
+def without_path(item: Item, path: Path, *, emptied: bool = False) -> Item:
+    """An item without a path. A map that becomes empty goes too, unless `emptied` keeps it."""
+    name, rest = path[0], path[1:]
+    value: AttributeValue | None = item.get(name)
+    if value is None or (rest and "M" not in value):
+        return item
+    others = {one: inner for one, inner in item.items() if one != name}
+    if not rest:
+        return others
+    inner = without_path(value["M"], rest, emptied=emptied)
+    return {**others, name: {"M": inner}} if inner or emptied else others

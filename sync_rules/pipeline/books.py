@@ -16,7 +16,7 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Put, Result, Status
 from sync_rules.pipeline.requests import Apply, Found, Read, Scan, Work, read_all
 from sync_rules.rules.books import Books
-from sync_rules.rules.families import PartRule
+from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.ledger import is_suitable, key_in
 from sync_rules.rules.ruleset import Rules
 
@@ -163,8 +163,10 @@ def finish_empty(rules: Rules) -> Work[tuple[PartRule, ...]]:
 
 
 def _nothing_in(rule: PartRule, rules: Rules) -> Work[bool]:
-    """True if one look is enough to say that there is neither a child nor an entry."""
-    for entity in dict.fromkeys((rule.source, rule.target)):
+    """True if one look is enough to say that there is neither a child nor an entry, nor an item that the rules make."""
+    shown = (one for one in rules.rules.values() if isinstance(one, TargetRule) and one.books == rule.books)
+    made = (one.target for one in shown if one.makes)
+    for entity in dict.fromkeys((rule.source, rule.target, *made)):
         page = yield Scan(entity.table.name, LOOKED_AT_MAX_ITEMS, consistent=True)
         keys = (entity.table.key_of(item) for item in page.items)
         if page.cursor is not None or any(key is not None and rules.entity_of(key) is entity for key in keys):

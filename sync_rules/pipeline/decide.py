@@ -7,24 +7,27 @@ target exists, names the same source, and holds what was read. A delete compares
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.model.semantics import apply_write
 from sync_rules.model.values import AttributeValue, Item, Path, overlaps
 from sync_rules.model.writes import (
     Check,
     Condition,
     Delete,
+    Put,
     Result,
     Transaction,
     Write,
     differences,
     distinct,
+    expect_item,
     target_exists,
     update_of,
 )
-from sync_rules.pipeline.sources import Sources, Target
+from sync_rules.pipeline.sources import Sources, Target, list_other_makers
 from sync_rules.rules.families import TargetRule
 
 Changes = Mapping[Path, AttributeValue | None]
@@ -94,6 +97,22 @@ def deletion_of(rule: TargetRule, target: Target, sources: Sources) -> Intent:
     source_absent = Check(source, rule.source_guard(None))
     delete = Delete(target.key, (target_exists(target.key), *rule.link_guard(target.image)))
     return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
+
+
+def creation_of(intent: Intent) -> Intent:
+    """The put of a target that does not exist, with all that its rules want."""
+    target = intent.target
+    absent = expect_item(target.key.values[0][0], None, ())
+    return replace(intent, write=Put(target.key, apply_write(intent.write, target.image) or {}, absent))
+
+
+def removal_of(target: Target) -> Intent:
+    """The delete of a target without members. Its guard compares every attribute that was seen."""
+    keys = target.key.attributes()
+    seen = expect_item(target.key.values[0][0], target.image, [(name,) for name in target.image if name not in keys])
+    makers = (*target.makers, *list_other_makers(target.makers))  # the item is all theirs
+    wanted: dict[TargetRule, Changes] = {rule: dict.fromkeys(rule.copies) for rule in makers}
+    return Intent(target, makers, {}, Delete(target.key, seen), deletes=True, wanted=wanted)
 
 
 def find_lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:

@@ -32,7 +32,7 @@ from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import ALL, Later, Work, read_all
-from sync_rules.pipeline.sources import Target, split
+from sync_rules.pipeline.sources import Target, absent_target, list_other_makers, split
 from sync_rules.pipeline.tasks import Chunk, PartLook, Pull, Push, message_of
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import attributes_read
@@ -65,7 +65,11 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
         if isinstance(image, StoreError):
             report.fail(Target(one.key, {}, one.rules), str(image))
         elif image is not None:
-            targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members))
+            fresh = one.image is None
+            targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members, fresh=fresh))
+        elif (absent := absent_target(one.key, one.rules, one.attempt)) is not None:
+            beside = list_other_makers(absent.makers)  # an item comes with all that rules keep on it
+            targets.append(replace(absent, rules=(*absent.rules, *beside)))
     report.add((yield from reconcile(targets, bounds)))
     present = {target.key: target for target in targets}
     for one in pulls:

@@ -24,6 +24,7 @@ from sync_rules.pipeline.ancestors import read_expected_sources
 from sync_rules.pipeline.decide import (
     Changes,
     Intent,
+    creation_of,
     deletion_of,
     explain_refusal,
     find_lost_source,
@@ -32,6 +33,7 @@ from sync_rules.pipeline.decide import (
     is_relinked,
     list_deleting_rules,
     list_rules_to_delay,
+    removal_of,
 )
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked_items
@@ -75,6 +77,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
                 report.count(target.rules, Outcome.SUPERSEDED)
             else:
                 waiting.append(target)
+        waiting += yield from _read_again(decisions.old, report)
     for target in waiting:  # its source changes faster than it can be copied: let the record be delivered again
         report.fail(target, "SourceChanging")
     return report
@@ -98,7 +101,8 @@ def _with_whole_images(targets: Sequence[Target], bounds: Bounds) -> Work[Sequen
 @dataclass
 class Decisions:
     """The decisions of a round: writes, targets that wait for another rule's write, rules to park, rules that restrict
-    a delete that has happened, and, for each target that needs nothing of a rule, that rule.
+    a delete that has happened, and, for each target that needs nothing of a rule, that rule. `old`: targets without
+    members, whose images are too old to remove them.
     """
 
     intents: list[Intent] = field(default_factory=list)
@@ -106,6 +110,7 @@ class Decisions:
     stuck: list[tuple[Target, Iterable[TargetRule], Blocked]] = field(default_factory=list)
     restricted: list[tuple[Target, TargetRule]] = field(default_factory=list)
     right: list[TargetRule] = field(default_factory=list)
+    old: list[Target] = field(default_factory=list)
 
 
 def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, decisions: Decisions) -> None:
@@ -119,6 +124,10 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
         return
     decisions.stuck += ((target, [rule], block_unaccepted_rule(rule, bounds)) for rule in deleting)
     target = target.only(rule for rule in target.rules if rule not in deleting) if deleting else target
+    if target.absent:
+        target = _without_empty(target, sources, decisions)
+    elif target.key in sources.empty and _remove(target, bounds, decisions):
+        return
     wanted: dict[TargetRule, Changes] = {}
     for rule in target.rules:
         changes = _changes_by(rule, target, sources, report, decisions)
@@ -135,7 +144,36 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     if later:
         decisions.deferred.append(target.only(later))
         wanted = {rule: wanted[rule] for rule in wanted if rule not in later}
-    decisions.intents.append(intent_of(target, wanted, sources))
+    intent = intent_of(target, wanted, sources)
+    decisions.intents.append(creation_of(intent) if target.absent else intent)
+
+
+def _without_empty(target: Target, sources: Sources, decisions: Decisions) -> Target:
+    """An absent target with the rules that decide about it: all of them if it has a member of any rule. Else it is
+    right for the rules without members, and the others wait or fail.
+    """
+    members = {rule: sources.has_members(rule, target) for rule in target.rules}
+    if True in members.values():
+        return target
+    decisions.right += [rule for rule in members if members[rule] is False]
+    return target.only(rule for rule in members if members[rule] is None)
+
+
+def _remove(target: Target, bounds: Bounds, decisions: Decisions) -> bool:
+    """Decide to remove a target without members. False if it must stay, because it has something unexpected. The guard
+    cannot compare what an old image lacks, so that is read again.
+    """
+    if not target.fresh:
+        decisions.old.append(target)
+        return True
+    removal, unexpected = removal_of(target), target.makers[0].find_unexpected_attribute(target.image)
+    if unexpected is None and not bounds.may_write(target.key, "removed"):
+        unexpected = Blocked("Contended")
+    if unexpected is not None:
+        decisions.stuck.append((target, [target.makers[0]], unexpected))
+        return False
+    decisions.intents.append(removal)
+    return True
 
 
 def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, decisions: Decisions) -> Changes:
@@ -179,6 +217,21 @@ def _list_changes(
     return changes
 
 
+def _read_again(targets: Sequence[Target], report: Report) -> Work[list[Target]]:
+    """The targets with their present images, without those that are gone."""
+    images = yield from read_all(target.key for target in targets)
+    found: list[Target] = []
+    for target in targets:
+        image = images[target.key]
+        if isinstance(image, StoreError):
+            report.fail(target, str(image))
+        elif image is None:
+            report.count(target.rules, Outcome.GONE)
+        else:
+            found.append(replace(target, image=image, fresh=True))
+    return found
+
+
 # --------------------------------------------------------------- making it happen
 def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[list[Target]]:
     """Write. Returns the targets to decide again, such as those whose source changed under a transaction."""
@@ -216,7 +269,7 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
         return replace(intent.target, image=result.item)
     elif target.members and result.item is not None and explain_refusal(intent, result.item) is not Outcome.RIGHT:
         # an index may not show yet the member that hinted: the writer that was quicker need not know of it
-        return replace(target, image=result.item)
+        return replace(target, image=result.item, absent=False)
     else:
         outcome = explain_refusal(intent, result.item)
         report.count(intent.rules, outcome)

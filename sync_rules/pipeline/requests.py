@@ -135,7 +135,7 @@ class Store(Protocol):
         """May lag, unless it is consistent; every item that exists throughout the scan is seen at least once."""
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
-        """Each write is atomic and conditional, and creates only items of the pipeline. Refused guards are not
+        """Each write is atomic and conditional, and creates only items that rules make. Refused guards are not
         retried.
         """
 

@@ -31,7 +31,8 @@ TOO_MANY: Final = Blocked("TooManyMembers")
 @dataclass(slots=True)  # as a Change: made for every record, and never changed
 class Target:
     """A target as it was read, and the rules to check. `removed`: the rules whose source was removed, by a record.
-    `members`: the items that hinted at it; it may be made of them.
+    `members`: the items that hinted at it; it may be made of them. `absent`: it does not exist, rules may make it, and
+    `image` is its key. `fresh`: its image is no record's or scan's, but was read for this round.
     """
 
     key: ItemKey
@@ -40,12 +41,31 @@ class Target:
     removed: tuple[TargetRule, ...] = ()
     attempt: int = 0
     members: tuple[ItemKey, ...] = ()
+    absent: bool = False
+    fresh: bool = False
 
     def only(self, rules: Iterable[Rule]) -> Target:
         """The same target for some of its rules."""
         some = tuple(rules)
         mine = tuple(rule for rule in self.rules if rule in some)
         return replace(self, rules=mine, removed=tuple(rule for rule in self.removed if rule in some))
+
+    @property
+    def makers(self) -> tuple[TargetRule, ...]:
+        """The rules that make it while it has members."""
+        return tuple(rule for rule in self.rules if rule.makes)
+
+
+def absent_target(key: ItemKey, rules: Iterable[TargetRule], attempt: int = 0) -> Target | None:
+    """The target of this key, which does not exist; None if no rule makes it."""
+    makers = tuple(rule for rule in rules if rule.makes)
+    return Target(key, key.attributes(), makers, attempt=attempt, absent=True) if makers else None
+
+
+def list_other_makers(makers: Sequence[TargetRule]) -> tuple[TargetRule, ...]:
+    """The rules that make the same targets as these rules, and are not among them."""
+    here = {rule.name for rule in makers}
+    return tuple(rule for rule in makers[0].list_makers_beside() if rule.name not in here)
 
 
 @dataclass
@@ -57,6 +77,7 @@ class Sources:
     members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
     marks: dict[Books, Found] = field(default_factory=dict)
     expected: dict[TargetRule, Mapping[ItemKey, Found]] = field(default_factory=dict)  # instead of `items`, by rule
+    empty: frozenset[ItemKey] = frozenset()  # targets without a member of any rule that makes them
     _alike: dict[tuple[TargetRule, tuple[ItemKey, ...]], Desired | None] = field(default_factory=dict)
 
     def find_shared_values(self, rule: TargetRule, target: Item) -> Desired | None:
@@ -102,6 +123,12 @@ class Sources:
         belonging = members if isinstance(members, StoreError | Blocked) else self.select(rule, target, members)
         return belonging if isinstance(belonging, StoreError | Blocked) else (*found, *belonging.values())
 
+    def has_members(self, rule: TargetRule, target: Target) -> bool | None:
+        """True if a target that a rule makes has a member; None if that is unknown."""
+        found = self.of(rule, target)
+        has = rule.has_members(found) if isinstance(found, tuple) else None
+        return has if isinstance(has, bool) else None
+
     def select(
         self, rule: TargetRule, target: Target, keys: Iterable[ItemKey]
     ) -> dict[ItemKey, Item] | StoreError | Blocked:
@@ -141,7 +168,22 @@ def split_rounds(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence
 
 
 def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
-    """Read the sources of these targets, each once."""
+    """Read the sources of these targets, each once. Of a target whose rules here have no member of it, read the other
+    rules that make it, too.
+    """
+    sources = yield from _read_sources(targets, bounds)
+    empty = [target for target in targets if target.makers and _is_empty(target.makers, target, sources)]
+    beside = {target.key: list_other_makers(target.makers) for target in empty}
+    others = yield from _read_sources([replace(one, rules=beside[one.key]) for one in empty if beside[one.key]], bounds)
+    sources.empty = frozenset(one.key for one in empty if _is_empty(beside[one.key], one, others))
+    return sources
+
+
+def _is_empty(makers: Iterable[TargetRule], target: Target, sources: Sources) -> bool:
+    return all(sources.has_members(rule, target) is False for rule in makers)
+
+
+def _read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
     rules = dict.fromkeys(rule for some in dict.fromkeys(target.rules for target in targets) for rule in some)
     sources = Sources(attributes_read((rule, rule.source) for rule in rules))
     books = dict.fromkeys(rule.books for rule in rules if rule.books is not None)

@@ -8,23 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sync_rules.model.entities import Table
+from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
-from sync_rules.pipeline.sources import Target
+from sync_rules.pipeline.requests import Work, read_all
+from sync_rules.pipeline.sources import Target, absent_target
 from sync_rules.pipeline.tasks import PartLook, Pull, Tasks
-from sync_rules.rules.families import Part
+from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 
 @dataclass
 class Stock:
     """Targets and parts. Most parts are met twice, with their source and with their target: the flag says whether the
-    part counts when it is right. `unlisted`: items that an index does not list, by rule.
+    part counts when it is right. `unlisted`: items that an index does not list, by rule. `named`: targets that books
+    name, which may be missing, with the rules that make them.
     """
 
     targets: list[Target] = field(default_factory=list)
     parts: dict[Part, bool] = field(default_factory=dict)
     unlisted: list[tuple[str, ItemKey]] = field(default_factory=list)
+    named: dict[ItemKey, tuple[TargetRule, ...]] = field(default_factory=dict)
 
     def add(self, item: Item, table: Table, rules: Rules, only: frozenset[str], *, alone: bool = False) -> bool:
         """Add an item by the rules in `only`: as a target, and as one side of parts. True if it concerns any of them.
@@ -44,6 +48,9 @@ class Stock:
         for rule in of_parts:
             for part in rule.parts(Change(key, None, item), entity):
                 self.parts[part] = self.parts.get(part, False) or alone or part.source == key
+        for maker in (rule for rule in rules.concern(entity).hinting if rule.makes and rule.name in only):
+            makers = tuple(rule for rule in rules.into_target(maker.target) if rule.makes and rule.name in only)
+            self.named |= {hint.target: makers for hint in maker.hints(Change(key, None, item))}
         return bool(mine or of_parts or unlisted)
 
     def tasks(self) -> tuple[Tasks, Tasks]:
@@ -52,3 +59,13 @@ class Stock:
         counted = tuple(PartLook(part) for part, counts in self.parts.items() if counts)
         others = tuple(PartLook(part) for part, counts in self.parts.items() if not counts)
         return Tasks(pulls, parts=counted), Tasks(parts=others, unlisted=tuple(self.unlisted))
+
+    def read_missing_targets(self) -> Work[list[Target]]:
+        """The named targets that do not exist. Raises StoreError when one cannot be read."""
+        missing: list[Target] = []
+        for key, item in (yield from read_all(self.named)).items():
+            if isinstance(item, StoreError):
+                raise item
+            target = absent_target(key, self.named[key]) if item is None else None
+            missing += [] if target is None else [target]
+        return missing

@@ -270,12 +270,14 @@ def _list_blind_rules(change: Change, entity: Entity, rules: Rules) -> Iterator[
 
 
 def _pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
-    """The pull of a target; None if it was deleted. Its newest image in the batch is used only if no member hinted at
-    it: a member may have changed later than that image, and then no record of the target need follow.
+    """The pull of a target; None if it was deleted, and no rule makes it again. Its newest image in the batch is used
+    only if no member hinted at it: a member may have changed later than that image, and then no record of the target
+    need follow.
     """
     last = newest if newest is not None and newest.in_order else None
     if last is not None and last.new is None:
-        return None
+        makers = tuple(rule for rule in dict.fromkeys((*work.into, *work.hinted)) if rule.makes)
+        return Pull(key, None, makers) if makers else None
     if not work.hinted:  # as most are
         return Pull(key, None if last is None else last.new, work.into, 0, (), work.appeared)
     rules = tuple(dict.fromkeys((*work.into, *work.hinted)))

@@ -121,10 +121,11 @@ class TargetRule(Rule):
     def pulls(self, change: Change) -> bool:
         """True if this record of a target requires a look at it: the target was created, changed at a relevant path or
         in a map around a copy, or became smaller, so that a copy may have room now.
+        Every record of a target that rules make requires one.
         """
         if change.new is None or change.old is None:
-            return change.new is not None
-        if change.shrank_from:
+            return self.makes or change.new is not None
+        if self.makes or change.shrank_from:
             return True
         if has_changed(change.old, change.new, self.relevant_paths):
             return True
@@ -159,6 +160,18 @@ class TargetRule(Rule):
         """The value for each path (None: no value), or None if the rule does not apply to the target. `sources`: the
         items of `source_keys`, in order, or the members of the target.
         """
+
+    def has_members(self, sources: Sequence[Item | None]) -> bool | Blocked:
+        """True if a target that the rule makes has a member, given its sources."""
+        return True
+
+    def list_makers_beside(self) -> tuple[TargetRule, ...]:
+        """The other rules that make the same items."""
+        return ()
+
+    def find_unexpected_attribute(self, item: Item) -> Blocked | None:
+        """The reason not to remove a target that the rule makes; None without one."""
+        return None
 
     def apply_to(self, item: Item, sources: Sequence[Item | None]) -> Item:
         """The item as a hierarchical rule will leave it; as it is where the rule cannot write it."""

@@ -23,6 +23,7 @@ INTO: Final = "into"  # an entry's total: partition key and sort key
 AT: Final = "at"  # the attribute of the total that it is part of: AMOUNT, or one per group
 VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice is two states
 GROUP: Final = "="  # what a group's attribute begins with, so that no group can be named like another attribute
+MEMBERS: Final = GROUP  # of a total whose item rules make: the number of its entries. No group has an empty name
 ENTRY: Final = (INTO, AT, AMOUNT)
 RESERVED: Final = (*ENTRY, VERSION, *MARK)
 
@@ -57,7 +58,7 @@ def rank_of_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """A child's amount, never zero, for an attribute of a total."""
+    """A child's amount for an attribute of a total; zero only where each child counts as a member, too."""
 
     total: ItemKey
     at: str
@@ -75,13 +76,13 @@ def contribution_of(table: Table, entry: Item) -> Contribution | None:
     amount = number_of(entry.get(AMOUNT))
     at = entry.get(AT, {}).get("S")
     into = [value.get("S") for value in entry.get(INTO, {}).get("L", ())]
-    if not amount or at is None or not holds_amount(at) or None in into or len(into) != len(table.key):
+    if amount is None or at is None or not holds_amount(at) or None in into or len(into) != len(table.key):
         return None
     return Contribution(key_in(table, *into), at, amount)
 
 
 def holds_amount(name: str) -> bool:
-    """True for an attribute of a total that holds a number: the one of all children, or one of a group."""
+    """True for an attribute of a total that holds a number: of all children, of a group, or of members."""
     return name == AMOUNT or name.startswith(GROUP)
 
 

@@ -145,6 +145,11 @@ class Rule(Description):
         return self
 
     @property
+    def makes(self) -> bool:
+        """True if the rule makes targets with members, and removes targets without any."""
+        return False
+
+    @property
     def copies(self) -> tuple[Path, ...]:
         """The target paths that this rule writes; no other rule writes them."""
         return ()

@@ -51,14 +51,20 @@ def judge(keys: Iterable[ItemKey], rules: Rules, seen: ReadThrough, out_of_time:
     bounds, done = Bounds(IN_MEMORY, out_of_time), Judgement()
     for key in wanted:
         before = seen.item(key)
-        if before is not None:
+        if before is not None or _is_made(key, rules):
             done.left |= _judge_one(key, before, rules, seen, bounds)
         done.items[key] = seen.item(key)
         seen.know(key, before)
     return done
 
 
-def _judge_one(key: ItemKey, before: Item, rules: Rules, seen: ReadThrough, bounds: Bounds) -> frozenset[Pushed]:
+def _is_made(key: ItemKey, rules: Rules) -> bool:
+    """True for an item that rules alone make, perhaps now."""
+    entity = rules.entity_of(key)
+    return entity is not None and entity.made
+
+
+def _judge_one(key: ItemKey, before: Item | None, rules: Rules, seen: ReadThrough, bounds: Bounds) -> frozenset[Pushed]:
     """Bring one item in memory to what the rules say. Returns the rules whose values stay unchanged."""
     left = frozenset(one for one in _listing_rules(key, rules) if _has_too_many(one, before, rules))
     for _ in range(ROUNDS_MAX):
@@ -81,8 +87,9 @@ def repair(
 def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemKey]:
     """The other keys that decide about an item, as far as it names them: sources, and marks of books."""
     entity = rules.entity_of(key)
-    if entity is None or image is None:
+    if entity is None or (image is None and not entity.made):
         return
+    image = key.attributes() if image is None else image
     for rule in rules.into_target(entity):
         yield from rule.source_keys(image)
         if rule.books is not None:
@@ -157,7 +164,7 @@ def _is_plain(rule: PartRule) -> bool:
     return rule.books is None and not rule.by_listing and (rule.find is None or rule.find.index is None)
 
 
-def _has_too_many(pushed: Pushed, image: Item, rules: Rules) -> bool:
+def _has_too_many(pushed: Pushed, image: Item | None, rules: Rules) -> bool:
     """True if an item has more elements of a rule than are looked at."""
     key, rule = pushed
     return sum(part.rule is rule for part in _parts_of(key, image, rules)) > LISTED_MAX_ITEMS

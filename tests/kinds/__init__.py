@@ -31,5 +31,7 @@ class Trial:
 
 
 TRIALS: tuple[Trial, ...] = tuple(
-    import_module(f"{__name__}.{module.name}").TRIAL for module in iter_modules(__path__) if module.name != "__init__"
+    import_module(f"{__name__}.{module.name}").TRIAL
+    for module in iter_modules(__path__)
+    if not module.name.startswith(("__", "test_"))
 )

@@ -32,6 +32,7 @@ from tests.simulation.oracle import (
     NOT_IN_INDEX,
     Mirror,
     Verdict,
+    has_more,
     lets_in,
     mirror_of,
     mirror_values,
@@ -103,6 +104,8 @@ def bare(history: History, verdict: Verdict) -> MemoryStore:
         if entity is not None:
             claims = [rule for rule, one in mirrors if one.target is entity and spec.named(one.source, one.owner, item)]
             sure = claims and not any((rule["name"], place) in verdict.open for rule in claims)
+            if entity.made and not has_more(spec, entity, item):
+                continue
             if sure and not _has_more(history, place, [one for one in mirrors if one[0] in claims]):
                 continue
             for name, paths in owned_paths(spec, entity).items():
@@ -266,6 +269,9 @@ def _damage(history: History, verdict: Verdict, pick: Stream) -> tuple[Place, It
     item = world.items.get(place)
     if item is None:
         return None
+    entity = history.made.spec.entity_of(place)
+    if entity is not None and entity.made and not pick.pick(3):
+        return place, None, f"the item of rule {name} at {shown(place)}"
     value = get(item, path)
     others: list[Value | None] = [None, {"S": "damage"}, {"N": "77"}, {"M": {}}]
     if value is not None and "M" in value and value["M"]:

@@ -122,7 +122,7 @@ class Reading:
     def _judge(self, answer: Item | None) -> None:
         """Raise DivergenceError unless copies and derived values are what the rules make of the items as they were read."""
         kind = self.history.app.kind_of(self.place)
-        if kind is None or kind.mirrored:
+        if kind is None or kind.mirrored or kind.entity.made:
             return  # made by a rule of another item: judged when all is quiet
         there = self.saw.get(self.place)
         if (answer is None) is not (there is None):

@@ -59,7 +59,7 @@ def two_writes() -> Iterator[None]:
 def old_total_kept() -> Any:
     """Mutant: a changed child's earlier contribution is not subtracted."""
     original = tally._moves
-    return patch.object(tally, "_moves", lambda _held, wanted: original(None, wanted))
+    return patch.object(tally, "_moves", lambda _held, wanted, **options: original(None, wanted, **options))
 
 
 def troubled_kept(rule_type: Any, contribution: Callable[[Any, Any, Any], Any]) -> Mutant:

@@ -44,6 +44,7 @@ HISTORY: Final = "history"  # what stands there follows from what was
 RAISES_FOR_NONE: Final = "perhaps"  # nobody can tell if there is a mirror, and there could be none
 NOT_IN_INDEX: Final = "NotInIndex"  # an item lacks what its entity says all have: nobody finds it
 LATE: Final = "late"  # verify finds what came after its targets, where nothing lists these
+NOWHERE: Final[Place] = ("", ())  # of children whose time names no group
 NO_GROUP: Final = "\0"  # of a value that can name none
 
 
@@ -86,6 +87,7 @@ class Oracle:
             check(view, rule)
             if rule["kind"] in ("embed", "collect", "count", "sum", "min", "max", "values"):
                 _parents(view, rule)
+        _made_items(view)
         return verdict
 
 
@@ -94,6 +96,7 @@ class View:
 
     def __init__(self, spec: Spec, items: Items, verdict: Verdict) -> None:
         self.spec, self.items, self.verdict = spec, items, verdict
+        self.with_members: set[Place] = set()  # of entities whose items rules make
         self._by: dict[str, list[tuple[Place, Item]]] = {name: [] for name in spec.entities}
         for place, item in items.items():
             entity = spec.entity_of(place)
@@ -913,6 +916,9 @@ def _numbers(view: View, rule: Body) -> None:
     groups = _grouped(view, members)
     recount, per = rule.get("mode") == "recount", rule.get("per")
     there = dict(view.of(members.parent))
+    for at, child in view.of(members.child):
+        if any(spot.first and get(child, spot.path) and not spot.read(child) for spot in members.link.values()):
+            groups.setdefault(NOWHERE, []).append((at, child))
     for place in [*there, *groups.keys() - there]:
         amounts: dict[str, list[Decimal]] = {}
         blocked = ""
@@ -932,10 +938,12 @@ def _numbers(view: View, rule: Body) -> None:
                 continue
             amount = _amount(rule, view.spec, members.child, child)
             group = "" if per is None else _group(members.child.read(child, path_of(per)))
-            adds_nothing = amount is None or group is None or (amount == 0 and rule["kind"] in ("count", "sum"))
+            nothing = amount == 0 and rule["kind"] in ("count", "sum") and not members.parent.made
+            adds_nothing = amount is None or group is None or nothing
             if adds_nothing:
                 continue  # it cannot block
             trouble = amount if isinstance(amount, str) else "NotAGroup" if group is NO_GROUP else ""
+            trouble = trouble or ("NotATime" if place == NOWHERE else "")
             if trouble:
                 view.leave(rule, at, "perhaps" if recount else trouble)
                 blocked = blocked or (trouble if recount else "")
@@ -943,6 +951,8 @@ def _numbers(view: View, rule: Body) -> None:
             assert isinstance(amount, Decimal), "what is no number is in trouble"
             amounts.setdefault(group, []).append(amount)
         parent = there.get(place)
+        if amounts and members.parent.made:
+            view.with_members.add(place)
         if parent is None:
             continue
         if blocked:
@@ -957,6 +967,64 @@ def _numbers(view: View, rule: Body) -> None:
         else:
             number = results.get("", Decimal(0) if adds else None)
             view.require(rule, place, parent, {into: None if number is None else {"N": spelt(number)}})
+
+
+def _made_items(view: View) -> None:
+    """An item that rules make is there exactly if it has a member, and stays without one if it holds anything else."""
+    for entity in view.spec.entities.values():
+        makers = [rule for rule in view.spec.rules.values() if "into" in rule and _makes(view.spec, rule, entity)]
+        if not entity.made:
+            continue
+        there = dict(view.of(entity))
+        for place in view.with_members - there.keys():
+            if view.spec.entity_of(place) is entity:
+                view.wrong(makers[0], place, "it is missing, and has members")
+        for place, item in there.items():
+            view.require(makers[0], place, item, index_keys(entity, place))
+            if place in view.with_members:
+                continue
+            if has_more(view.spec, entity, item):
+                view.leave(makers[0], place, "unexpected")
+            else:
+                view.wrong(makers[0], place, "it is there, and has no members")
+
+
+def _makes(spec: Spec, rule: Body, entity: Entity) -> bool:
+    return rule["kind"] in ("count", "sum", "min", "max") and spec.ref(rule["into"])[0] is entity
+
+
+def index_keys(entity: Entity, place: Place) -> Wanted:
+    """The keys of indexes that follow from the key of an item."""
+    found: Wanted = {}
+    for name, pattern in index_patterns(entity).items():
+        kind, most = entity.table.limits[name]
+        value = pattern.build(entity.fields(place) or {}, kind)
+        found[(name,)] = value if value is not None and fits(value, most) else None
+    return found
+
+
+def index_patterns(entity: Entity) -> dict[str, Pattern]:
+    """The key attributes of indexes that are made of fields of the key alone."""
+    found = {name: entity.patterns.get(name) or Pattern(("", ""), (name,)) for name in entity.table.limits}
+    identity = set(entity.identity)
+    return {name: one for name, one in found.items() if name not in entity.table.key and set(one.fields) <= identity}
+
+
+def has_more(spec: Spec, entity: Entity, item: Item) -> bool:
+    """True if an item holds something that neither rules nor its key make."""
+    for path in (path for some in owned_paths(spec, entity).values() for path in some):
+        item = _without(item, path)
+    return not item.keys() <= entity.table.key.keys()
+
+
+def _without(item: Item, path: Path) -> Item:
+    """The item without a path, and without maps that are empty then."""
+    inner = item.get(path[0])
+    others = {name: value for name, value in item.items() if name != path[0]}
+    if inner is None or len(path) == 1:
+        return others
+    left = _without(inner["M"], path[1:]) if "M" in inner else {}
+    return {**others, path[0]: {"M": left} if "M" in inner else inner} if left or "M" not in inner else others
 
 
 def _group(value: Value | None) -> str | None:
@@ -1103,7 +1171,8 @@ def owned_paths(spec: Spec, entity: Entity) -> dict[str, list[Path]]:
                 paths = []
             case _:
                 of, path = spec.ref(rule["into"])
-                paths = [path] if of is entity else []
+                made = index_patterns(entity) if of.made else ()
+                paths = [path, *((name,) for name in made)] if of is entity else []
         if paths:
             found[name] = paths
     return found

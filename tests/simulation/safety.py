@@ -18,6 +18,7 @@ from tests.simulation.oracle import (
     copy_of,
     derived,
     element_of,
+    has_more,
     lets_in,
     members_of,
     mirror_of,
@@ -52,6 +53,8 @@ class Safety:
         self._deleting: dict[str, list[tuple[Body, Entity, Link]]] = {}
         for name, entity in spec.entities.items():
             self._owned[name] = [path for paths in owned_paths(spec, entity).values() for path in paths]
+        counters = [rule for rule in spec.rules.values() if rule["kind"] in ("count", "sum", "min", "max")]
+        self._makers = {name: [r for r in counters if spec.ref(r["into"])[0].name == name] for name in spec.entities}
         for rule in spec.rules.values():
             self._take(rule)
 
@@ -94,7 +97,7 @@ class Safety:
         entity = self._spec.entity_of(place)
         if entity is None:
             raise UnsafeError(f"the pipeline writes {place}, which is of no entity")
-        if self._newest(place, old, new):
+        if self._newest(place, old, new) or (entity.made and self._comes_or_goes(entity, place, old, new)):
             return
         mirrors = self._mirrors.get(entity.name, [])
         if new is None:
@@ -123,6 +126,22 @@ class Safety:
         made = moved is not None or is_version(self._spec, place, new, self._past)
         if not made and not any(self._is_mirror(rule, place, new) for rule in mirrors):
             raise UnsafeError(f"the pipeline creates {place}")
+
+    def _comes_or_goes(self, entity: Entity, place: Place, old: Item | None, new: Item | None) -> bool:
+        """True if an item that rules make comes or goes. Raises UnsafeError if it comes with anything else, or goes with
+        something else that was not just added to what the pipeline saw.
+        """
+        if old is None and new is not None and has_more(self._spec, entity, new):
+            raise UnsafeError(f"the pipeline creates {place} with something that no rule makes")
+        if new is None and old is not None and has_more(self._spec, entity, old):
+            images = (image for image in self._past.get(place, ()) if not has_more(self._spec, entity, image))
+            if not any(all(same(value, old.get(name)) for name, value in image.items()) for image in images):
+                raise UnsafeError(f"the pipeline deletes {place} with something that no rule makes")
+        for rule in self._makers[entity.name] if new is None else ():
+            mark = (rule.get("ledger", "ledger"), (("S", f"{rule['name']}/B"), ("S", "-")))
+            if not any(image.get("complete") == {"BOOL": True} for image in self._past.get(mark, ())):
+                raise UnsafeError(f"the pipeline deletes {place} before the books of {rule['name']} were complete")
+        return old is None or new is None
 
     def _newest(self, place: Place, old: Item | None, new: Item | None) -> bool:
         """True for a right write of the newest state of an item with versions. Raises UnsafeError for a wrong one."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -187,9 +188,15 @@ class Spot:
     field: str
     path: Path
     pattern: Pattern | None = None
+    first: int = 0  # characters of a time in UTC
+    constant: str | None = None
 
     def read(self, item: Item) -> Value | None:
+        if self.constant is not None:
+            return {"S": self.constant}
         value = get(item, self.path)
+        if self.first:
+            return {"S": value["S"][: self.first]} if value is not None and _is_utc(value.get("S", "")) else None
         if self.pattern is None or value is None:
             return value
         return (self.pattern.parse(value) or {}).get(self.field)
@@ -202,6 +209,7 @@ class Entity:
     name: str
     table: Table
     patterns: Mapping[str, Pattern]
+    made: bool = False  # by rules alone
 
     @cached_property
     def identity(self) -> tuple[str, ...]:
@@ -243,6 +251,15 @@ class Entity:
             value = self.spot(path[0]).read(item)
             return value if len(path) == 1 else get({path[0]: value} if value else {}, path)
         return get(item, path)
+
+
+def _is_utc(text: str) -> bool:
+    """True for a time that ends with Z or +00:00, and whose date and minute there are."""
+    found = re.fullmatch(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2})(:[0-9]{2}([.,][0-9]+)?)?(Z|\+00:00)", text)
+    try:
+        return found is not None and bool(datetime.strptime(found[1], "%Y-%m-%dT%H:%M"))  # noqa: DTZ007 - its end says so
+    except ValueError:
+        return False
 
 
 Link = Mapping[str, Spot]
@@ -309,16 +326,16 @@ class Spec:
         return self.entities[name], tuple(path)
 
     # ---------------------------------------------------------------- links
-    def link(self, one: Entity, many: Entity, given: Mapping[str, str]) -> Link:
+    def link(self, one: Entity, many: Entity, given: Mapping[str, Any]) -> Link:
         """The places where items of `many` name the item of `one` that they point to."""
-        return {field: many.spot(given.get(field, field)) for field in one.identity}
+        return {field: _spot(many, field, given.get(field, field)) for field in one.identity}
 
     def named(self, one: Entity, link: Link, item: Item) -> Place | None:
         """The item that an item names."""
         fields: dict[str, Value] = {}
         for name, spot in link.items():
-            whole = get(item, spot.path)
             value = spot.read(item)
+            whole = get(item, spot.path) if spot.constant is None else value
             if whole is None or value is None or kind_of(whole) not in ("S", "N", "B"):
                 return None
             fields[name] = value
@@ -357,6 +374,14 @@ class Spec:
         if way.index is None:
             return True
         return all(kind in item.get(name, {}) for name, kind in way.index.key.items())
+
+
+def _spot(entity: Entity, field: str, given: Any) -> Spot:
+    if isinstance(given, str):
+        return entity.spot(given)
+    if "constant" in given:
+        return Spot(field, (), constant=given["constant"])
+    return Spot(field, path_of(given["of"]), first=given["first"])
 
 
 def _long(form: str | Body) -> dict[str, Any]:
@@ -401,7 +426,7 @@ def _entity(name: str, form: Mapping[str, Any], tables: Mapping[str, Table]) -> 
     table = tables[form["table"]]
     given = {attribute: Pattern.of_key(text) for attribute, text in form.get("key", {}).items()}
     own = {attribute: given.pop(attribute, Pattern(("", ""), (attribute,))) for attribute in table.key}
-    return Entity(name, table, {**own, **given})
+    return Entity(name, table, {**own, **given}, "made_by" in form)
 
 
 def nested(pairs: Iterable[tuple[Path, Value]]) -> dict[str, Value]:

@@ -45,6 +45,10 @@ ODD: Final[tuple[Value, ...]] = (
 IMPOSSIBLE: Final[tuple[Value, ...]] = ({"S": "x" * 1_100},)  # too long for a key
 AMOUNTS: Final = ("1", "2", "3", "0", "-1.5", "100", "0.000001", "12345678901234567890")
 BOOLS: Final = ({"BOOL": True}, {"BOOL": False}, {"NULL": True})
+TIMES: Final[tuple[Value, ...]] = (
+    {"S": "2026-11-27T09:31:33Z"}, {"S": "2026-11-27T23:59:59.5Z"}, {"S": "2026-11-28T00:00+00:00"},
+    {"S": "2026-11-28T00:30:00+02:00"}, {"S": "2026-11-31T00:00:00Z"}, {"S": "2026-11-27"},
+)  # fmt: skip
 DATES: Final = ("2024-03-01", "2024-12-31T23:30:00-02:00", "garbage", "2023-07-09T01:02:03")
 
 
@@ -179,7 +183,8 @@ def _attributes(
                 members = members_of(spec, rule)
                 child = children_of(spec, rule)
                 for name, spot in members.link.items():
-                    link(child, spot.path, pools[name])
+                    if spot.constant is None:
+                        link(child, spot.path, TIMES if spot.first else pools[name])
                 of_condition(rule.get("where"), child)
                 of_condition(rule.get("omit"), child)
                 for text in rule.get("fields") or ():
@@ -320,7 +325,7 @@ class Application:
 
     def new(self, kind: Kind) -> tuple[Place, Item] | None:
         """A new item of an entity, and its place."""
-        often, last = self.playground.often, kind.entity.identity[-1]
+        often, last = self.playground.often, ("", *kind.entity.identity)[-1]  # a fixed key has no field
         few = {name: (1 if name != last else 10) if often else 2 for name in kind.entity.identity}
         fields = {
             name: self.one(self.playground.pools[name][: most if self.pick(4) else 10]) for name, most in few.items()

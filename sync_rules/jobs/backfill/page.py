@@ -24,7 +24,7 @@ from sync_rules.model.values import Item
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Park, Scan, Work, World, read_all, run_work
 from sync_rules.pipeline.stock import Stock
-from sync_rules.pipeline.tasks import tasks_of
+from sync_rules.pipeline.tasks import Pull, tasks_of
 from sync_rules.pipeline.telemetry import SETUP_REASONS
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.order import list_swept_tables
@@ -125,6 +125,8 @@ def process_items(table: str, images: Sequence[Item], selection: Selection, boun
             count += found.add(item, of_table, selection.rules, selection.names)
     counted, others = found.tasks()
     report = yield from do_tasks(counted, selection.rules, bounds)
+    missing = yield from found.read_missing_targets()
+    others.pulls = tuple(Pull(target.key, None, target.rules) for target in missing)
     uncounted = yield from do_tasks(others, selection.rules, bounds)
     for rule in {look.part.rule.name for look in others.parts}:
         del uncounted.outcomes[rule, Outcome.RIGHT]  # each counts on the page of its source

@@ -193,7 +193,9 @@ class Planner:
         if entity is None or isinstance(action, Check):
             return {}
         written, writers = _list_written_paths(action), self._writers[entity.name]
-        if not isinstance(action, Update):  # whole items are those of parts; a listing only takes some away
+        if isinstance(action, Delete) and entity.made:
+            return {name: tuple(paths) for name, paths in writers.items() if self.rules.rules[name].makes}
+        if not isinstance(action, Update) and not entity.made:  # whole items are parts; a listing takes some away
             parts = {name: rule for name in writers if isinstance(rule := self.rules.rules[name], PartRule)}
             fit = [name for name, rule in parts.items() if rule.by_listing is isinstance(action, Delete)]
             return dict.fromkeys(fit or parts, written)
@@ -205,8 +207,8 @@ class Planner:
         }
         return {name: paths for name, paths in mine.items() if paths}
 
-    def _mask_paths(self, name: str, action: Update, paths: Sequence[Path]) -> tuple[Path, ...]:
-        rule, values = self.rules.rules[name], dict(action.sets)
+    def _mask_paths(self, name: str, action: Action, paths: Sequence[Path]) -> tuple[Path, ...]:
+        rule, values = self.rules.rules[name], dict(action.sets) if isinstance(action, Update) else {}
         return (
             rule.mask_paths({path: values.get(path) for path in paths})
             if isinstance(rule, TargetRule)

@@ -16,6 +16,7 @@ from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
 from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
+from sync_rules.language.kinds.groups import GroupLink, read_groups, without_groups
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Shards, parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compile_weights
@@ -34,6 +35,7 @@ from sync_rules.rules.rule import Rule
 class GroupForm(BookedForm):
     """The options that count, sum, min and max have in common."""
 
+    link: GroupLink = {}  # type: ignore[assignment]  # without_groups makes it a link of names
     per: str | None = Field(
         default=None,
         description="An attribute of the items: then a map is kept, with a number for each of its values.",
@@ -122,13 +124,18 @@ def _compile(
     table = ledger_table(compiler, form.ledger, function, instead) if form.mode == "ledger" else None
     if child is None or into is None:
         return ()
-    where, way = compiler.own_where(form.where, child), route(compiler, form, into.entity, child)
+    groups = read_groups(compiler, form.link, into.entity, child)
+    if groups is None:
+        return ()
+    plain = without_groups(form, groups)
+    where, way = compiler.own_where(form.where, child), route(compiler, plain, into.entity, child)
     if way is None:
         return ()
-    link = way.link
+    link = tuple((name, groups.get(name, ref)) for name, ref in way.link)
     parts = CountParts(function, child, into, link, of, weights, per, where, shards)
     name = form.renamed_from or compiler.name  # the books keep the name that they began with
     _check_via(compiler, form, way.via)
+    _check_made_parent(compiler, form, into.entity, groups=bool(groups))
     if form.mode == "recount":
         rules = _compile_recount(compiler, form, parts) if way.via is None else ()
     else:
@@ -161,6 +168,20 @@ def _check_via(compiler: RuleCompiler, form: GroupForm, via: str | None) -> None
         compiler.add("SR206", "via", message)
     elif via is not None and form.on_delete == "keep":
         compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
+
+
+def _check_made_parent(compiler: RuleCompiler, form: GroupForm, parent: Entity, *, groups: bool) -> None:
+    """Report options that need a parent of the application's own, or a field that lists its items."""
+    if groups and (form.mode == "recount" or form.on_delete != "keep"):
+        option = "mode" if form.mode == "recount" else "on_delete"
+        compiler.refuse(option, "nothing lists the items of a group: no item holds its name", "remove it")
+        return
+    if parent.made and form.mode == "recount":
+        message = f"rules make and remove {parent.name!r} by the books of its members, and a recount keeps none"
+        compiler.refuse("mode", message, "remove it, or remove made_by")
+    if parent.made and form.on_delete != "keep":
+        message = f"rules remove {parent.name!r} only when it has no members left"
+        compiler.refuse("on_delete", message, "remove it, or remove made_by")
 
 
 def _compile_recount(compiler: RuleCompiler, form: GroupForm, parts: CountParts) -> tuple[Rule, ...]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
-from sync_rules.model.values import Item, Path, has_changed
+from sync_rules.model.values import Item, Path, get, has_changed
 from sync_rules.model.where import Where
 from sync_rules.rules import fingerprints, ledger
 from sync_rules.rules.books import Books
@@ -100,6 +100,13 @@ class BookedRule(PartRule):
     @abstractmethod
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
         """The ledger items of a changed child; for a blocked child a key without an item, whose check reports why."""
+
+    def _find_parent(self, child: Item) -> ItemKey | Blocked | None:
+        """The parent of a child; None if it names none, Blocked if a value that names its group is reported."""
+        parent = self.pointer(child)
+        if parent is None and any(ref.misreads(get(child, ref.path)) for _, ref in self.link):
+            return Blocked("NotATime")
+        return parent
 
     def _speaks_of(self, child: Item) -> bool | Blocked:
         return let_in(self.where, child, self.source)

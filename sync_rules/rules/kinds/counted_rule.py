@@ -64,6 +64,11 @@ class CountedRule(Rule):
         return needed if self.per is None else {**needed, self.per: ("S", "N")}
 
     @property
+    def counts_members(self) -> bool:
+        """True if a child that adds nothing counts as a member of its parent."""
+        return False
+
+    @property
     def adds(self) -> bool:
         """True for count and sum, which are 0 without members; min and max then have no value."""
         return self.function in ("count", "sum")
@@ -71,7 +76,7 @@ class CountedRule(Rule):
     def share_of(self, child: Item) -> tuple[str, Decimal] | Blocked | None:
         """The group of a child and its amount there; None for a child that adds nothing, whatever else is in it."""
         amount, group = self.amount_of(child), self.group_of(child)
-        if amount is None or group is None or (self.adds and amount == 0):
+        if amount is None or group is None or (self.adds and amount == 0 and not self.counts_members):
             return None
         if isinstance(amount, Blocked):
             return amount

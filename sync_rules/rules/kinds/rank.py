@@ -56,7 +56,7 @@ class RankedRule(BookedRule):
 
     def body(self) -> Mapping[str, object]:
         return {
-            "link": sorted((field, ref.path) for field, ref in self.link),
+            "link": sorted((field, ref.body) for field, ref in self.link),
             "where": self.where and self.where.text,
             "ledger": self.target.table.name,
         }
@@ -106,13 +106,15 @@ class RankedRule(BookedRule):
     def _place(self, key: ItemKey, child: Item | None) -> RankPlace | Blocked | None:
         if child is None:
             return None
-        parent, rank, speaks = self.pointer(child), self.rank_of(child), self._speaks_of(child)
+        parent, rank, speaks = self._find_parent(child), self.rank_of(child), self._speaks_of(child)
         if parent is None or rank is None or not speaks:
             return None
         if isinstance(speaks, Blocked):
             return speaks
         if isinstance(rank, Blocked):
             return rank
+        if isinstance(parent, Blocked):
+            return parent
         fields = ledger.write_fields("parent", self.parent, parent) | ledger.write_fields("child", self.source, key)
         place = self.target.key_of({**fields, RANK: {"S": rank.text}})
         return Blocked("KeyTooLong") if place is None else RankPlace(place, rank.held)

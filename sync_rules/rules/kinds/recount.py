@@ -17,11 +17,12 @@ from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeO
 from sync_rules.rules.families import Desired, Members
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
-from sync_rules.rules.rule import Blocked
+from sync_rules.rules.kinds.making_rule import MakingRule
+from sync_rules.rules.rule import Blocked, Node
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RecountRule(CountedRule, GatheredRule):
+class RecountRule(CountedRule, MakingRule, GatheredRule):
     """`books`: the books whose items are listed, sorted by the amount, so that the first or last one is enough. None:
     the children are listed.
     """
@@ -39,7 +40,12 @@ class RecountRule(CountedRule, GatheredRule):
             "weights": self.weights and self.weights.body(),
             "per": self.per,
             "ends": self.ends,
+            **self.making_body(),
         }
+
+    def nodes(self) -> tuple[Node, ...]:
+        (shown,) = super().nodes()
+        return self.nodes_of(shown.reads)
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
         listing = super().members(key, target)
@@ -79,7 +85,10 @@ class RecountRule(CountedRule, GatheredRule):
         shown = {group: {"N": spell(number)} for group, number in numbers.items() if number or not self.adds}
         if self.per is not None:
             return {self.into: {"M": shown}}
-        return {self.into: shown.get("", {"N": "0"} if self.adds else None)}
+        return {self.into: shown.get("", {"N": "0"} if self.adds else None), **self.index_keys_of(target)}
+
+    def has_members(self, sources: Sequence[Item | None]) -> bool:
+        return bool(sources)
 
     def _number(self, amounts: Sequence[Decimal]) -> Decimal:
         match self.function:

@@ -20,11 +20,12 @@ from sync_rules.model.writes import Delete, Increment, Put, Transaction, expect_
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Effort, Moment, Occasion, Operation, Paths, TypeOf, Use
-from sync_rules.rules.families import Desired, Hint, Part, TargetRule
+from sync_rules.rules.families import Desired, Hint, Part
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
-from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
+from sync_rules.rules.kinds.making_rule import MakingRule
+from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, MEMBERS, SHARD, VERSION, Contribution
 from sync_rules.rules.rule import Blocked, Node
 
 
@@ -41,14 +42,19 @@ class TallyRule(CountedRule, BookedRule):
     def body(self) -> Mapping[str, object]:
         return {
             "function": self.function,
-            "link": sorted((field, ref.path) for field, ref in self.link),
+            "link": sorted((field, ref.body) for field, ref in self.link),
             "of": self.of,
             "weights": self.weights and self.weights.body(),
             "per": self.per,
             "where": self.where and self.where.text,
             "shards": self.shards,
             "ledger": self.target.table.name,
+            **({"members": True} if self.counts_members else {}),
         }
+
+    @property
+    def counts_members(self) -> bool:
+        return self.parent.made
 
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
         """The entry of a child; for a child that cannot be counted also the key where that is reported."""
@@ -105,7 +111,7 @@ class TallyRule(CountedRule, BookedRule):
             return None
         moved = (
             Increment(total, (*((at, spell(net)) for at, net in nets.items()), (VERSION, "1")))
-            for total, nets in _moves(held, wanted).items()
+            for total, nets in _moves(held, wanted, members=self.counts_members).items()
         )
         return Transaction((*moved, self._make_entry_write(part, target, wanted)))
 
@@ -136,7 +142,7 @@ class TallyRule(CountedRule, BookedRule):
 
     def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Blocked | None:
         """The contribution of a child to its parent's total; None when it adds nothing."""
-        parent = self.pointer(child)
+        parent = self._find_parent(child)
         speaks = parent is not None and self._speaks_of(child)
         if parent is None or not speaks:
             return None
@@ -145,6 +151,8 @@ class TallyRule(CountedRule, BookedRule):
         share = self.share_of(child)
         if share is None or isinstance(share, Blocked):
             return share
+        if isinstance(parent, Blocked):
+            return parent
         group, amount = share
         if entry is None:
             return Blocked("KeyTooLong")
@@ -163,19 +171,28 @@ def shard_of(entry: ItemKey, shards: int) -> int:
     return stable_hash(text) % shards
 
 
-def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemKey, dict[str, Decimal]]:
-    """The net amounts for each total, in one go: a transaction takes an item once."""
+def _moves(
+    held: Contribution | None, wanted: Contribution | None, *, members: bool
+) -> dict[ItemKey, dict[str, Decimal]]:
+    """The net amounts for each total, in one go: a transaction takes an item once. `members`: they are counted, too."""
     moves: dict[ItemKey, dict[str, Decimal]] = {}
     for contribution, taken in ((held, True), (wanted, False)):
-        if contribution is not None:
-            nets = moves.setdefault(contribution.total, {})
-            amount = contribution.amount.copy_negate() if taken else contribution.amount
-            nets[contribution.at] = total_of((nets.get(contribution.at, Decimal(0)), amount))
+        if contribution is None:
+            continue
+        nets = moves.setdefault(contribution.total, {})
+        for at, amount in list_amounts(contribution, members=members):
+            nets[at] = total_of((nets.get(at, Decimal(0)), amount.copy_negate() if taken else amount))
     return moves
 
 
+def list_amounts(contribution: Contribution, *, members: bool) -> tuple[tuple[str, Decimal], ...]:
+    """The attributes of a total that a contribution adds to, each with its amount."""
+    amount = (contribution.at, contribution.amount)
+    return (amount, (MEMBERS, Decimal(1))) if members else (amount,)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TotalRule(TargetRule):
+class TotalRule(MakingRule):
     """`source` is the entity of the totals, each parent has `shards`. `per`: the value is a map of groups."""
 
     into: Path
@@ -194,7 +211,7 @@ class TotalRule(TargetRule):
         return (self.into,)
 
     def nodes(self) -> tuple[Node, ...]:
-        return (Node(self, (self.target, self.into), ((self.source, (AMOUNT,)),)),)
+        return self.nodes_of(((self.source, (AMOUNT,)),))
 
     def type_of(self, path: Path, known: TypeOf) -> str:
         return "M" if self.per else "N"
@@ -206,6 +223,7 @@ class TotalRule(TargetRule):
             "per": self.per,
             "shards": self.shards,
             "ledger": self.source.table.name,
+            **self.making_body(),
         }
 
     def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
@@ -216,7 +234,7 @@ class TotalRule(TargetRule):
 
     @property
     def owned_entities(self) -> tuple[Entity, ...]:
-        return (self.source,)
+        return (self.source, *super().owned_entities)
 
     def is_known_by_key(self, entity: Entity) -> bool:
         return True  # a total names its parent by its key
@@ -243,7 +261,7 @@ class TotalRule(TargetRule):
             return Blocked("KeyTooLong")
         sums: dict[str, Decimal] = {}
         for name, value in (pair for total in sources if total is not None for pair in total.items()):
-            if name != AMOUNT and not name.startswith(GROUP):
+            if name == MEMBERS or (name != AMOUNT and not name.startswith(GROUP)):
                 continue
             number = number_of(value)
             if number is None:
@@ -252,9 +270,14 @@ class TotalRule(TargetRule):
         if not all(map(is_holdable, sums.values())):
             return Blocked("NumberTooLong")
         if not self.per:
-            return {self.into: _number(sums.get(AMOUNT, Decimal(0)))}
+            return {self.into: _number(sums.get(AMOUNT, Decimal(0))), **self.index_keys_of(target)}
         groups = {name.removeprefix(GROUP): _number(sums[name]) for name in sums if name != AMOUNT and sums[name]}
-        return {self.into: {"M": groups}}
+        return {self.into: {"M": groups}, **self.index_keys_of(target)}
+
+    def has_members(self, sources: Sequence[Item | None]) -> bool | Blocked:
+        numbers = [number_of(total[MEMBERS]) for total in sources if total is not None and MEMBERS in total]
+        held = [number for number in numbers if number is not None]
+        return Blocked("TotalBroken") if len(held) < len(numbers) else total_of(held) > 0
 
 
 def _number(number: Decimal) -> AttributeValue:

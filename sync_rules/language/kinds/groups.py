@@ -1,0 +1,98 @@
+"""Groups in the link of count, sum, min and max: fields of the parent's key that are made from an item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.kinds.books import BookedForm
+from sync_rules.language.kinds.options import NO_FORM, Model, by_type
+from sync_rules.model.entities import Entity, Ref
+from sync_rules.model.errors import UserError
+from sync_rules.model.groups import Beginning, Constant
+from sync_rules.model.suggest import explain_unknown_name
+from sync_rules.model.values import parse_path
+
+
+class FirstForm(Model):
+    """The first characters of a time."""
+
+    first: Literal[4, 7, 10, 13, 16] = Field(
+        description="How many characters: 4 name the year, 7 the month, 10 the day, 13 the hour, 16 the minute."
+    )
+    of: str = Field(
+        description="The attribute, an ISO 8601 time in UTC: 2026-11-27T09:31:33Z.", examples=["created_at"]
+    )
+
+
+class ConstantForm(Model):
+    """The same text for all items."""
+
+    constant: Annotated[str, Field(min_length=1)] = Field(description="The text.", examples=["ALL"])
+
+
+Given = str | FirstForm | ConstantForm | Mapping[str, str]
+EXPECTED: Final = "the name of a field, {first: 10, of: field}, {constant: text}, or a map of the names that differ"
+
+
+def _form(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return "form:field" if isinstance(value, str) else None
+    return "form:constant" if value.keys() == {"constant"} else "form:first" if "first" in value else "form:hop"
+
+
+GroupName = Annotated[
+    Annotated[str, Tag("form:field")]
+    | Annotated[FirstForm, Tag("form:first")]
+    | Annotated[ConstantForm, Tag("form:constant")]
+    | Annotated[dict[str, str], Tag("form:hop")],
+    Discriminator(_form, custom_error_type=NO_FORM, custom_error_message=EXPECTED),
+]
+
+GroupLink = Annotated[
+    Annotated[str, Tag("form:path")] | Annotated[dict[str, GroupName], Tag("form:names")],
+    by_type({str: "form:path", dict: "form:names"}, "a map of the names that differ, or a path through entities"),
+    Field(
+        description="How an item names its parent, where the names differ: {field of the parent: field of the item}. A "
+        "field of the parent may also be {first: 10, of: a time in UTC}, for a day, or {constant: text}. Over several "
+        "items: a path through entities, order.customer.region.",
+        examples=[{"user_id": "owner_id"}, {"day": {"first": 10, "of": "created_at"}}, {"name": {"constant": "ALL"}}],
+    ),
+]
+
+
+def read_groups(
+    compiler: RuleCompiler, given: str | Mapping[str, Given], parent: Entity, child: Entity
+) -> dict[str, Ref] | None:
+    """The groups in a link, by the parent's field; None if one is wrong, which is reported."""
+    found: dict[str, Ref] = {}
+    for name, one in given.items() if not isinstance(given, str) else ():
+        if isinstance(one, str) and parent.made and not _is_path(one):
+            cure = f"for a text that is the same for all items: link: {{{name}: {{constant: {one!r}}}}}"
+            compiler.add("SR108", compiler.at("link", name), f"{one!r} is not the name of an attribute", cure)
+        elif isinstance(one, FirstForm | ConstantForm) and name not in parent.identity:
+            message = explain_unknown_name("key field", name, parent.identity, f"entity {parent.name!r}")
+            compiler.add("SR202", compiler.at_key("link", name), message)
+        elif isinstance(one, ConstantForm):
+            found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
+        elif isinstance(one, FirstForm):
+            path = compiler.path(one.of, compiler.at("link", name, "of"))
+            found[name] = Beginning(name, path or (name,), characters=one.first)
+    return found if compiler.sound else None
+
+
+def without_groups(form: BookedForm, groups: Mapping[str, Ref]) -> BookedForm:
+    """The form with a link of names alone."""
+    if isinstance(form.link, str):
+        return form
+    return form.model_copy(update={"link": {name: one for name, one in form.link.items() if name not in groups}})
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return bool(parse_path(text))
+    except UserError:
+        return False

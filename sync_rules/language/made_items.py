@@ -1,0 +1,26 @@
+"""Find entities with `made_by: rules` that no rule makes, and rules that would delete such items for another reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sync_rules.language.problems import Problem
+from sync_rules.language.yaml_source import Document
+from sync_rules.rules.ruleset import Rules
+
+
+def report_deletions_of_made_items(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report rules that delete items that other rules make."""
+    for rule in rules.rules.values():
+        if rule.target.made and getattr(rule, "on_delete", None) == "delete":
+            message = f"rule {rule.title} would delete items of {rule.target.name!r}, which have members"
+            yield Problem("SR325", message, document.value("rules", rule.title, "on_delete"))
+
+
+def report_unmade_entities(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report entities that nothing makes."""
+    made = {rule.target for rule in rules.rules.values() if rule.makes}
+    for entity in rules.declared_entities:
+        if entity.made and entity not in made:
+            message = f"no count, sum, min or max makes the items of {entity.name!r}"
+            yield Problem("SR324", message, document.value("entities", entity.name, "made_by"))

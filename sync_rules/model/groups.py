@@ -1,0 +1,60 @@
+"""The groups of a roll-up: fields of a parent's key that are made from an item, and not stored on it.
+
+Invariant: the group of an item follows from the item alone. A text that is not a time in UTC is in no group, because
+its first characters could name a day of another time zone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from sync_rules.model.entities import Ref
+from sync_rules.model.values import AttributeValue
+
+UTC_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+]00:00)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Beginning(Ref):
+    """The first characters of a time in UTC, such as 2026-11-27T09:31:33Z."""
+
+    characters: int = 0
+
+    @property
+    def body(self) -> object:
+        return ("first", self.characters, self.path)
+
+    def within(self, value: AttributeValue | None) -> AttributeValue | None:
+        text = "" if value is None else value.get("S", "")
+        return {"S": text[: self.characters]} if is_utc_time(text) else None
+
+    def misreads(self, value: AttributeValue | None) -> bool:
+        return value is not None and self.within(value) is None
+
+
+@dataclass(frozen=True)
+class Constant(Ref):
+    """The same text for every item. `path`: an attribute of the key, which every item has."""
+
+    text: str = ""
+
+    @property
+    def body(self) -> object:
+        return ("constant", self.text)
+
+    def within(self, _value: AttributeValue | None) -> AttributeValue | None:
+        return {"S": self.text}
+
+
+def is_utc_time(text: str) -> bool:
+    """True for a date and a time of ISO 8601 in UTC, in the extended form."""
+    if not UTC_TIME.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text[:16])
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,90 @@
+"""Rules that show a number from books on their target. They make the target too, if rules alone make its entity.
+
+Invariant: such an item exists if any of these rules has a member of it. It holds its key, the index keys that follow
+from its key, and what rules write. An item with anything else is never removed, because another program wrote that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
+
+from sync_rules.model.entities import Entity
+from sync_rules.model.sizes import fit_value, index_key_limits
+from sync_rules.model.templates import Template
+from sync_rules.model.values import AttributeValue, Item, Path, without_path
+from sync_rules.rules.description import Moment, Operation, Use, name_of
+from sync_rules.rules.families import Desired, TargetRule
+from sync_rules.rules.rule import AttributeRef, Blocked, Node, Rule
+
+UNEXPECTED: Final = Blocked("UnexpectedAttribute")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MakingRule(TargetRule):
+    """`beside`: the other rules that write on the same made items."""
+
+    beside: tuple[Rule, ...] = field(default=(), repr=False)
+
+    @property
+    def makes(self) -> bool:
+        return self.books is not None and self.target.made
+
+    def list_makers_beside(self) -> tuple[TargetRule, ...]:
+        return tuple(rule for rule in self.beside if isinstance(rule, TargetRule) and rule.makes)
+
+    def adapt_to(self, others: Iterable[Rule]) -> Self:
+        return replace(self, beside=tuple(one for one in others if one.target is self.target)) if self.makes else self
+
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
+        return None if self.makes and entity is self.target else super().watches(entity)
+
+    @property
+    def owned_entities(self) -> tuple[Entity, ...]:
+        return (self.target,) if self.makes else ()
+
+    @property
+    def swept_entities(self) -> tuple[Entity, ...]:
+        """The targets; and the books, which name the items that are missing."""
+        return (self.target, self.source) if self.makes else super().swept_entities
+
+    def nodes_of(self, reads: tuple[AttributeRef, ...]) -> tuple[Node, ...]:
+        """A node for the number, and one for each key attribute of an item that the rule makes."""
+        keys = tuple((key.name,) for key in self.target.table.key) if self.makes else ()
+        return tuple(Node(self, (self.target, path), reads) for path in (*self.copies, *keys))
+
+    def making_body(self) -> Mapping[str, object]:
+        return {"makes": True} if self.makes else {}
+
+    def index_keys_of(self, item: Item) -> Desired:
+        """The keys of indexes that follow from the key of a made item."""
+        found: dict[Path, AttributeValue | None] = {}
+        key = self.target.table.key_of(item) if self.makes else None
+        fields = (key and self.target.fields(key)) or {}
+        for name, (kind, max_bytes) in index_key_limits(self.target.table).items() if key else ():
+            template = self.target.templates.get(name) or Template(f"{{{name}}}", ("", ""), (name,))
+            if fields.keys() >= set(template.fields) and self.target.drop_key_paths([(name,)]):
+                found[(name,)] = fit_value(template.build(fields, kind), max_bytes)
+        return found
+
+    def find_unexpected_attribute(self, item: Item) -> Blocked | None:
+        """The reason why a made item is not removed: it holds something that neither rules nor its key make."""
+        keys = ((attribute.name,) for attribute in self.target.table.key)
+        written = (path for rule in (self, *self.beside) for path in rule.puts)
+        for path in (*keys, *self.index_keys_of(item), *written):
+            item = without_path(item, path)
+        return UNEXPECTED if item else None
+
+    def list_uses_to_read(self) -> Iterator[Use]:
+        yield from super().list_uses_to_read()
+        if self.makes:
+            why = f"{name_of(self.target)}, which may be missing"
+            yield Use(Moment.CHECKED, Operation.READ, self.target.table, why)
+
+    def list_uses_to_write(self) -> Iterator[Use]:
+        yield from super().list_uses_to_write()
+        if self.makes:
+            name, table = name_of(self.target), self.target.table
+            yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, with its first member")
+            yield Use(Moment.WRITTEN, Operation.DELETE, table, f"{name}, without members")

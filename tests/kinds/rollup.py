@@ -1,0 +1,141 @@
+"""The trial of roll-ups: items that count, sum, min and max make, and remove without members."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules.model import groups
+from sync_rules.model.writes import Condition, Put, Test
+from sync_rules.pipeline import reconcile, sources
+from sync_rules.pipeline.sources import Target
+from sync_rules.rules.kinds.counted_rule import CountedRule
+from sync_rules.rules.kinds.making_rule import MakingRule
+from sync_rules.rules.kinds.tally import TallyRule, TotalRule
+from tests.kinds import Trial
+from tests.simulation.breaking import Mutation, replacing
+
+ALWAYS = (Condition(Test.ABSENT, ("never there",)),)  # a guard that always holds
+
+
+HEAD = """
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: {by_day: {day: S}, by_name: {GSI1PK: S, GSI1SK: S}}}
+  orders: {key: {order_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  day: {table: shop, key: {PK: "DAY#{day}", SK: TOTAL, GSI1PK: DAYS, GSI1SK: "{day}"}, made_by: rules}
+  order: {table: orders}
+rules:
+"""
+COUNTED = f"""{HEAD}
+  orders: {{count: order, into: day.orders, where: "state == 'OPEN'"}}
+  units: {{sum: order.amount, into: day.units}}
+"""
+RANKED = f"""{HEAD}
+  most: {{max: order.amount, into: day.stats.most}}
+  points: {{count: order, into: day.stats.points, weights: {{state: {{OPEN: 1}}}}, shards: 2}}
+"""
+FEW = f"""{HEAD}
+  least: {{min: order.amount, into: day.least}}
+"""
+GROUPED = """
+tables:
+  sums: {key: {name: S, day: S}}
+  orders: {key: {order_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  total: {table: sums, key: {name: "ALL#{name}"}, made_by: rules}
+  order: {table: orders}
+rules:
+  orders: {count: order, into: total.orders, link: {name: {constant: orders}, day: {first: 10, of: at}}}
+  least: {min: order.amount, into: total.least, link: {name: state, day: {first: 7, of: at}}}
+"""
+ONE = """
+tables:
+  sums: {key: {sums: S}}
+  orders: {key: {order_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  one: {table: sums, key: {sums: ONE}, made_by: rules}
+  order: {table: orders}
+rules:
+  orders: {count: order, into: one.orders, where: "state == 'OPEN'"}
+"""
+PLACES = ("/rolled", "/rolled-few")
+
+
+def without_guard() -> Any:
+    """Mutant: an item is removed whatever it holds by now."""
+    original = reconcile.removal_of
+
+    def removal_of(target: Any) -> Any:
+        intent = original(target)
+        return replace(intent, write=replace(intent.write, guard=ALWAYS))
+
+    return patch.object(reconcile, "removal_of", removal_of)
+
+
+def put_over() -> Any:
+    """Mutant: an item is created over one that came meanwhile."""
+    original = reconcile.creation_of
+
+    def creation_of(intent: Any) -> Any:
+        made = original(intent)
+        assert isinstance(made.write, Put)
+        return replace(made, write=replace(made.write, guard=ALWAYS))
+
+    return patch.object(reconcile, "creation_of", creation_of)
+
+
+def waiting_is_empty() -> Any:
+    """Mutant: a rule whose books are not complete has no members."""
+
+    def is_empty(makers: Any, target: Any, found: Any) -> bool:
+        return all(found.has_members(rule, target) is not True for rule in makers)
+
+    return patch.object(sources, "_is_empty", is_empty)
+
+
+def removals_ignored() -> Any:
+    """Mutant: nothing is looked at after a removal."""
+    original = MakingRule.pulls
+    return patch.object(MakingRule, "pulls", lambda rule, change: change.new is not None and original(rule, change))
+
+
+MUTANTS = {
+    "rollup: made items not looked at again": Mutation(replacing(MakingRule, "pulls", lambda *_args: False), PLACES),
+    "rollup: removals not looked at again": Mutation(removals_ignored, PLACES),
+    "rollup: a rule that waits has no members": Mutation(waiting_is_empty, ("late/rolled", "late/rolled-few")),
+    "rollup: removed without a guard": Mutation(without_guard, ("/rolled-one",)),
+    "rollup: created over another item": Mutation(put_over, ("/rolled-one",)),
+    "rollup: removed by an old image": Mutation(
+        replacing(Target, "fresh", property(lambda _self: True, lambda *_a: None)), ("readers/rolled-groups",)
+    ),
+    "rollup: removed with what no rule makes": Mutation(
+        replacing(MakingRule, "find_unexpected_attribute", lambda *_args: None), PLACES
+    ),
+    "rollup: other rules not asked": Mutation(replacing(MakingRule, "list_makers_beside", lambda _rule: ()), PLACES),
+    "rollup: nothing is no member": Mutation(
+        replacing(TallyRule, "counts_members", CountedRule.counts_members), ("/rolled-ranked", "/rolled")
+    ),
+    "rollup: a sum of nothing has no members": Mutation(
+        replacing(
+            TotalRule, "has_members", lambda _rule, found: any(one and one.get("n") != {"N": "0"} for one in found)
+        ),
+        ("/rolled", "/rolled-ranked"),
+    ),
+    "rollup: books not swept": Mutation(
+        replacing(MakingRule, "swept_entities", property(lambda rule: (rule.target,))), PLACES
+    ),
+    "rollup: any text is a time": Mutation(
+        replacing(groups, "is_utc_time", lambda text: len(text) >= 10), ("/rolled-groups",)
+    ),
+}
+
+TRIAL = Trial(
+    "rollup",
+    {"rolled": COUNTED, "rolled-ranked": RANKED, "rolled-few": FEW, "rolled-groups": GROUPED, "rolled-one": ONE},
+    MUTANTS,
+)
