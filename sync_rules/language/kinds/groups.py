@@ -68,20 +68,23 @@ def read_groups(
     compiler: RuleCompiler, given: str | Mapping[str, Given], parent: Entity, child: Entity
 ) -> dict[str, Ref] | None:
     """The groups in a link, by the parent's field; None if one is wrong, which is reported."""
-    found: dict[str, Ref] = {}
+    found: dict[str, Ref | None] = {}
     for name, one in given.items() if not isinstance(given, str) else ():
         if isinstance(one, str) and parent.made and not _is_path(one):
             cure = f"for a text that is the same for all items: link: {{{name}: {{constant: {one!r}}}}}"
             compiler.add("SR108", compiler.at("link", name), f"{one!r} is not the name of an attribute", cure)
+            found[name] = None
         elif isinstance(one, FirstForm | ConstantForm) and name not in parent.identity:
             message = explain_unknown_name("key field", name, parent.identity, f"entity {parent.name!r}")
             compiler.add("SR202", compiler.at_key("link", name), message)
+            found[name] = None
         elif isinstance(one, ConstantForm):
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
         elif isinstance(one, FirstForm):
             path = compiler.path(one.of, compiler.at("link", name, "of"))
-            found[name] = Beginning(name, path or (name,), characters=one.first)
-    return found if compiler.sound else None
+            found[name] = None if path is None else Beginning(name, path, characters=one.first)
+    right = {name: ref for name, ref in found.items() if ref is not None}
+    return right if len(right) == len(found) else None
 
 
 def without_groups(form: BookedForm, groups: Mapping[str, Ref]) -> BookedForm:
