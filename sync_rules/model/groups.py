@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date
 from typing import Final
 
 from sync_rules.model.entities import Ref
 from sync_rules.model.values import AttributeValue
 
-UTC_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+]00:00)", re.ASCII)
+HOUR_TO_SECOND: Final = r"([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)([.,]\d+)?)?"
+UTC_TIME: Final = re.compile(rf"(\d{{4}}-\d\d-\d\d)T{HOUR_TO_SECOND}(Z|[+]00:00)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,11 @@ class Constant(Ref):
 
 def is_utc_time(text: str) -> bool:
     """True for a date and a time of ISO 8601 in UTC, in the extended form."""
-    if not UTC_TIME.fullmatch(text):
+    found = UTC_TIME.fullmatch(text)
+    if found is None:
         return False
     try:
-        datetime.fromisoformat(text[:16])
+        date.fromisoformat(found[1])
     except ValueError:
         return False
     return True

@@ -170,7 +170,13 @@ def _remove(target: Target, bounds: Bounds, decisions: Decisions) -> bool:
     if unexpected is None and not bounds.may_write(target.key, "removed"):
         unexpected = Blocked("Contended")
     if unexpected is not None:
-        decisions.stuck.append((target, [target.makers[0]], unexpected))
+        decisions.stuck.append(
+            (
+                target,
+                [min((*target.makers, *target.makers[0].list_makers_beside()), key=lambda rule: rule.name)],
+                unexpected,
+            )
+        )
         return False
     decisions.intents.append(removal)
     return True

@@ -25,7 +25,7 @@ tables:
   orders: {key: {order_id: S}}
   ledger: {key: {PK: S, SK: S}}
 entities:
-  day: {table: shop, key: {PK: "DAY#{day}", SK: TOTAL, GSI1PK: DAYS, GSI1SK: "{day}"}, made_by: rules}
+  day: {table: shop, key: {PK: "DAY#{day}", SK: TOTAL, GSI1PK: DAYS, GSI1SK: "{day}", day: "{day}"}, made_by: rules}
   order: {table: orders}
 rules:
 """

@@ -917,7 +917,7 @@ def _numbers(view: View, rule: Body) -> None:
     recount, per = rule.get("mode") == "recount", rule.get("per")
     there = dict(view.of(members.parent))
     for at, child in view.of(members.child):
-        if any(spot.first and get(child, spot.path) and not spot.read(child) for spot in members.link.values()):
+        if members.parent.made and _misses(view.spec, members, child):
             groups.setdefault(NOWHERE, []).append((at, child))
     for place in [*there, *groups.keys() - there]:
         amounts: dict[str, list[Decimal]] = {}
@@ -943,7 +943,7 @@ def _numbers(view: View, rule: Body) -> None:
             if adds_nothing:
                 continue  # it cannot block
             trouble = amount if isinstance(amount, str) else "NotAGroup" if group is NO_GROUP else ""
-            trouble = trouble or ("NotATime" if place == NOWHERE else "")
+            trouble = trouble or ("NoParentKey" if place == NOWHERE else "")
             if trouble:
                 view.leave(rule, at, "perhaps" if recount else trouble)
                 blocked = blocked or (trouble if recount else "")
@@ -967,6 +967,15 @@ def _numbers(view: View, rule: Body) -> None:
         else:
             number = results.get("", Decimal(0) if adds else None)
             view.require(rule, place, parent, {into: None if number is None else {"N": spelt(number)}})
+
+
+def _misses(spec: Spec, members: Members, child: Item) -> bool:
+    """True if a child names a group that cannot be: by what is no time, or by values that make no key."""
+    if spec.named(members.parent, members.link, child) is not None:
+        return False
+    spots = members.link.values()
+    untimely = any(spot.first and get(child, spot.path) and not spot.read(child) for spot in spots)
+    return untimely or all(word_of(spot.read(child)) for spot in spots)
 
 
 def _made_items(view: View) -> None:
@@ -1005,7 +1014,7 @@ def index_keys(entity: Entity, place: Place) -> Wanted:
 
 def index_patterns(entity: Entity) -> dict[str, Pattern]:
     """The key attributes of indexes that are made of fields of the key alone."""
-    found = {name: entity.patterns.get(name) or Pattern(("", ""), (name,)) for name in entity.table.limits}
+    found = {name: entity.patterns[name] for name in entity.table.limits if name in entity.patterns}
     identity = set(entity.identity)
     return {name: one for name, one in found.items() if name not in entity.table.key and set(one.fields) <= identity}
 

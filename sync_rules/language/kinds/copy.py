@@ -82,7 +82,7 @@ class CopyForm(Model):
 
 
 def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
-    mapping = _entities(compiler, form) if _copies_nothing(compiler, form) else _mapping(compiler, form)
+    mapping = _entities(compiler, form) if _names_an_entity(compiler, form) else _mapping(compiler, form)
     if form.mode == "snapshot" and form.on_delete != "keep":
         compiler.add("SR116", "on_delete", f"a snapshot cannot {form.on_delete} with its source")
         mapping = None
@@ -143,16 +143,20 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, way: Route, source:
     return True
 
 
-def _copies_nothing(compiler: RuleCompiler, form: CopyForm) -> bool:
-    """True for a rule that only deletes or reports the targets of a deleted source: it names an entity."""
-    named = isinstance(form.copied, str) and form.copied in compiler.known.entities
-    return named and form.on_delete in ("delete", "restrict")
+def _names_an_entity(compiler: RuleCompiler, form: CopyForm) -> bool:
+    """True for a rule that names an entity, and only deletes or reports the targets of a deleted source."""
+    return isinstance(form.copied, str) and form.copied in compiler.known.entities
 
 
 def _entities(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[()]] | None:
     """The source and the target of a rule that copies nothing; options for copies are reported."""
     source, into = compiler.entity(str(form.copied), "copy"), compiler.resolve(form.into, "into")
     nothing = f"nothing of {form.copied!r} is copied"
+    if form.on_delete not in ("delete", "restrict"):
+        message = f"{form.copied!r} is an entity: expected one of its attributes, such as {form.copied}.name"
+        cure = f"copy: {form.copied}.ATTRIBUTE; or on_delete: delete or restrict, to delete or report with the source"
+        compiler.add("SR108", "copy", message, cure)
+        return None
     if into is not None and into.path:
         message = f"{form.into!r} is an attribute, and {nothing}"
         compiler.add("SR108", "into", message, f"into: {into.entity.name}; or copy: {form.copied}.ATTRIBUTE")

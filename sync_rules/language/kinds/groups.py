@@ -41,7 +41,7 @@ EXPECTED: Final = "the name of a field, {first: 10, of: field}, {constant: text}
 def _form(value: Any) -> str | None:
     if not isinstance(value, dict):
         return "form:field" if isinstance(value, str) else None
-    return "form:constant" if value.keys() == {"constant"} else "form:first" if "first" in value else "form:hop"
+    return "form:constant" if "constant" in value else "form:first" if value.keys() & {"first", "of"} else "form:hop"
 
 
 GroupName = Annotated[
@@ -82,6 +82,7 @@ def read_groups(
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
         elif isinstance(one, FirstForm):
             path = compiler.path(one.of, compiler.at("link", name, "of"))
+            compiler.own(child, one.of, "link", name, "of")
             found[name] = None if path is None else Beginning(name, path, characters=one.first)
     right = {name: ref for name, ref in found.items() if ref is not None}
     return right if len(right) == len(found) else None

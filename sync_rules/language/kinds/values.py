@@ -187,8 +187,8 @@ def _shape_of_fields(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
         compiler.add("SR106", "as", f"expected list, found {form.element!r}", "as: list, or remove it and say limit: 1")
         return None
     if form.element is None and form.limit != 1:
-        message = "'limit' is missing: a single map is of a single child"
-        compiler.add("SR103", compiler.at_key("fields"), message, "limit: 1, or as: list")
+        message = f"{'no limit' if form.limit is None else f'limit {form.limit}'}: a single map is of a single child"
+        compiler.add("SR120", compiler.at_key("fields"), message, "limit: 1, or as: list")
     return "list" if form.element else "map"
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
+from sync_rules.model.numbers import text_of
 from sync_rules.model.values import Item, Path, get, has_changed
 from sync_rules.model.where import Where
 from sync_rules.rules import fingerprints, ledger
@@ -102,11 +103,16 @@ class BookedRule(PartRule):
         """The ledger items of a changed child; for a blocked child a key without an item, whose check reports why."""
 
     def _find_parent(self, child: Item) -> ItemKey | Blocked | None:
-        """The parent of a child; None if it names none, Blocked if a value that names its group is reported."""
+        """The parent of a child; None if it names none. Blocked if a value that names its group is not a time, or if
+        its values make no key of an item that rules make.
+        """
         parent = self.pointer(child)
-        if parent is None and any(ref.misreads(get(child, ref.path)) for _, ref in self.link):
+        if parent is not None or not self.parent.made:
+            return parent
+        values = [(ref, get(child, ref.path)) for _, ref in self.link]
+        if any(ref.misreads(value) for ref, value in values):
             return Blocked("NotATime")
-        return parent
+        return Blocked("NoParentKey") if all(text_of(ref.within(value)) for ref, value in values) else None
 
     def _speaks_of(self, child: Item) -> bool | Blocked:
         return let_in(self.where, child, self.source)

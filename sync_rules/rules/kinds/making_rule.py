@@ -12,7 +12,6 @@ from typing import Final, Self
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.sizes import fit_value, index_key_limits
-from sync_rules.model.templates import Template
 from sync_rules.model.values import AttributeValue, Item, Path, without_path
 from sync_rules.rules.description import Moment, Operation, Use, name_of
 from sync_rules.rules.families import Desired, TargetRule
@@ -58,13 +57,13 @@ class MakingRule(TargetRule):
         return {"makes": True} if self.makes else {}
 
     def index_keys_of(self, item: Item) -> Desired:
-        """The keys of indexes that follow from the key of a made item."""
+        """The keys of indexes whose templates follow from the key of a made item."""
         found: dict[Path, AttributeValue | None] = {}
         key = self.target.table.key_of(item) if self.makes else None
         fields = (key and self.target.fields(key)) or {}
         for name, (kind, max_bytes) in index_key_limits(self.target.table).items() if key else ():
-            template = self.target.templates.get(name) or Template(f"{{{name}}}", ("", ""), (name,))
-            if fields.keys() >= set(template.fields) and self.target.drop_key_paths([(name,)]):
+            template = self.target.templates.get(name)
+            if template and fields.keys() >= set(template.fields) and self.target.drop_key_paths([(name,)]):
                 found[(name,)] = fit_value(template.build(fields, kind), max_bytes)
         return found
 
