@@ -59,6 +59,7 @@ def comparison_fails() -> Any:
 
     stack = ExitStack()
     stack.enter_context(patch.object(where_module._Interpreter, "visit_comparator", visit_comparator))
+    stack.enter_context(patch.object(where_module._INTERPRETER, "_method_cache", {}))  # it may hold the original
     stack.enter_context(patch.object(Where, "holds", holds))
     return stack
 
