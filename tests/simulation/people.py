@@ -103,7 +103,7 @@ class People:
             errand.since = self.history.world.clock
 
         def wait(seconds: float) -> None:
-            self.time += seconds
+            self.time += 2.0 * -(-seconds // 2)  # a jitter of up to two seconds is two: a history has one story
             ask(Do("waits", settle))
 
         return wait

@@ -153,7 +153,7 @@ class History:
 
     def redrivable(self) -> list[Message]:
         """Take the dead letters that the final version can process."""
-        known = [one for one in self.dead if not consumer_module.unknown_rules(one, self.final)]
+        known = [one for one in self.dead if not consumer_module.list_unknown_rules(one, self.final)]
         self.dead = [one for one in self.dead if one not in known]
         return known
 
@@ -229,7 +229,7 @@ def test_versions_lose_no_message(change, back):
         if change not in ("added", "removed"):  # both versions know the name in the messages
             assert history.dead == [], number
         gone = {"bios"} if "bios" not in history.final.rules else set()
-        assert {name for one in history.dead for name in consumer_module.unknown_rules(one, history.final)} <= gone
+        assert {name for one in history.dead for name in consumer_module.list_unknown_rules(one, history.final)} <= gone
 
 
 MUTANTS = {
@@ -257,7 +257,7 @@ def _without_pulls(changes, rules):
 
 
 def _only_where_all_are_known(message, rules, bounds, *, again):
-    if consumer_module.unknown_rules(message, rules):
+    if consumer_module.list_unknown_rules(message, rules):
         return consumer_module.Report()
     return (yield from process_known(message, rules, bounds, again=again))
 
