@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 from sync_rules.language.compiler import Known
-from sync_rules.language.made_items import report_deletions_of_made_items, report_unmade_entities
 from sync_rules.language.moves import moves
 from sync_rules.language.own_names import doubt_own_names
 from sync_rules.language.problems import Problem, errors
+from sync_rules.language.rollups import report_deletions_of_made_items, report_unmade_entities
 from sync_rules.language.sections import Section
 from sync_rules.language.types import key_types, read_types
 from sync_rules.language.writers import attribute, locate_write, two_writers
@@ -85,6 +85,16 @@ def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
             if any(overlaps(path, read) for read in rule.where_paths):
                 by = f"index {rule.find.index!r}" if path in rule.sparse_paths and rule.find else "`where`"
                 yield Problem("SR304", f"{what} is what {by} decides by", location)
+
+
+def report_deletions_of_restricted_items(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Warn of a rule that deletes the items that another rule of the same link only reports."""
+    linked = list(list_linked_rules(rules))
+    for deleting in (rule for rule in linked if rule.on_delete == "delete"):
+        for other in (rule for rule in linked if rule.on_delete == "restrict"):
+            if (other.source, other.target, other.link) == (deleting.source, deleting.target, deleting.link):
+                message = f"rule {other.title} restricts what this rule deletes: items of {deleting.target.name!r}"
+                yield Problem("SR422", message, document.value("rules", deleting.title, "on_delete"))
 
 
 def histories(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -339,6 +349,7 @@ LINTS: tuple[Lint, ...] = (
     cycles,
     moves,
     report_deletions_of_made_items,
+    report_deletions_of_restricted_items,
     times_to_live,
     settings_elsewhere,
     costs,

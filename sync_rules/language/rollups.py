@@ -1,4 +1,4 @@
-"""Find entities with `made_by: rules` that no rule makes, and rules that would delete such items for another reason."""
+"""Find mistakes about the items of roll-ups: entities that no rule makes, and rules that would delete such items."""
 
 from __future__ import annotations
 
