@@ -24,13 +24,13 @@ class Limits:
     """Targets of all pushes of a batch held in memory at once; several rules for one of them become one update."""
 
     fan_out_inline_max_items: int = 1_000
-    """Targets that one push reconciles while its record holds up the shard, before the rest goes to workers."""
+    """Targets that one push reconciles while its record holds up the shard; the rest goes to workers; `run`: 200."""
 
     fan_out_spread_max_items: int = 50_000
     """Targets whose keys one invocation lists in an index and sends as chunks, before the next one goes on."""
 
     fan_out_relay_max_items: int = 500
-    """Targets that one worker lists in the base table and reconciles, after it sent the rest to the next worker."""
+    """Targets that one worker lists in the base table and reconciles, after it sent the rest on; `run`: 200."""
 
     fan_out_again_first_seconds: int = 5
     """Wait of the second large fan-out of one source in a row, which serves all changes until then; doubles."""

@@ -202,9 +202,9 @@ def apply(entry: Mapping[str, Any], before: Item | None) -> Item | None:
 
 
 def possible_states(journals: Iterable[Iterable[str]]) -> dict[str, list[Item | None]]:
-    """The states that each item may have, by journals in which the writes of each item are in their order.
+    """Return the states that each item may have. A journal lists the writes of an item in their order.
 
-    A write that was acknowledged has happened. One that was not may have happened or not, at its place.
+    An acknowledged write has happened. Any other write may have happened at its place, or not.
     """
     states: dict[str, list[Item | None]] = {}
     for journal in journals:

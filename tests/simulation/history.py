@@ -159,7 +159,7 @@ class History:
         if self.mode == "hinted":  # what an index does not show yet is told by its own record
             self.operations = [name for name in self.operations if name in ("insert", "change")] or ["insert", "change"]
             self.overtaking = 0
-        if self.mode == "stale":  # rows of an index lag in their copies alone: nobody has to look a second time
+        if self.mode == "stale":  # rows of an index lag in their copies alone, so no second look is due
             self.overtaking, self.transacting = 0, False
         self.slow = pick(2) == 1  # an index that lags does so until the faults are over
         if pick(3) == 2:  # the items of one rule alone, so that the same ones meet again and again

@@ -48,7 +48,7 @@ GroupName = Annotated[
     Annotated[str, Tag("form:field")]
     | Annotated[FirstForm, Tag("form:first")]
     | Annotated[ConstantForm, Tag("form:constant")]
-    | Annotated[dict[str, str], Tag("form:hop")],
+    | Annotated[Annotated[dict[str, str], Field(min_length=1)], Tag("form:hop")],
     Discriminator(_form, custom_error_type=NO_FORM, custom_error_message=EXPECTED),
 ]
 
