@@ -1,6 +1,6 @@
 /* collect: the set on a node has an element for each edge that names the node, and for no other.
 
-Two nodes and one edge. The consumer reads the edge, then adds or removes one element; the write has no guard but that the
+Two nodes and one edge. The consumer reads the node and then the edge, and adds or removes one element; the write has no guard but that the
 node exists. A record of a node looks again at each element that came or went, and its INSERT lists the edges. With INDEX it
 lists them by an index, whose key another rule writes on the edge, at any later time. */
 #define NONE 2
@@ -111,20 +111,20 @@ end: do
 }
 
 active [2] proctype worker() {
-  byte n; bool add;
+  byte n, held; bool add;
 end: do
   :: atomic { hint_count > 0 -> if :: hints[0] > 0 -> n = 0 :: hints[1] > 0 -> n = 1 fi;
-       if :: hints[n]--; hint_count-- :: repeats > 0 -> repeats-- fi; busy++; printf("look at the element of node %d\n", n) }
+       if :: hints[n]--; hint_count-- :: repeats > 0 -> repeats-- fi; busy++; held = has[n]; printf("look at the element of node %d\n", n) }
      atomic { add = (edge == n); printf("read the edge: it names %d\n", edge) }
      atomic {
        if
-       :: has[n] == (add -> 1 : 0) -> skip
+       :: held == NONE || held == (add -> 1 : 0) -> skip
        :: else ->
           if
           :: apply_element(n, add)
           :: deaths > 0 && !late -> deaths--; printf("the worker dies; its write to node %d is in flight\n", n); late = true; late_node = n; late_add = add; hint(n)
           fi
-       fi; busy--; n = 0; add = false; CHECK }
+       fi; busy--; n = 0; held = 0; add = false; CHECK }
   :: atomic { listings[0] + listings[1] > 0 -> if :: listings[0] > 0 -> n = 0 :: listings[1] > 0 -> n = 1 fi; listings[n]--;
        printf("list the edges of node %d\n", n); if :: edge == n && LISTED -> hint(n) :: else fi; n = 0; CHECK }
   od

@@ -62,25 +62,20 @@ active proctype network() {
 end: do :: atomic { late -> printf("the late put arrives\n"); put_version(late_version, late_state); late = false; late_version = 0; late_state = 0; CHECK } od
 }
 
-#ifdef NO_ABSENT_GUARD
-#define SKIPPED(v, s) (version[v] == s)
-#else
-#define SKIPPED(v, s) (version[v] != 0)
-#endif
 #define ONE_RECORD(V, S) :: (V <= VERSIONS && records[(V) * 3 + S] > 0) -> v = V; s = S
 
 active [2] proctype worker() {
-  byte v, s, n, newest;
+  byte v, s, n, newest, held;
 end: do
   :: atomic { record_count > 0 -> if ONE_RECORD(1, 1) ONE_RECORD(2, 1) ONE_RECORD(3, 1) ONE_RECORD(1, 2) ONE_RECORD(2, 2) ONE_RECORD(3, 2) fi;
        if :: records[v * 3 + s]--; record_count-- :: repeats > 0 -> repeats-- fi; busy++; printf("record of version %d with state %d\n", v, s);
 #ifdef NO_RECORD_STATE          /* history: a version is made of what a record showed */
        printf("read the item: version %d\n", source); v = source; s = state;
 #endif
-       skip }
+       held = version[v] }
      atomic {
        if
-       :: SKIPPED(v, s) -> skip
+       :: held != 0 -> skip
        :: else ->
           if
           :: put_version(v, s)
@@ -90,7 +85,7 @@ end: do
 #if defined(KEEP) && defined(NO_KEEP_RECORDS)
        n = 1; do :: n < source -> version[n] = 0; n++ :: else -> break od; n = 0;     /* only the worker that puts removes older ones */
 #endif
-       busy--; v = 0; s = 0; CHECK }
+       busy--; v = 0; s = 0; held = 0; CHECK }
 #ifdef KEEP
   :: atomic { listings > 0 -> listings--; busy++; newest = 0; n = 1;
        do :: n <= VERSIONS -> if :: version[n] != 0 -> newest = n :: else fi; n++ :: else -> break od; n = 0; printf("list the versions: the newest is %d\n", newest) }

@@ -95,9 +95,6 @@ act: atomic { held = owner[m]; printf("read mirror %d: source %d\n", m, held) }
           :: apply_mirror(m, s, seen); hint(m, s)       /* decided again from fresh reads, if it was refused */
           :: deaths > 0 && !late -> deaths--; printf("the worker dies; its transaction is in flight\n"); late = true; late_mirror = m; late_source = s; late_seen = seen; hint(m, s)
           fi
-#ifdef NO_OWNER_GUARD
-       :: seen != m && held != NONE && held != s -> apply_mirror(m, s, seen)
-#endif
        :: else
        fi; busy--; m = 0; s = 0; seen = 0; held = 0; CHECK }
   :: atomic { (PARKED(0, 0) || PARKED(0, 1) || PARKED(1, 0) || PARKED(1, 1)) -> if ONE_PARKED(0, 0) ONE_PARKED(0, 1) ONE_PARKED(1, 0) ONE_PARKED(1, 1) fi;

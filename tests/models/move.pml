@@ -20,8 +20,8 @@ end: do
 active proctype worker() {
   byte seen, taken;
 end: do
-  :: atomic { hint && old != NONE -> hint = false; seen = old; printf("read the old item: %d\n", seen) }
-     atomic { taken = new; printf("read the new key: %d\n", taken) }
+  :: atomic { hint && old != NONE -> hint = false; taken = new; printf("read the new key: %d\n", taken) }
+     atomic { seen = old; printf("read the old item: %d\n", seen) }
      atomic {
        if
        :: taken != NONE -> printf("park: the new key is taken\n")

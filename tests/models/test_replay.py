@@ -1,38 +1,33 @@
-"""Counterexamples of the model `copy` are those of the code with the same invariant removed, and of no other."""
+"""Counterexamples of models are those of the code with the same invariant removed, and of no other."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.models.replay import Replay, traces
+from tests.models.__main__ import PAGE, instances
+from tests.models.replay import Replay, Table, traces
+from tests.models.tables import NOT_PLAYED, TABLES, played
 from tests.simulation.mutants import applied
 
-# The line that is removed from the model, and the mutant that removes it from the code.
-MUTANT_OF = {
-    "NO_LEVEL": "value from the image",
-    "NO_IMAGE_FIRST": "source read before the images",
-    "NO_LINK_GUARD": "no link guard",
-    "NO_COPY_GUARD": "no guard on the copy",
-    "NO_OWN_RECORDS": "own records ignored",
-    "NO_PUSH": "no push",
-    "NO_INSERT_PULL": "no pull on insert",
-    "NO_LINK_PULL": "no pull on link change",
-    "NO_SECOND_LOOK": "no second look",
-    "NO_RETRY": "throttled write taken as done",
-}
-NOT_REPLAYED = {"NO_PARK", "NO_RELAY"}
+LINES = [(table, line) for table in TABLES for line in table.mutants]
 
 
-@pytest.mark.parametrize("line", MUTANT_OF)
-def test_replay_of_a_counterexample_ends_wrongly_without_the_invariant_alone(line):
+@pytest.mark.parametrize(("table", "line"), LINES, ids=[f"{table.model} {line}" for table, line in LINES])
+def test_replay_of_a_counterexample_ends_wrongly_without_the_invariant_alone(table: Table, line: str):
     """The code can make each step of the trace, and ends as wrongly; with the invariant it never does."""
-    world = "/index" if line == "NO_SECOND_LOOK" else "/keep"
-    reads = line != "NO_LEVEL"  # with the value of its record, the code reads none
-    with applied(MUTANT_OF[line]):
-        assert Replay(world, strict=True).play(one for one in traces()[line] if reads or not one.startswith("read"))
-    assert not Replay(world, strict=False).play(traces()[line])
+    trace = traces(table.model)[line]
+    with applied(table.mutants[line]):
+        assert Replay(table, strict=True).play(trace)
+    assert not Replay(table, strict=False).play(trace)
 
 
-def test_replay_names_each_counterexample_of_copy():
-    """A new line of the model is replayed, or listed as one that is not."""
-    assert traces().keys() == MUTANT_OF.keys() | NOT_REPLAYED
+def test_replay_names_each_counterexample():
+    """A new line of a model that has a table is replayed, or listed with the reason why not."""
+    with_table = {table.model for table in TABLES}
+    lines = {(one.model, one.line) for one in instances() if one.line and one.model in with_table}
+    assert {(table.model, line) for table, line in LINES} | NOT_PLAYED.keys() == lines
+
+
+def test_page_says_what_is_played():
+    """docs/proof/models.md has the number of counterexamples that are played, and why others are not."""
+    assert played() in PAGE.read_text()

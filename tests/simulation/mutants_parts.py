@@ -29,6 +29,7 @@ from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.move import MoveRule
 from sync_rules.rules.rule import Blocked
+from sync_rules.rules.ruleset import Rules
 from tests.simulation.breaking import Mutant, Mutation, Work, replacing, results, unsent, wrapping
 from tests.simulation.mutants_work import second_look_if
 from tests.simulation.mutants_writes import failed_is_written
@@ -259,6 +260,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "joint write that does not fit parked as one": Mutation(rejected_together, COLLECT),
     # collect
     "collect: edges of a new node not listed": Mutation(replacing(CollectRule, "pushes", not_pushed), COLLECT),
+    "entry into an index ignored": Mutation(replacing(Rules, "list_rules_in_reach", lambda *_: ()), COLLECT),
     "collect: only the new node": Mutation(parts_from(CollectRule, only_new), COLLECT),
     "collect: only the old node": Mutation(parts_from(CollectRule, only_old), COLLECT),
     "collect: node created": Mutation(judged(CollectRule, upsert), COLLECT),

@@ -149,6 +149,17 @@ def not_read_again() -> Any:
     return patch.object(sources, "read_marks", once)
 
 
+def begun_unnoticed() -> Any:
+    """The mark does not say how often the books were begun."""
+    read_marks = sources.read_marks
+
+    def read(books: Any) -> Work:
+        marks = yield from read_marks(books)
+        return {one: {**mark, "begun": {"N": "1"}} if isinstance(mark, dict) else mark for one, mark in marks.items()}
+
+    return patch.object(sources, "read_marks", read)
+
+
 def of_another_fingerprint() -> Any:
     """The mark of any version counts."""
     return patch.object(Books, "count_starts", lambda _self, mark: None if mark is None else int(mark["begun"]["N"]))
@@ -187,6 +198,7 @@ MUTANTS: Final[Mapping[str, Mutation]] = {
     "books: mark set too early": Mutation(set_too_early, VERSIONS),
     "books: mark read too late": Mutation(read_too_late, VERSIONS),
     "books: mark not read again": Mutation(not_read_again, VERSIONS),
+    "books: begun again unnoticed": Mutation(begun_unnoticed, VERSIONS),
     "books: mark of another fingerprint": Mutation(of_another_fingerprint, VERSIONS),
     "books: not begun before the first entry": Mutation(not_begun_before_the_first_entry, VERSIONS),
     "books: begun again meanwhile": Mutation(begun_again_meanwhile, VERSIONS),
