@@ -177,8 +177,8 @@ class History:
     states: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
-    def note(self, table: str, image: Item) -> None:
-        """Note an image of a stream record. A name says whose it is."""
+    def note(self, table: str, image: Item, before: Item) -> None:
+        """Note an image of a stream record, and the one before it. A name says whose it is."""
         kind = kind_of(table, image)
         if kind == "user" and "version" in image:
             names = self.states.setdefault((image["PK"]["S"].removeprefix("USER#"), image["version"]["N"]), [])
@@ -188,7 +188,8 @@ class History:
             "order": (image.get("user_name"), image.get("PK", {}).get("S", "").removeprefix("USER#")),
             "post": (image.get("author"), image.get("user_id", {}).get("S")),
         }.get(kind, (None, None))
-        if copy is not None and copy["S"].startswith("name ") and copy["S"].split()[1] != user:
+        written = copy not in (None, before.get("user_name"), before.get("author"))
+        if written and copy["S"].startswith("name ") and copy["S"].split()[1] != user:
             self.findings.append(Finding("wrong", "for a moment, the copy", key_of(table, image), user, copy["S"]))
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.processes import checker
-from tests.processes.report import END, PAGE, table
+from tests.processes.report import END, NOT_FOUND, PAGE, table
 from tests.processes.world import Plan, play
 from tests.support.engines import ROOT
 
@@ -94,6 +94,16 @@ def test_checker_finds_what_is_lost():
     assert check({**key, "total": {"N": "2"}}, {**ORDER, "user_name": {"S": "x"}}, journal=journal)
 
 
+def test_checker_finds_a_copy_of_another_user_for_a_moment():
+    """A post that its application moves keeps its copy until the next write; a write of the wrong copy is a finding."""
+    moved = {"post_id": {"S": "p"}, "user_id": {"S": "w0-02"}, "author": {"S": "name w0-01 5"}}
+    for before, findings in ((moved, 0), ({}, 1)):
+        history = checker.History()
+        history.note("posts", moved, before)
+        assert len(history.findings) == findings
+
+
 def test_page_has_the_table():
-    """docs/proof/processes.md has a row for each planted fault."""
+    """docs/proof/processes.md has a row for each planted fault, and each was found."""
     assert table() + f"\n{END}" in PAGE.read_text()
+    assert NOT_FOUND not in table()

@@ -16,9 +16,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-USERS = 16  # of each writer
+USERS = 64  # of each writer
+ACTIVE_USERS = 6  # at a time: later ones do not repair what was lost of others
 PARTS = 12
-TEAMS = 1
 PAUSES = (0.0, 0.0, 0.02, 0.05, 0.2, 0.6)
 TABLES = {"user": "shop", "order": "shop", "post": "posts", "part": "parts", "team": "teams"}
 Values = dict[str, Any]
@@ -48,21 +48,25 @@ class Writer:
         self._name, self._client, self._journal = name, client, journal
         self._rng = random.Random(f"{seed}/{name}/{life}")
         self._count = life * 100_000
+        self._first = self._rng.randrange(USERS)  # of the active users
         self.rules: Any = None  # of a writer by `transact`
 
-    def play(self, plots: int) -> None:
-        """Play plots. A plot is abandoned at its first failure."""
-        for _ in range(plots):
-            plot = self._rng.choices(
-                (self.edit_user, self.edit_orders, self.edit_posts, self.edit_parts, self.meddle, self.rename_team),
-                (5, 5, 6, 3, 4, 1 if self._name == "w0" else 0),
-            )[0]
+    def play(self, count: int) -> None:
+        """Play plots. A plot is abandoned at its first failure. The last ones change what most is copied from."""
+        renames = [self.rename_team] if self._name == "w0" else []
+        plots = (self.edit_user, self.edit_orders, self.edit_posts, self.edit_parts, self.meddle, *renames)
+        chosen = self._rng.choices(plots, (5, 5, 6, 3, 4, *(1 for _ in renames)), k=count)
+        for plot in (*chosen, self.edit_posts, self.edit_posts, *renames):
+            self._first += 1
             try:
-                plot(f"{self._name}-{self._rng.randrange(USERS):02}")
+                plot(self._choose_user())
             except (ClientError, BotoCoreError):
                 continue
             except Exception as error:  # noqa: BLE001 - of `transact`: what it raises is not known to have happened
                 print(f"{type(error).__name__}: {error}"[:300], flush=True)
+
+    def _choose_user(self) -> str:
+        return f"{self._name}-{(self._first + self._rng.randrange(ACTIVE_USERS)) % USERS:02}"
 
     # ------------------------------------------------------------ plots
     def edit_user(self, user: str) -> None:
@@ -107,9 +111,10 @@ class Writer:
             if self._rng.random() < 0.2:
                 self._write("delete", "post", key, {})
             else:
-                owner = self._rng.choice((user, f"{self._name}-{self._rng.randrange(USERS):02}"))
+                owner = self._rng.choice((user, self._choose_user()))
                 stale = {"author": s("stale")} if self._rng.random() < 0.2 else {}
-                self._write("put", "post", key, {"user_id": s(owner), "title": s(f"title {self._next()}")}, stale)
+                values = {"user_id": s(owner), "title": s(f"title {self._next()}")}
+                self._write(*self._rng.choice((("put", "post", key, values, stale), ("set", "post", key, values))))
             self._pause()
         if self._rng.random() < 0.6:
             time.sleep(self._rng.uniform(0.1, 2.5))
@@ -145,7 +150,7 @@ class Writer:
 
     def rename_team(self, _user: str) -> None:
         """Rename a team, whose members are more than one worker handles."""
-        key = {"team": s(f"team {self._rng.randrange(TEAMS)}"), "member": s("TEAM")}
+        key = {"team": s("team 0"), "member": s("TEAM")}
         self._write("set", "team", key, {"name": s(f"team {self._next()}")})
         self._pause()
 
