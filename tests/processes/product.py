@@ -16,7 +16,6 @@ from sync_rules.cli.main import main
 from sync_rules.jobs.consume import checkpoint, mapping
 from sync_rules.jobs.consume.attempts import AttemptResult, Batch
 from sync_rules.jobs.consume.local_run import LocalRun
-from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.consume.shards import ShardProgress, ShardQueue
 from tests.processes import clock
 
@@ -46,11 +45,6 @@ def messages_not_kept() -> AbstractContextManager[Any]:
     return patch.object(checkpoint, "pack_messages", lambda _pending: [])
 
 
-def acknowledged_at_once() -> AbstractContextManager[Any]:
-    """A message of the local queue is gone once it was taken, whatever becomes of it."""
-    return patch.object(LocalQueue, "give_back", LocalQueue.acknowledge)
-
-
 def failed_records_finished() -> AbstractContextManager[Any]:
     """A batch is finished, whatever the handler answered."""
     return patch.object(mapping, "evaluate", lambda batch, *_args, **_more: AttemptResult(finished=batch.records))
@@ -64,7 +58,6 @@ def last_record_forgotten() -> AbstractContextManager[Any]:
 OWN_FAULTS: dict[str, Fault] = {
     "checkpoint before effect": checkpoint_before_effect,
     "checkpoint without messages": messages_not_kept,
-    "message taken is done": acknowledged_at_once,
     "failed records are done": failed_records_finished,
     "last record of a batch not delivered": last_record_forgotten,
 }

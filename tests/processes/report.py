@@ -16,7 +16,6 @@ NOT_FOUND = "not found until then"
 FAULTS = (
     "checkpoint before effect",
     "checkpoint without messages",
-    "message taken is done",
     "failed records are done",
     "last record of a batch not delivered",
     "throttled write taken as done",
@@ -25,7 +24,7 @@ FAULTS = (
     "no existence guard",
     "no pull on insert",
     "REMOVE ignored",
-    "count: totals name no parent",
+    "count: old total kept",
     "mirror: old key stays",
     "no link guard",
     "collect: sets not looked at again",
@@ -55,10 +54,10 @@ def table() -> str:
     found = read_reports()
     clean = found["none"]
     lines = [f"Without a fault, seed {clean['seed']}, {clean['seconds']} s: {clean['showed']}.", ""]
-    lines += ["| fault | found after s | how it showed |", "|---|---:|---|"]
+    lines += ["| fault | seed | found after s | how it showed |", "|---|---:|---:|---|"]
     for fault in FAULTS:
-        report = found.get(fault, {"seconds": "", "showed": NOT_FOUND})
-        lines.append(f"| {fault} | {report['seconds']} | {report['showed']} |")
+        report = found.get(fault, {"seed": "", "seconds": "", "showed": NOT_FOUND})
+        lines.append(f"| {fault} | {report['seed']} | {report['seconds']} | {report['showed']} |")
     return "\n".join(lines)
 
 

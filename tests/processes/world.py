@@ -203,7 +203,7 @@ class World:
         self._set_runs(chosen)
         for writer in self.writers:
             self._start(writer)
-        self._make_faults(chosen, errand, self.rng.uniform(0.0, 3.0) if number % 2 == 0 else TAIL_SECONDS)
+        self._make_faults(chosen, errand, stormy=number % 2 == 0)
         for process in self.processes:
             process.network.rates, process.network.until, process.network.dies_at = CALM, 0.0, 0
         for one in self.errands.values():
@@ -229,9 +229,9 @@ class World:
             elif run not in chosen and run.is_alive():
                 self._kill(run)
 
-    def _make_faults(self, chosen: list[Process], errand: str | None, calm_seconds: float) -> None:
-        """Do something to network and processes every moment, until some seconds after the writers have ended. After
-        `calm_seconds` of these no write of a `run` passes for longer than its retries, and it lives.
+    def _make_faults(self, chosen: list[Process], errand: str | None, *, stormy: bool) -> None:
+        """Do something to network and processes every moment, until some seconds after the writers have ended. `stormy`:
+        once the first one has ended, each `run` lives, and none of its writes passes.
         """
         due: dict[str, float] = {}  # when a process that ended starts again
         last = time.monotonic()
@@ -239,7 +239,7 @@ class World:
             time.sleep(self.rng.uniform(0.1, 0.6))
             if not all(writer.ended_well() for writer in self.writers):
                 last = time.monotonic()
-            elif time.monotonic() > last + calm_seconds:
+            if stormy and self.writers[0].ended_well():  # the last that it does is to rename the team
                 for network in (run.network for run in chosen):
                     network.rates, network.until, network.dies_at = STORM, last + TAIL_SECONDS, 0
             self._start_again((*chosen, *self.writers), due)

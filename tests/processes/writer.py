@@ -92,7 +92,7 @@ class Writer:
 
     def edit_orders(self, user: str) -> None:
         for _ in range(self._rng.randint(1, 3)):
-            key = {"PK": s(f"USER#{user}"), "SK": s(f"ORDER#{self._rng.randrange(4)}")}
+            key = {"PK": s(f"USER#{user}"), "SK": s(f"ORDER#{self._rng.randrange(6)}")}
             what = self._rng.random()
             if what < 0.25:
                 self._write("delete", "order", key, {})
@@ -121,6 +121,9 @@ class Writer:
             number = self._next()
             values = {"name": s(f"name {owner} {number}"), "version": n(number)}
             self._write("set", "user", {"PK": s(f"USER#{owner}"), "SK": s("PROFILE")}, values)
+        for _ in range(self._rng.choice((0, 0, 8))):  # faster than names are copied
+            self._write("set", "post", key, {"user_id": s(self._choose_user())})
+            time.sleep(self._rng.uniform(0.0, 0.3))
 
     def edit_parts(self, _user: str) -> None:
         for _ in range(self._rng.randint(1, 3)):
