@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -71,6 +72,7 @@ DRAWN = {
     "product": drawn("product", product_id=IDS, category=WORDS, price=NUMBERS),
     "house": drawn("house", house_id=IDS, country=WORDS, street=WORDS, town=WORDS),
     "ware": drawn("ware", ware_id=IDS, shelf=WORDS, row=WORDS, name=WORDS),
+    "crate": drawn("crate", crate_id=IDS, shelf=WORDS, row=WORDS),
     "goal": drawn("goal", goal_id=IDS, title=WORDS),
     "member": drawn("member", user_id=IDS, name=WORDS),
     "membership": drawn("membership", goal_id=IDS, user_id=IDS, memberRole=ROLES),
@@ -134,8 +136,7 @@ class World:
         return None if value is None else plain_of(value)
 
     def found(self, pattern, given):
-        name = pattern.entity
-        for item in self.of(name):
+        for name, item in ((one, item) for one in pattern.entities for item in self.of(one)):
             read = {one: self.field(name, item, one) for one in given}
             form = {one: FORMATS.get((name, one), lambda value: value) for one in given}
             equal = all(read[one] is not None and form[one](read[one]) == form[one](given[one]) for one in pattern.by)
@@ -162,7 +163,10 @@ class World:
         return value.startswith(asked)
 
     def seen(self, pattern, item):
-        """An item as the pattern returns it."""
+        """An item as the pattern returns it, with its entity's name if the pattern is of several."""
+        if pattern.beside:
+            name = next(name for name in pattern.entities if any(one is item for one in self.of(name)))
+            return [name, self.seen(replace(pattern, beside=()), item)]
         if pattern.returns is None:
             return {name: plain_of(value) for name, value in item.items()}
         found = {}
@@ -226,6 +230,7 @@ MORE = {
     "{get: ware, by: [shelf], at_most: row, via: by_spot, attributes: [name]}",
     "{get: ware, by: [shelf], at_least: row, via: by_spot, attributes: [name]}",
     "{get: product, by: [category], at_least: price, attributes: [price, product_id]}",
+    "{get: [ware, crate], by: [shelf], page: 2}",
 }
 GETS = [one for one in (*SERVED, *sorted(MORE)) if one.startswith("{get") and "keys" not in one]
 
@@ -238,7 +243,7 @@ def test_gets_find_what_a_filter_over_all_items_finds(pattern, data):
     rules = rules_of(pattern)
     declared, answer = design_of(rules).patterns["p0"], prove(rules).answers["p0"]
     others = {"order": ["user"], "user": ["order"], "store": ["ware"]}.get(declared.entity, [])
-    items = kept(rules, stored(rules, data.draw(data_of(*others, declared.entity))))
+    items = kept(rules, stored(rules, data.draw(data_of(*others, *declared.entities))))
     world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
     patterns = Patterns(rules, client)
     asked = call_of(data.draw, world, declared)
