@@ -24,7 +24,7 @@ FAULTS = (
     "no existence guard",
     "no pull on insert",
     "REMOVE ignored",
-    "count: old total kept",
+    "count: totals name no parent",
     "mirror: old key stays",
     "no link guard",
     "collect: sets not looked at again",

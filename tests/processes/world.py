@@ -23,7 +23,7 @@ from tests.processes import checker
 from tests.processes.network import AWAY, CALM, CLOSED, REGIMES, ROUGH, STORM, IndexLag, Network
 from tests.processes.process import Process, preload
 from tests.processes.product import OWN_FAULTS, PRELOADED, run_command
-from tests.processes.writer import PARTS, make_client, write
+from tests.processes.writer import PARTS, USERS, make_client, write
 from tests.support import engines
 from tests.support.lying_proxy import lying_proxy
 
@@ -159,6 +159,9 @@ class World:
         self._load("teams", [{**team, "member": {"S": "TEAM"}, "name": {"S": "first"}}])
         self._load("teams", [{**team, "member": {"S": f"M#{one:05}"}} for one in range(self.plan.members)])
         for writer in self.writers:
+            users = [f"{writer.name}-{number:02}" for number in range(USERS)]
+            user = {"SK": {"S": "PROFILE"}, "version": {"N": "0"}}
+            self._load("shop", [{"PK": {"S": f"USER#{one}"}, **user, "name": {"S": f"name {one} 0"}} for one in users])
             names = [f"{writer.name}-{number:02}" for number in range(PARTS)]
             above = [None, *(self.rng.choice(names[:number]) for number in range(1, PARTS))]
             self._load(

@@ -16,8 +16,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-USERS = 64  # of each writer
-ACTIVE_USERS = 6  # at a time: later ones do not repair what was lost of others
+USERS = 32  # of each writer
+ACTIVE_USERS = 3  # at a time: later ones do not repair what was lost of others
 PARTS = 12
 PAUSES = (0.0, 0.0, 0.02, 0.05, 0.2, 0.6)
 TABLES = {"user": "shop", "order": "shop", "post": "posts", "part": "parts", "team": "teams"}
@@ -92,7 +92,7 @@ class Writer:
 
     def edit_orders(self, user: str) -> None:
         for _ in range(self._rng.randint(1, 3)):
-            key = {"PK": s(f"USER#{user}"), "SK": s(f"ORDER#{self._rng.randrange(6)}")}
+            key = {"PK": s(f"USER#{user}"), "SK": s(f"ORDER#{self._rng.randrange(3)}")}
             what = self._rng.random()
             if what < 0.25:
                 self._write("delete", "order", key, {})
@@ -138,7 +138,7 @@ class Writer:
         user_key = {"PK": s(f"USER#{user}"), "SK": s("PROFILE")}
         table, key, name, value = self._rng.choice(
             (
-                ("shop", {"PK": s(f"USER#{user}"), "SK": s(f"ORDER#{self._rng.randrange(4)}")}, "user_name", s("bad")),
+                ("shop", {"PK": s(f"USER#{user}"), "SK": s(f"ORDER#{self._rng.randrange(3)}")}, "user_name", s("bad")),
                 ("posts", {"post_id": s(f"{user}-p{self._rng.randrange(3)}")}, "author", s("bad")),
                 ("shop", user_key, "counted", n(99)),
                 ("shop", user_key, "orders", {"SS": ["bad", "0"]}),
