@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
@@ -28,7 +27,6 @@ from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.requests import NULL_PORTS, List
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, library, n, order_item, s, shop, user_item
-from tests.support.depth import deep
 from tests.support.every_kind import order, post, user
 from tests.support.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, record
 from tests.support.worlds import Parked, Scene, event_of
@@ -990,81 +988,7 @@ def test_redrive_without_a_stream_leaves_spans():
 
 
 # ---------------------------------------------------------------- however late
-USERS, IDS = ("1", "2"), ("a", "b", "c")
 NAMES = st.sampled_from(["Ada", "Bea", "Cle"])
-OPS = st.one_of(
-    st.tuples(st.just("user"), st.sampled_from(USERS), NAMES, st.booleans()),
-    st.tuples(st.just("order"), st.sampled_from(USERS), st.sampled_from(IDS), st.integers(1, 9)),
-    st.tuples(st.just("post"), st.sampled_from(IDS), st.sampled_from(USERS), NAMES),
-    st.tuples(st.just("part"), st.sampled_from([("p2", "p1"), ("p3", "p1"), ("p3", "p2"), ("p2", None)])),
-    st.tuples(st.just("gone"), st.sampled_from(["shop", "posts"]), st.integers(0, 9)),
-)
-FATES = st.sampled_from(["delivered", "given up", "rejected"])
-
-
-class Application:
-    """The application that writes the items that rules copy."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-
-    def do(self, op: tuple) -> None:
-        match op:
-            case ("user", name, text, has_email):
-                mail = {"email": s(f"{name}@x")} if has_email else {}
-                self.scene.put("shop", user(name, name=s(text), rank=n(len(text)), **mail))
-            case ("order", name, order_id, total):
-                self.scene.put("shop", order(name, order_id, total))
-            case ("post", post_id, name, title):
-                self.scene.put("posts", post(post_id, name, title))
-            case ("part", (name, parent)):
-                self.scene.put("parts", every_kind.part(name, parent))
-            case ("gone", table, number):
-                items = self.scene.memory.items(table)
-                if items:
-                    key = self.scene.rules.tables[table].key_of(items[number % len(items)])
-                    if not key.values[0][2].startswith("EMAIL"):
-                        self.scene.memory.delete(key)
-
-
-def play(days: list[tuple[list[tuple], str]], *, then_redrive: bool = True) -> tuple[Bench, list[Shelf]]:
-    """Play days of changes whose records are delivered, given up or rejected; later redrive all failures."""
-    bench = Bench(every_kind.rules_of(effects=False))
-    scene, batches = bench.scene, []
-    scene.put("parts", every_kind.part("p1"))  # a part below one without a path has none, and says so
-    scene.rest()
-    application = Application(scene)
-    for ops, fate in days:
-        for op in ops:
-            application.do(op)
-        if fate == "given up":
-            batches.append(bench.given_up())
-            continue
-        if fate == "rejected":
-            scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
-            assert scene.deliver() == []
-            scene.tap.result = lambda _write: None
-        scene.rest()
-        scene.receive()
-    scene.rest()
-    failed = bench.failed()
-    shelves = [Shelf(*batches[::-1]), failed]
-    for _ in range(2 if then_redrive else 0):  # what hung on another entry is right the second time
-        bench.redrive(*shelves)
-        scene.rest()
-    return bench, shelves
-
-
-@settings(max_examples=deep(80), deadline=None)
-@given(st.lists(st.tuples(st.lists(OPS, min_size=1, max_size=4), FATES), min_size=1, max_size=6))
-def test_redrive_days_later_is_harmless(days):
-    """A redrive long after the failures leaves every copy right; a second redrive writes nothing."""
-    bench, shelves = play(days)
-    assert bench.left == []
-    assert [shelf.bodies for shelf in shelves] == [[], []]
-    assert bench.drift() == []
-    again, _ = play(days, then_redrive=False)[1]
-    assert bench.redrive(again).tally.written == 0
 
 
 # ---------------------------------------------------------------- as it was recorded

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
-
-import pytest
 
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.values import Item
 from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, Breadcrumb, TreeRule
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
@@ -187,45 +183,3 @@ rules:
     scene.put("shop", {"PK": s("T#1"), "SK": s("F#a")}, {"PK": s("T#1"), "SK": s("F#b"), "up": s("a")})
     scene.rest()
     assert scene.item(scene.at("shop", "T#1", "F#b"))["way"] == s("a/b")
-
-
-# ---------------------------------------------------------------- any forest
-def true_path(own: str, items: Mapping[str, Item]) -> list[str] | None:
-    """Walk up and list the ids from the root down; None where there is no root."""
-    walk = [own]
-    while parent := items[walk[0]].get("parent_id", {}).get("S"):
-        if parent in walk or parent not in items:
-            return None
-        walk.insert(0, parent)
-    return walk
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_breadcrumbs_converge_whatever_happens(seed):
-    """Renames, moves, rings, deletes and whole items put anew, delivered in pieces: every item with a root is right."""
-    randoms = random.Random(seed)
-    scene = Scene(parse_rules(RULES))
-    owns = "abcdef"[: randoms.randint(2, 6)]
-    for _ in range(randoms.randint(5, 40)):
-        own, parent = randoms.choice(owns), randoms.choice([None, *owns])
-        match randoms.choice(("move", "move", "name", "name", "put", "delete", "damage")):
-            case "move":
-                put(scene, own, parent_id=parent)
-            case "name":
-                put(scene, own, name=randoms.choice((None, "", "x", "y / z")))
-            case "delete":
-                scene.memory.delete(where(scene, own))
-            case "damage":
-                put(scene, own, trail=randoms.choice((None, "", "w")), trail_ids=randoms.choice((None, "a|b")))
-            case _:
-                scene.put("categories", {"category_id": s(own), "name": s("n")})
-        if randoms.random() < 0.5:
-            scene.deliver()
-    scene.rest()
-    items = {item["category_id"]["S"]: item for item in scene.memory.items("categories")}
-    for own, item in items.items():
-        path = true_path(own, items)
-        if path is not None:
-            names = [name for one in path if (name := items[one].get("name", {}).get("S"))]
-            assert item.get("trail") == (s(" / ".join(names)) if names else None), own
-            assert (item["trail_ids"], item["depth"]) == (s("|".join(path)), n(len(path) - 1)), own

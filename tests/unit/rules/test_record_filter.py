@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -147,40 +147,6 @@ def test_what_the_sieve_leaves_out_asks_for_nothing(name):
                     event = [record(table, keys, old, with_one(old, changed, to))]
                     if read(event, rules, filtered=True) == []:
                         assert tasks_of(read(event, rules), rules) == Tasks(), (keys, changed, to)
-
-    check()
-
-
-@st.composite
-def histories(draw, rules: Rules):
-    """The records of some items, each of which comes, changes in this and that, and may go."""
-    names, values = st.sampled_from(names_of(rules)), st.sampled_from([*VALUES, *telling_values(rules)])
-    items = {}
-    for _ in range(draw(st.integers(1, 3))):
-        entity = rules.entities[draw(st.sampled_from(sorted(rules.entities)))]
-        keys = keys_of(entity, draw(st.sampled_from("12")))
-        items[entity.table.name, repr(keys)] = entity, keys
-    records = []
-    for entity, keys in items.values():
-        images = [draw(st.none() | st.dictionaries(names, values, max_size=9))]
-        for name, value in draw(st.lists(st.tuples(names, st.none() | values), max_size=4)):
-            images.append(with_one(images[-1] or {}, name, value))
-        images += [None] * draw(st.integers(0, 1))
-        whole = [None if image is None else {**image, **keys} for image in images]
-        records += [record(entity.table, keys, old, new) for old, new in pairwise(whole) if (old, new) != (None, None)]
-    return records
-
-
-@pytest.mark.parametrize("name", [EVERY, *ALONE, *FILES])
-def test_what_the_sieve_leaves_out_changes_nothing_of_the_rest(name):
-    """A batch is planned alike with and without: an older image says the same to every rule."""
-    rules = rules_named(name)
-
-    @settings(max_examples=deep(60), deadline=None)
-    @given(histories(rules))
-    def check(event):
-        passed, in_full = read(event, rules, filtered=True), read(event, rules)
-        assert asked(tasks_of(passed, rules)) == asked(tasks_of(in_full, rules))
 
     check()
 
