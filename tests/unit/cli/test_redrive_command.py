@@ -232,17 +232,6 @@ def test_redrive_waits_for_second_looks_or_hands_them_over(command):
     assert (held(file), command.days.slept) == ([], [60])
 
 
-def test_redrive_of_one_rule(command):
-    """--rule skips other rules' failures; a batch is retried for that rule alone, and kept."""
-    file = command.path / "f.jsonl"
-    lines(file, command.told("a"), command.told("b", "posts"), command.given_up("b"))
-    code, out, _ = command("--file", str(file), "--rule", "names")
-    assert (code, len(held(file))) == (0, 2)
-    assert out == [
-        "1 retried and removed, 2 written, 1 retried for some rules only, and kept, 1 of other rules or functions, skipped"
-    ]
-
-
 def test_redrive_needs_to_know_which_calls_were_made(command):
     """With a rule that calls, nothing is done unless a table remembers the calls, or other rules are asked for."""
     command.become(TEXT + f"  called: {CALLS}\n")

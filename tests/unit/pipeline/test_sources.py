@@ -59,28 +59,6 @@ def test_sources_of_the_base_table_are_images_at_once():
     assert [type(request) for request in scene.tap.requests] == [List]
 
 
-def test_sources_through_an_index_are_keys_only():
-    """Members listed through an index are read by key; one that was deleted or has moved on does not count."""
-    scene = scene_of("posts")
-    at = scene.there("shop", ADA)
-    scene.there("posts", *(post(name, "1", name) for name in ("stays", "moves", "goes")))
-    scene.memory.propagate = lambda *_: None
-    scene.put("posts", post("moves", "2", "x"), post("stays", "1", "as it is"))
-    scene.memory.delete(scene.at("posts", "goes"))
-    assert found(scene, at)["posts"] == (post("stays", "1", "as it is"),)
-    assert [type(request) for request in scene.tap.requests] == [List, Read]
-
-
-def test_sources_that_hinted_are_members_before_the_index_shows_them():
-    """A member that an index does not show yet counts if it hinted at the target, or if the present value names it."""
-    scene = scene_of("posts")
-    at = scene.there("shop", {**ADA, "posts": m(named=m())})
-    scene.memory.propagate = lambda *_: None
-    scene.put("posts", post("named", "1", "x"), post("hints", "1", "x"), post("unknown", "1", "x"))
-    named = {item["post_id"]["S"] for item in found(scene, at, scene.at("posts", "hints"))["posts"]}
-    assert named == {"named", "hints"}
-
-
 def test_sources_stop_at_enough():
     """A group with a limit is listed up to one more member than fits."""
     scene = scene_of(few="{embed: order, into: user.few, fields: [total], limit: {items: 3}}")
