@@ -116,16 +116,6 @@ def test_verify_never_repairs_over_a_newer_write():
     assert run.verifier.tally.remaining_count == 1
 
 
-def test_verify_reports_orphans_and_leaves_them():
-    """An orphan is reported, and neither deleted nor counted as repaired."""
-    scene = library_scene(on_delete="delete")
-    orphan = scene.there("books", {**RIGHT, "author_id": s("gone")})
-    run = Run(scene, repair=True)
-    assert run.sweep() == [(orphan, Drift.ORPHAN, False)]
-    assert scene.item(orphan)
-    assert run.verifier.tally.remaining_count == 1
-
-
 def two_rules() -> Scene:
     rules = library(mapping=mapping(name="author_name"))
     bio = replace(rules.rules[RULE], name="bio", mapping=mapping(bio="author_bio"))
@@ -450,42 +440,6 @@ def test_verify_asks_after_every_second_look_whether_to_go_on(monkeypatch):
     with pytest.raises(StoreError, match="OutOfTime"):
         Run(scene, repair=True, on_progress=up).sweep()
     assert len(scene.tap.writes) == 1
-
-
-def test_verify_goes_from_the_ledger_down_to_the_copies_of_a_total():
-    """A wrong entry is repaired first, then its total, the parent's attribute, and the copies of that attribute."""
-    scene = every_kind_scene()
-    scene.put("shop", every_kind.order("1", "c", 1))
-    scene.records.clear()
-    only = frozenset({"counted", "counted.ledger", "told"})
-    run = Run(scene, repair=True, only=only)
-    assert rules_found(run) == [
-        ("counted.ledger", "missing", True),
-        ("counted", "wrong", True),
-        ("told", "wrong", True),
-        ("told", "wrong", True),
-        ("told", "missing", True),
-    ]
-    assert scene.item(scene.at("shop", "USER#1", "ORDER#c"))["counted"] == n(3)
-    assert rules_found(Run(scene, only=only)) == []
-
-
-def test_verify_mends_a_hierarchy_level_by_level():
-    """Wrong paths are repaired from the root downwards, one level per round."""
-    scene = Scene(parse_rules(every_kind.text_of({"paths": every_kind.RULES["paths"]})))
-    names = "fedcba"  # so that no scan meets a parent before its child by chance alone
-    for parent, name in zip([None, *names], names, strict=False):
-        scene.put("parts", every_kind.part(name, parent))
-    scene.rest()
-    before = scene.memory.items("parts")
-    for name in names:
-        at = scene.at("parts", name)
-        scene.there("parts", {**scene.item(at), "path": s(f"x|{scene.item(at)['path']['S']}")})
-    run = Run(scene, repair=True)
-    assert rules_found(run)
-    assert run.verifier.tally.remaining_count == 0
-    assert scene.memory.items("parts") == before
-    assert rules_found(Run(scene)) == []
 
 
 def test_verify_reports_what_is_stuck_and_leaves_it():

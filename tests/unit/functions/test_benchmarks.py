@@ -5,16 +5,11 @@ from __future__ import annotations
 import boto3
 import pytest
 
-from benchmarks import baselines, fanouts, scale
-from benchmarks.answering import AFTER
-from benchmarks.ours import consumer_of, handled, renamed
+from benchmarks import scale
 from benchmarks.running import ENVIRONMENT, answering
 from sync_rules.adapters import aws
 from sync_rules.extras.design.costs import pipeline_costs
 from sync_rules.model.limits import Limits
-
-TARGETS = 60  # more than two batches of statements
-TABLES = ("together", "apart")
 
 
 @pytest.fixture(autouse=True)
@@ -38,21 +33,6 @@ def running():
         yield engine
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_contenders_make_the_same_copies(running, name):
-    """Fan-outs by hand and the pipeline write each target once, and all send a session token."""
-    by_hand = baselines.table_of(running.url, name)
-    one_by_one = (lambda: baselines.loop(by_hand, "1", AFTER), lambda: baselines.pool(by_hand, "1", AFTER))
-    hands = fanouts.by_hand(running.url, threads=2).values() if name == "together" else one_by_one
-    for work in (*hands, lambda: handled(consumer_of(running.url), renamed(name))):
-        running.set(targets=TARGETS)
-        work()
-        counts = running.counts()
-        assert (counts["written"], counts["distinct"]) == (TARGETS, TARGETS)
-        assert counts["with_token"] == counts["requests"]
-
-
-# ---------------------------------------------------------------- figures
 # ---------------------------------------------------------------- scale
 PAGE = scale.PAGE.read_text()
 

@@ -23,14 +23,12 @@ from sync_rules.model.writes import Result, Status, Transaction
 from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
-from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.requests import NULL_PORTS, List
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, library, n, order_item, s, shop, user_item
 from tests.support.every_kind import order, post, user
 from tests.support.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, record
 from tests.support.worlds import Parked, Scene, event_of
-from tests.unit.pipeline.test_records import real_events, rules_for
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NO_LOOKS = Limits(parked_max_looks=0, failure_again_seconds=0)
@@ -989,24 +987,6 @@ def test_redrive_without_a_stream_leaves_spans():
 
 # ---------------------------------------------------------------- however late
 NAMES = st.sampled_from(["Ada", "Bea", "Cle"])
-
-
-# ---------------------------------------------------------------- as it was recorded
-@pytest.mark.parametrize("kept", ["text", "map"])
-@pytest.mark.parametrize("event", real_events())
-def test_redrive_puts_recorded_events_through(event, kept):
-    """Every recorded event of AWS's guides, Powertools, SAM and LocalStack is redriven without a failure."""
-    bench = Bench(rules_for(event))
-    (table,) = bench.scene.rules.tables
-    changes, _ = changes_of(read_event(event, bench.scene.rules))
-    for change in changes:
-        if change.new is not None:
-            bench.scene.there(table, {**change.new, "a": s("new")})
-    body = batch_of(event) if kept == "text" else {**batch_of(event), "payload": event}
-    shelf = Shelf(body, body)
-    tally = bench.redrive(shelf).tally
-    assert (shelf.bodies, bench.left, bench.recorded.failures) == ([], [], [])
-    assert tally.records == 2 * len(event["Records"])
 
 
 # ---------------------------------------------------------------- only looking

@@ -344,17 +344,6 @@ def test_remote_backfill_that_lost_a_workers_count_takes_another_round():
     assert scene.parked.told == []
 
 
-def test_remote_backfill_of_changed_rules_only():
-    """--changed skips rules that were applied before, and does nothing if all were."""
-    scene = orders()
-    account = Account(scene)
-    assert account.machine().run(account.asked())["error"] == ""
-    scene.tap.requests.clear()
-    said = account.machine(execution="two").run(account.asked(changed=True))
-    assert said["error"] == ""
-    assert scene.tap.requests == []
-
-
 def test_remote_backfill_of_too_many_units_is_refused():
     """A state takes only so much."""
     account = Account(orders())

@@ -179,16 +179,6 @@ def test_run_stops_when_told_and_saves_what_is_done(tmp_path):
     assert bench.done == [1, 2, 3, 4]
 
 
-def test_run_saves_after_a_message_too(tmp_path):
-    """A message that was handled is not handled again by the next run, though no record was read since."""
-    bench = Bench(tmp_path, 1)
-    local = bench.start()
-    local.step()
-    bench.clock.ms += 60_000
-    local.step()
-    assert checkpoint.load(bench.files.checkpoint, [ARN]).messages == []
-
-
 def test_run_tells_the_consumer_that_a_message_comes_again(tmp_path):
     """A message that was taken before may have been worked on."""
     bench, failing = Bench(tmp_path), [StoreError("ThrottlingException")]

@@ -9,7 +9,6 @@ import pytest
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Recorded
 from sync_rules.lab.recording_replay import Mismatch, Replay, replay
-from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item
@@ -199,19 +198,3 @@ def test_replay_finds_a_move_that_did_not_happen(tmp_path, monkeypatch):
     )
     found = first_wrong(records)
     assert (found.rule, found.drift, found.check) == ("closed", "missing", "rules")
-
-
-def test_replay_finds_what_was_lost_after_a_move(tmp_path, monkeypatch):
-    """An item that was there under its new key, and is gone."""
-    records = records_of(tmp_path, before())
-    real = Rehearsal.work
-
-    def forgetting(self):
-        went_on = real(self)
-        if not went_on and self.item(moved(1)) is not None:
-            self.store.delete(moved(1))
-        return went_on
-
-    monkeypatch.setattr(Rehearsal, "work", forgetting)
-    found = first_wrong(records)
-    assert (found.drift, found.key, found.check) == ("missing", moved(1), "application")

@@ -98,23 +98,6 @@ def test_breadcrumb_is_made_of_names_and_renamed_with_them():
     assert len(scene.tap.writes) == 2
 
 
-def test_breadcrumb_of_a_ring_stays_as_it_was():
-    """A ring is found by ids, also where all its names are one: nothing grows, and it is reported with rule and key."""
-    scene = shop(**{own: ("Same", parent) for own, (_, parent) in TREE.items()})
-    before = column(scene)
-    put(scene, "e", parent_id="z")
-    scene.rest()
-    scene.receive()
-    scene.rest()
-    assert column(scene) == before
-    assert [(failure.rule, failure.key, failure.reason) for failure in scene.parked.failures] == [
-        ("trails", where(scene, "e"), CYCLE)
-    ]
-    put(scene, "e", parent_id=None, name="Top")
-    scene.rest()
-    assert column(scene)["z"] == "Top / Same / Same / Same"
-
-
 def test_breadcrumb_that_is_too_long_is_reported_with_rule_and_key():
     """An item whose breadcrumb would not fit is parked by rule and key; those above it are right."""
     scene = shop(**TREE)
@@ -128,18 +111,6 @@ def test_breadcrumb_that_is_too_long_is_reported_with_rule_and_key():
     scene.receive()
     scene.rest()
     assert (column(scene)["z"] or "").startswith("Electronics / Cameras / yyy")
-
-
-def test_breadcrumb_below_one_that_was_never_made():
-    """An item that has no room for its breadcrumb keeps its children waiting; once it has no name, they wait no more."""
-    scene = shop(**TREE)
-    put(scene, "e", name="n" * 399_990, trail=None, depth=None)
-    scene.rest()
-    assert scene.parked.told == [("trails", "ItemTooLarge")]
-    assert column(scene)["z"] == "Electronics / Cameras / Lenses / Zoom"
-    put(scene, "e", name=None)
-    scene.rest()
-    assert column(scene) == {"e": None, "c": "Cameras", "l": "Cameras / Lenses", "z": "Cameras / Lenses / Zoom"}
 
 
 # ---------------------------------------------------------------- one item

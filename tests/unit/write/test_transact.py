@@ -659,19 +659,6 @@ def test_transact_override_takes_away_what_a_rule_gave(shop):
     assert item(shop, "USER#7", "PROFILE")["orders"] == {"SS": ["9"]}
 
 
-def test_transact_override_of_a_mirror_is_left_to_the_stream():
-    """The stream sets right what the application insists on in an item that a rule makes, and that is told."""
-    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "mails"), effects=False))
-    shop.scene.put("shop", user("7", name=s("Ada"), email=s("a@x")))
-    shop.rest()
-    with shop.transact() as tx:
-        tx.update("by_email", {"PK": s("EMAIL#a@x"), "SK": s("EMAIL")}, set={"name": s("Eve")}, override=True)
-    assert {one.rule for one in tx.result.left} == {"mails"}
-    assert item(shop, "EMAIL#a@x", "EMAIL")["name"] == s("Eve")
-    assert shop.written_by_the_stream() > 0
-    assert item(shop, "EMAIL#a@x", "EMAIL")["name"] == s("Ada")
-
-
 def test_transact_two_actions_on_one_item_are_one_where_they_can_be(shop):
     """A put and an update, two updates of different paths, a change and a check."""
     with shop.transact() as tx:
