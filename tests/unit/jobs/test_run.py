@@ -289,21 +289,6 @@ def test_run_loses_nothing_when_killed_anywhere(tmp_path_factory, seed, records,
     assert {pull(n) for n in range(1, records + 1)} <= {d for d in bench.done if isinstance(d, PullMessage)}
 
 
-def test_run_starts_a_new_stream_of_a_known_table_at_its_beginning(tmp_path):
-    """A stream that was enabled again is read from its beginning, with a notice; pending messages stay."""
-    bench = Bench(tmp_path, 1)
-    bench.run(bench.start())
-    bench.stream.held["shard-0"].closed = True  # as of a stream that was disabled
-    local = bench.start(arns=[NEW_ARN])
-    (notice,) = local.take_notices()
-    assert "new stream" in notice
-    assert "verify --repair" in notice
-    assert len(local.pump.queue.pending_messages) == 1
-    bench.run(local)
-    assert bench.done == [1, 1]
-    assert list(checkpoint.load(bench.files.checkpoint, [NEW_ARN]).streams) == [NEW_ARN]
-
-
 def test_run_says_when_the_rules_changed(tmp_path):
     """A run with rules other than the checkpoint's starts with a notice, which advises what README says: a backfill,
     because a repair finds nothing that a new rule has never written.
