@@ -109,13 +109,6 @@ def test_compare_leaves_other_rules_and_entities_alone():
     assert scene.drive(compare(Stock())).different == []
 
 
-def test_compare_calls_no_orphan_what_where_does_not_speak_of():
-    """A closed order whose user is gone is not the business of a rule for open ones."""
-    scene = with_author(on_delete="delete", where=compile_where("status == 'OPEN'", "author"))
-    scene.there("books", {**BARE, "author_id": s("gone"), "status": s("CLOSED")})
-    assert sweep(scene).different == []
-
-
 @pytest.mark.parametrize(
     ("meanwhile", "verdict"),
     [

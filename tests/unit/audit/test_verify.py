@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -122,14 +121,6 @@ def two_rules() -> Scene:
     scene = Scene(rules_of(*rules.rules.values(), bio))
     scene.there("authors", ADA)
     return scene
-
-
-def test_verify_repairs_only_the_rules_it_is_given():
-    """With one rule named, a repair writes no other rule's copies."""
-    scene = two_rules()
-    book = scene.there("books", {**RIGHT, "author_name": s("x"), "author_bio": s("x")})
-    assert Run(scene, repair=True, only=frozenset({RULE})).sweep() == [(book, Drift.WRONG, True)]
-    assert scene.item(book)["author_bio"] == s("x")
 
 
 def test_verify_of_one_item():
@@ -352,15 +343,6 @@ def rules_found(run: Run) -> list[tuple[str, str, bool]]:
     return [(one.difference.rule, one.difference.drift.value, one.repaired) for one in run.verifier.sweep()]
 
 
-def test_verify_finds_nothing_where_all_kinds_are_at_rest():
-    """Verify finds no drift after the pipeline has come to rest, and every rule has looked at something."""
-    scene = every_kind_scene()
-    run = Run(scene)
-    assert rules_found(run) == []
-    assert run.waits == []
-    assert all(run.verifier.tally.count_targets(name) for name in scene.rules.rules)
-
-
 def contents(scene: Scene) -> dict[str, list[str]]:
     """All items, without the versions of totals, which count additions."""
     return {
@@ -458,26 +440,6 @@ def test_verify_reports_what_is_stuck_and_leaves_it():
     assert scene.parked.failures == []
 
 
-GROUPS = """
-tables: {teams: {key: {team: S}}, tickets: {key: {ticket: S}, indexes: {by_team: {team: S}}}}
-entities: {team: {table: teams}, ticket: {table: tickets}}
-rules:
-"""
-
-
-@pytest.mark.parametrize("on_delete", ["delete", "restrict"])
-def test_verify_says_nothing_of_a_condition_on_what_names_no_parent(on_delete):
-    """Who has no parent cannot lose one, whether or not the condition can be evaluated."""
-    rule = (
-        f"{{embed: ticket, into: team.shown, limit: {{items: 9}}, where: 'length(tags) > `1`', on_delete: {on_delete}}}"
-    )
-    scene = Scene(parse_rules(f"{GROUPS}  shown: {rule}\n"))
-    scene.put("tickets", {"ticket": s("1")})
-    scene.rest()
-    assert rules_found(Run(scene)) == []
-    assert scene.parked.failures == []
-
-
 def test_verify_of_one_item_sees_what_is_kept_on_it_and_made_from_it():
     """--key of a source or of what is kept: parts are looked at from either side, and what is right counts."""
     scene = every_kind_scene()
@@ -534,14 +496,6 @@ rules: {one: {mirror: user, into: mail}}
 
 
 # ---------------------------------------------------------------- a share, several at a time
-def test_verify_of_a_share_reads_only_its_segments():
-    """A sample reads its segments of each table and no other, and adds up no totals."""
-    scene = every_kind_scene()
-    run = Run(scene, share=Share(10, (3, 7)))
-    assert run.sweep() == []
-    scans = scene.tap.seen(Scan)
-    assert {(scan.segment, scan.total_segments) for scan in scans} == {(3, 10), (7, 10)}
-    assert Counter(scan.table for scan in scans) == {"shop": 2, "parts": 2, "ledger": 2}
 
 
 def test_verify_looks_at_a_segment_of_each_table_before_the_next():
