@@ -243,18 +243,6 @@ def test_outside_run_gives_its_consumer_archive_and_caller(tmp_path):
 
 
 # ---------------------------------------------------------------- from records to effects
-class Bucket:
-    """An Archive in memory that fails `failures` times."""
-
-    def __init__(self, failures: int = 0) -> None:
-        self.failures = failures
-        self.objects: dict[str, bytes] = {}
-
-    def keep(self, keep: Keep) -> None:
-        if self.failures:
-            self.failures -= 1
-            raise StoreError("SlowDown")
-        assert self.objects.setdefault(keep.name, keep.body) == keep.body
 
 
 def deliver(consumer: Consumer, changes: list[Change], sizes: list[int]) -> None:

@@ -182,22 +182,6 @@ def test_the_mark_is_of_the_same_books_before_and_after_the_totals():
     assert number_of(scene, user) == n(26)
 
 
-def test_books_that_cannot_be_begun_let_their_records_come_again():
-    """Without the mark no entry is written: the books of the other version would still say complete."""
-    scene, user = shop(COUNT)
-    backfill(scene)
-    deploy(scene, "orders: {sum: order.total, into: user.number}")
-    mark = the_books(scene).mark
-
-    failed = Result(Status.FAILED, reason="ThrottlingException")
-    scene.tap.result = lambda write: failed if getattr(write, "key", None) == mark else None
-    scene.put("orders", order(27))
-    entries = len(scene.memory.items("ledger"))
-    assert scene.deliver() != []
-    assert len(scene.memory.items("ledger")) == entries
-    assert number_of(scene, user) == n(26)
-
-
 def test_two_versions_that_begin_again_and_again_end_in_a_failure():
     scene, _ = shop(COUNT)
     mine = the_books(scene)

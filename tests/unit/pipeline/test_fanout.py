@@ -62,19 +62,6 @@ def test_fanout_asks_for_what_the_rules_look_at_and_no_more():
     assert [request.attributes for request in scene.tap.seen(Read)] == [{"shop": {"rank"}}]  # there are no orders
 
 
-def test_fanout_through_rounds_reaches_every_target_of_every_source():
-    """More sources and targets than a round may hold are all done, each target once, no round larger than allowed."""
-    limits = Limits(fan_out_page_max_items=3, fan_out_round_max_items=6)
-    scene = Scene(library(settle_seconds=0), limits=limits)
-    scene.there("books", *(book_item(f"b{i}", f"a{i % 5}") for i in range(40)))
-    scene.put("authors", *(author_item(f"a{i}", name=s(f"name of a{i}")) for i in range(5)))
-    scene.deliver()
-    rounds = [len(r.keys) for r in scene.tap.seen(Read) if r.keys[0].table == "books"]
-    assert max(rounds) <= 6 + 3
-    assert len(scene.tap.writes) == 40
-    assert scene.outcomes() == {Outcome.COPIED: 40}
-
-
 def test_fanout_of_a_source_that_no_key_can_name_lists_nothing():
     """A source whose identity cannot stand in its targets' keys has no targets, and is no failure."""
     scene = Scene(shop())

@@ -194,10 +194,6 @@ def test_parts_are_joined_with_their_like_in_any_order():
 
 
 # ---------------------------------------------------------------- refusals and rejections
-def answer(scene: Scene, *answers: Result | None):
-    """The store's answers to the next writes; None: what it would answer itself."""
-    left = list(answers)
-    scene.tap.result = lambda _write: left.pop(0) if left else None
 
 
 def test_parts_that_others_keep_changing_come_again():

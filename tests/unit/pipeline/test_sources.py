@@ -140,14 +140,6 @@ def test_sources_of_a_listing_that_fails_fail_their_rule_alone():
     assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
 
 
-def test_sources_of_a_later_page_that_fails_are_not_half_a_group():
-    """A listing of which a later page fails is no listing."""
-    scene = scene_of(listed=LISTED, limits=Limits(fan_out_page_max_items=2))
-    at = scene.there("shop", *(order("1", f"{i}", i) for i in range(5)), ADA)
-    fails(scene, lambda request: isinstance(request, List) and request.cursor is not None)
-    assert isinstance(found(scene, at)["listed"], StoreError)
-
-
 def test_sources_that_cannot_be_read_fail_those_of_their_table_only():
     """Keys are read table by table, each once: one that fails holds up no other."""
     scene = scene_of("posts", "names")

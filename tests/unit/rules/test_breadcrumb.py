@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.items import ItemKey
 from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, Breadcrumb, TreeRule
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
 from tests.support.worlds import Scene
-from tests.unit.rules.test_path import DEPTH, GRAPH, PATH, TENANT, at, part, tree
+from tests.unit.rules.test_path import DEPTH, GRAPH, PATH, TENANT, part, tree
 
 TRAIL = ("trail",)
 TRAILS = Breadcrumb(TRAIL, Ref("name", ("name",)), " / ")
@@ -126,18 +126,6 @@ def test_breadcrumb_goes_with_the_path_of_ids():
     assert crumbs().compute_values((bare,), part("B", "A", name="Two")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
     cleared = crumbs(on_delete="clear").compute_values((None,), part("B", "A", name="Two"))
     assert cleared == dict.fromkeys((PATH, GRAPH, DEPTH, TRAIL, TENANT))
-
-
-def test_breadcrumb_waits_for_the_parents():
-    """While a parent with a name has no breadcrumb yet, nothing is said of those below; the ids are told at once."""
-    due = part("A", Path="A", name="One")
-    assert TRAIL not in crumbs().compute_values((due,), part("B", "A", name="Two"))
-    assert crumbs().compute_values((due,), part("B", "A", name="Two"))[PATH] == s("A|B")
-    nameless = part("A", Path="A")
-    assert crumbs().compute_values((nameless,), part("B", "A", name="Two"))[TRAIL] == s("Two")
-    assert crumbs().pushes(Change(at("A"), due, nameless))  # they wait for what never comes
-    assert not crumbs().pushes(Change(at("A"), nameless, due))  # its own record makes the breadcrumb
-    assert not crumbs().pushes(Change(at("A"), {**due, "trail": s("One")}, {**due, "trail": s("One"), "name": s("x")}))
 
 
 def test_breadcrumb_reads_a_field_of_the_key_from_the_key():

@@ -297,7 +297,3 @@ def test_mirror_of_all_is_looked_at_for_any_change():
     stranger = Change(tag_key("a"), tagged("a"), tagged("a", foreign=s("x")))
     assert list(rule.parts(stranger, TAGGED)) == [Part(rule, tag_key("a"), post_key())]
     assert list(rule.parts(Change(post_key(), old, dict(old)), POST)) == []
-
-
-# ---------------------------------------------------------------- whatever happens
-EMAILS, IDS = ("ada@x", "bea@x", "eva@x"), ("1", "2", "3")

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Change
 from sync_rules.model.values import get
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.tasks import Pull, Tasks
@@ -40,12 +39,6 @@ def record(table, keys, old, new):
             "Keys": keys, "SequenceNumber": "7", **{name: image for name, image in images.items() if image is not None}
         },
     }  # fmt: skip
-
-
-def read(event: list, rules: Rules, *, filtered: bool = False) -> list[Change]:
-    changes, failures = changes_of(read_event({"Records": event}, rules, filtered=filtered))
-    assert failures == []
-    return changes
 
 
 def judged(pull: Pull) -> list:

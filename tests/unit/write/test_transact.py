@@ -315,12 +315,6 @@ def test_transact_a_token_that_cannot_be_one_is_told(shop, token):
         shop.transact(token=token)
 
 
-def test_transact_what_no_rule_reads_may_change_meanwhile(shop):
-    """Only what was read of a source is checked."""
-    once(shop, lambda: shop.scene.memory.update(shop.scene.at("shop", "USER#7", "PROFILE"), [(("seen",), n(1))]))
-    assert put_order(shop).attempts == 1
-
-
 def test_transact_other_elements_of_a_set_may_change_meanwhile():
     """An element is added to the set as it then is."""
     shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "tags"), effects=False))
