@@ -246,21 +246,6 @@ def test_redrive_leaves_what_fails_again_with_its_reason(name):
     assert shelf.bodies == []
 
 
-def test_redrive_leaves_what_is_throttled():
-    """An error of the world is a reason too: nothing is removed that was not done."""
-    bench = Bench()
-    stuck_copy(bench.scene)
-    shelf = bench.failed()
-
-    def throttled(_request):
-        raise StoreError("ThrottlingException")
-
-    bench.scene.tap.before = throttled
-    bench.redrive(shelf)
-    assert {left.reason for left in bench.left} == {"ThrottlingException"}
-    assert {body["reason"] for body in shelf.bodies} == {"ThrottlingException"}
-
-
 def test_redrive_reports_a_lost_source_until_it_is_there_again():
     """A failure reported by `on_delete: restrict` stays until its source exists again."""
     text = (

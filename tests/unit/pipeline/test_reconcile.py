@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from unittest import mock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
-from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Update
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read
-from sync_rules.pipeline.sources import Sources
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import author_item, book_item, library, mapping, n, rules_of, s, shop, user_item
@@ -78,44 +73,6 @@ def test_reconcile_refused_says_why(scene, now, outcome):
     scene.memory.delete(book) if now is None else scene.put("books", now)
     assert outcomes(scene.pull(book, STALE)) == {outcome: 1}
     assert scene.memory.item(book) == now
-
-
-NAMES = st.sampled_from([s("Ada"), n("1"), n("1.0"), None])
-BOOKS = st.tuples(st.sampled_from([s("a1"), s("a1"), s("a2"), s("a3"), None]), NAMES, st.none() | NAMES)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"mode": "snapshot"},
-        {"on_delete": "clear"},
-        {"defaults": {("author_name",): s("Ada")}},
-        {"mapping": mapping(name="author__name")},
-        {"where": compile_where("author_bio == 'Ada'", "author")},
-    ],
-)
-@given(name=NAMES, books=st.lists(BOOKS, min_size=5))
-def test_reconcile_wants_the_same_of_all_targets_of_a_source_as_of_each(options, name, books):
-    """Values that are found once for all targets of a source are those that each of them would be found to want."""
-    items = [
-        {
-            "book_id": s(str(number)),
-            **({"author_id": link} if link else {}),
-            **({"author_name": name, "author": {"M": {"name": name}}} if name else {}),
-            **({"author_bio": bio} if bio else {}),
-        }
-        for number, (link, name, bio) in enumerate(books)
-    ]
-    ends = []
-    for wanted in (Sources.find_shared_values, lambda *_: None):
-        with mock.patch.object(Sources, "find_shared_values", wanted):
-            scene = Scene(library(**options))
-            scene.there("authors", author_item("a1", **({"name": name} if name else {})), BEA)
-            scene.put("books", *items)
-            scene.deliver()
-            ends.append((scene.outcomes(), scene.tap.writes, scene.parked.told))
-    assert ends[0] == ends[1]
 
 
 # ---------------------------------------------------------------- several rules

@@ -325,32 +325,6 @@ def test_transact_other_elements_of_a_set_may_change_meanwhile():
     assert item(shop, "USER#7", "PROFILE")["orders"] == {"SS": ["1", "2", "9"]}
 
 
-@pytest.mark.parametrize("rule", ["names", "tags", "counted", "totals", "recounted", "posts", "told"])
-def test_transact_a_source_that_comes_meanwhile_is_read_anew(rule):
-    """An order and a post are put whose user is not there. The user comes meanwhile, and has listed neither of them: it
-    was looked for, and is checked to be absent still. So nothing is left, for each kind of rule.
-    """
-    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != rule), effects=False))
-    shop.rest()
-
-    def comes() -> None:
-        other = shop.transact()
-        other.put("user", user("7", name=s("Ada"), counted=n(3)) if rule == "told" else user("7", name=s("Ada")))
-        other.commit()
-
-    def before(_items: Any) -> None:
-        if len(shop.client.requests) == 1:
-            comes()
-
-    shop.client.before = before
-    with shop.transact() as tx:
-        tx.put("post", post("1", "7", "x"))
-        tx.put("order", order("7", "9", 12))
-    assert tx.result.attempts == 2
-    assert {one.why for one in tx.result.left} <= {"a second look through an index"}
-    assert shop.written_by_the_stream() == 0
-
-
 def with_names() -> Shop:
     """A shop where orders have their user's name."""
     shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "names"), effects=False))
