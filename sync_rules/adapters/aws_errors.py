@@ -44,7 +44,6 @@ class UnprocessedError(Exception):
 
 
 ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # everything that a call raises
-REFUSED: Final = EndpointConnectionError  # nothing listens at the address, or it has no such name
 UNANSWERED: Final = (HTTPClientError, BotoConnectionError, ResponseParserError)
 CONNECTION_ERRORS: Final = (*UNANSWERED, UnprocessedError)
 TRANSIENT: Final = frozenset({
