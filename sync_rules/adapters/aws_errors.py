@@ -11,7 +11,6 @@ from typing import Any, Final
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    EndpointConnectionError,
     HTTPClientError,
     NoCredentialsError,
 )
