@@ -208,6 +208,17 @@ def test_electrodb_keys_are_composed_as_it_composes_them():
     assert [(one.name, one.type) for one in flat.attributes] == [("name", "S"), ("shard", "N")]
 
 
+def test_electrodb_keeps_the_key_of_a_table_that_an_index_shares():
+    """The template of the table's own sort key is kept, also if the model lists the index first."""
+    document = json.loads((FIXTURES / "electrodb-items.json").read_text())
+    user = next(one for one in document["entities"] if one["model"]["entity"] == "User")
+    own, emails = user["indexes"]["primary"], user["indexes"]["emails"]
+    user["indexes"] = {"emails": emails | {"sk": {"field": "sk", "composite": ["email"]}}, "primary": own}
+    found = rules_from_text(json.dumps({"entities": [user], "table": "shop"}), "x.json")
+    assert keys(parse_rules(found.text, environ={}))["user"]["sk"] == "$user_1"
+    assert any("sk is made in two ways: '$user_1' was taken" in note for note in found.notes)
+
+
 def recorded() -> tuple[RulesDraft, dict[str, list[dict[str, Any]]]]:
     """The models of a fixture, and the items that ElectroDB itself makes of them: see record_electrodb.js."""
     path = FIXTURES / "electrodb-items.json"
