@@ -335,6 +335,31 @@ def test_graphs_find_goals_and_the_members_around_them(pattern, meets, data):
             assert all(one.item == users.get(plain_of(one.fields["user_id"])) for one in around.found)
 
 
+NUMBERED = """
+tables:
+  users: {key: {user_no: N}}
+  goals: {key: {goal_id: S}}
+  members: {key: {goal_id: S, member: N}, indexes: {by_member: {member: N, goal_id: S}}}
+entities: {membership: {table: members}, goal: {table: goals}, user: {table: users}}
+rules: {goal-members: {collect: membership, into: goal.members, as: "{member}", numbers: true}}
+"""
+
+
+def test_graph_whose_edges_name_users_by_another_field_is_read_by_page():
+    """`link` leads from the user to the edges, and from each edge to its users, on each page."""
+    rules = rules_of(
+        "{graph: goal, from: user, through: membership, neighbours: [user], link: {user_no: member}}", base=NUMBERED
+    )
+    edges = [{"goal_id": goal, "member": number} for goal, number in (("a", 7), ("b", 7), ("b", 9))]
+    items = {"users": [{"user_no": 7}], "goals": [{"goal_id": "a"}, {"goal_id": "b"}], "members": edges}
+    patterns = Patterns(rules, MemoryClient(rules.tables.values(), kept(rules, items)))
+    first = patterns.graph("p0", user_no=7, limit=1)
+    then = patterns.graph("p0", user_no=7, limit=1, cursor=first.cursor)
+    assert [one.edges for one in (first, then)] == [[edges[0]], [edges[1]]]
+    around = [[(one.element, one.item) for one in page.neighbours[0].found] for page in (first, then)]
+    assert around == [[(7, {"user_no": 7})], [(7, {"user_no": 7}), (9, None)]]
+
+
 TREES = {
     "{tree: component, under: ComponentId}": ["GetItem", "Query"],
     "{tree: component, under: ComponentId, itself: true}": ["GetItem", "Query"],
