@@ -168,13 +168,6 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     return None if reader.left < 0 else reader.document
 
 
-def places_of(text: str, section: str) -> dict[str, int]:
-    """The line of each name that a section of a document declares, from 1 on."""
-    document = read(text, Problems())
-    names = [] if document is None else document.names(section)
-    return {name: document.key(section, name).line for name in names} if document is not None else {}
-
-
 class _AliasComposer(Composer):
     """Makes nodes. `aliases` has the node of each alias and its own mark, which is not that of its anchor."""
 

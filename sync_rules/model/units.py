@@ -1,4 +1,4 @@
-"""Read and write units of requests, by sizes in bytes, and of the storage that is billed.
+"""Read and write units of requests, by sizes in bytes.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 """
@@ -10,7 +10,6 @@ from typing import Final
 READ_UNIT_BYTES: Final = 4096
 WRITE_UNIT_BYTES: Final = 1024
 TRANSACTION_TIMES: Final = 2  # an action of a transaction costs twice its units, in the table and not in its indexes
-STORED_ITEM_MORE_BYTES: Final = 100  # AWS bills this beside each item's names and values, in tables and indexes
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 PARTITION_MAX_WRITE_UNITS: Final = 1_000  # write units a second that one partition accepts
 PARTITION_MAX_READ_UNITS: Final = 3_000  # read units a second that one partition gives
@@ -41,12 +40,3 @@ def index_write_units(before_bytes: int | None, after_bytes: int | None, *, move
         there = after_bytes if before_bytes is None else before_bytes
         return 0 if there is None else write_units(there)
     return write_units(before_bytes) * moved + write_units(after_bytes)
-
-
-def count_stored_bytes(size_bytes: int, items: int) -> int:
-    """The bytes of storage that are billed for `items` items with `size_bytes` in all.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Limits.html and
-    https://aws.amazon.com/dynamodb/pricing/on-demand/
-    """
-    return (size_bytes + STORED_ITEM_MORE_BYTES) * items

@@ -20,11 +20,14 @@ from sync_rules.extras.design.patterns.graphs import AROUND
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.dryrun.money import gigabytes
 from sync_rules.jobs.dryrun.prices import Region
-from sync_rules.model.units import count_stored_bytes
 from sync_rules.model.values import show_path
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Limits.html
+# https://aws.amazon.com/dynamodb/pricing/on-demand/
+ITEM_MORE_BYTES = 100  # AWS bills this beside each item's names and values, in tables and indexes
 
 
 @dataclass(frozen=True)
@@ -257,10 +260,11 @@ def _estimate_storage(sizes: Sizes, tariff: Tariff) -> list[TableStorage]:
             if size is None or items is None:
                 known = False
                 continue
-            own += count_stored_bytes(size, items)
+            own += (size + ITEM_MORE_BYTES) * items
             for index in table.indexes:
                 if sizes.is_in(entity, index):
-                    more = count_stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
+                    row = (sizes.row_bytes(entity, index) or size) + ITEM_MORE_BYTES
+                    more = row * (sizes.rows_of(entity, index) or 0)
                     rows, local = rows + more, local + more * index.local
         prices = tariff.region.storage
         storage = None if prices is None else prices.gb_month * gigabytes(own + rows)
