@@ -60,7 +60,6 @@ class Rate:
 
     @property
     def units_per_second(self) -> float:
-        """The current rate."""
         with self._lock:
             self._go_on()
             return self._rate

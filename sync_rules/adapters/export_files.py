@@ -57,7 +57,6 @@ class Folder:
         return sorted(file.relative_to(self._path).as_posix() for file in self._path.rglob("*") if file.is_file())
 
     def path(self, name: str) -> Path:
-        """The path of a file on this machine."""
         return self._path / name
 
     def open(self, name: str) -> BinaryIO:
@@ -120,7 +119,6 @@ class TableExport:
         return sum(counts) if counts else None
 
     def locate(self, name: str) -> str:
-        """The place of a file, for messages."""
         return f"{self.place.rstrip('/')}/{name}"
 
     def require_items(self, name: str, found: int) -> None:

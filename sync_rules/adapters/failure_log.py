@@ -89,7 +89,6 @@ class FailureLog:
 
     @property
     def parked_count(self) -> int:
-        """How many failures were written since the start."""
         return self._lines.written
 
     def park(self, failure: Failure) -> None:

@@ -52,7 +52,6 @@ class S3Bucket:
         self._ask(put_object, where, Key=key)
 
     def read(self, key: str) -> bytes:
-        """Read a whole object."""
         with self.open(key, io.BytesIO) as file:
             return file.read()
 
@@ -88,11 +87,9 @@ class S3Bucket:
             parameters["ContinuationToken"] = page["NextContinuationToken"]
 
     def delete(self, key: str) -> None:
-        """Delete an object."""
         self._ask(self._client.delete_object, Key=key)
 
     def locate(self, key: str) -> str:
-        """The place of an object, for messages."""
         return f"s3://{self.name}/{key}"
 
     def _ask(self, call: Callable[..., Any], where: str = "", **parameters: Any) -> Any:
@@ -179,7 +176,6 @@ class BucketReports:
         self._bucket = S3Bucket(client, bucket)
 
     def key(self, name: str) -> str:
-        """The key of a report's object."""
         return f"{REPORTS}{name}.jsonl"
 
     def write(self, name: str, file: IO[bytes]) -> None:

@@ -52,7 +52,6 @@ class _Queue:
 
     @property
     def name(self) -> str:
-        """The last part of the URL."""
         return self._queue_url.rpartition("/")[2]
 
     def _send(self, body: str, delay_seconds: int = 0) -> None:

@@ -81,7 +81,6 @@ class Notes:
             self._counts.failures.update(rule.split(", "))
 
     def count_message(self, message: Message) -> None:
-        """Count a message that was sent."""
         with self._lock:
             later = getattr(message, "delay_seconds", 0) > 0
             self._counts.sent[SECOND_LOOK if later else KINDS[type(message)]] += 1

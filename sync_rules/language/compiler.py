@@ -92,11 +92,9 @@ class RuleCompiler:
     sound: bool = field(default=True, init=False)
 
     def at(self, *key_path: str | int) -> Location:
-        """The location of a value of the rule."""
         return self.known.document.value("rules", self.name, *key_path)
 
     def at_key(self, *key_path: str | int) -> Location:
-        """The location of a key of the rule."""
         return self.known.document.key("rules", self.name, *key_path)
 
     def add(self, code: str, location: Location | str, message: str, cure: str | None = None) -> None:

@@ -41,7 +41,6 @@ def _rename(by_path: dict[KeyPath, Any], key: KeyPath, meant: str) -> None:
 
 
 def type_name(value: Any) -> str:
-    """The type of a value, in words."""
     return "nothing" if value is None else TYPE_NAMES.get(type(value), type(value).__name__)
 
 

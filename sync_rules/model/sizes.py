@@ -90,7 +90,6 @@ def _digit_bytes(text: str) -> int:
 
 
 def is_possible_key(key: ItemKey) -> bool:
-    """True if some item could have this primary key."""
     for (_, kind, value), size in zip(key.values, KEY_MAX_BYTES, strict=False):
         if not (kind == "S" and 0 < 4 * len(value) <= size) and not is_possible({kind: value}, size):
             return False
@@ -141,5 +140,4 @@ def index_key_limits(table: Table) -> Mapping[str, KeyLimit]:
 
 
 def fit_value(value: AttributeValue | None, max_bytes: int) -> AttributeValue | None:
-    """The value if an index can hold it, else None."""
     return value if value is not None and is_possible(value, max_bytes) else None

@@ -54,7 +54,6 @@ class Report:
     rebuilt: set[str] = field(default_factory=set)
 
     def add(self, other: Report) -> None:
-        """Add the report of another piece of work."""
         self.outcomes.update(other.outcomes)
         self.alterations.update(other.alterations)
         self.since_ms |= other.since_ms
@@ -69,7 +68,6 @@ class Report:
             self.note(key, unfinished)
 
     def count(self, rules: Iterable[Rule], outcome: Outcome) -> None:
-        """Count an outcome of each of these rules on one target."""
         for rule in rules:
             self.outcomes[rule.name, outcome] += 1
 

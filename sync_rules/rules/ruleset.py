@@ -156,7 +156,6 @@ class Rules:
         return self if titles is None else self.only(n for n, rule in self.rules.items() if rule.title in titles)
 
     def from_source(self, entity: Entity) -> tuple[Rule, ...]:
-        """The rules that read this entity."""
         return self.concern(entity).reading
 
     def into_target(self, entity: Entity) -> tuple[TargetRule, ...]:
@@ -168,7 +167,6 @@ class Rules:
         return self.concern(entity).parts
 
     def list_anchored_rules(self, entity: Entity) -> tuple[Rule, ...]:
-        """The rules that may start a listing from an item of this entity."""
         return self.concern(entity).anchored
 
     def list_blind_rules(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
@@ -186,7 +184,6 @@ class Rules:
         )
 
     def concern(self, entity: Entity) -> Concern:
-        """The rules that an event on items of an entity concerns."""
         name = entity.name
         if name not in self._concerns:
             around = self._around[name]

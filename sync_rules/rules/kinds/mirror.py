@@ -193,7 +193,6 @@ class MirrorRule(PartRule):
         )
 
     def _each_fields(self, source: Item) -> Iterator[Fields]:
-        """The fields of each mirror that there should be."""
         read = {field: ref.read(source) for field, ref in self.fields}
         fields = {field: value for field, value in read.items() if value is not None}
         yield from ({**fields, **each} for each in self._each(source))
@@ -228,7 +227,6 @@ class MirrorRule(PartRule):
         return dict.fromkeys(found)
 
     def _list_own_paths(self, *mirrors: Item | None) -> tuple[Path, ...]:
-        """Return the paths of a mirror that the rule writes."""
         if self.attributes is not None:
             return self.copies
         return self.target.drop_key_paths((name,) for mirror in mirrors for name in mirror or ())
@@ -308,7 +306,6 @@ class MirrorRule(PartRule):
 
 
 def put_of(key: ItemKey, held: Values, guard: tuple[Condition, ...]) -> Put:
-    """The put of the item of this key that holds these values."""
     return Put(key, _item(key, held), guard)
 
 
