@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from sync_rules.model.entities import Table
 from sync_rules.model.limits import Limits
-from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
+from sync_rules.model.sizes import PARTITION_MAX_WRITE_UNITS
 
 BURST_SECONDS: Final = 1.0  # of the ceiling, at once
 SLOWER: Final = 0.7  # times the rate, after a throttle

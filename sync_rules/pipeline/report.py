@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sync_rules.model.alterations import Alteration, alteration
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import NOT_IN_INDEX, Failure, ItemKey, Outcome
+from sync_rules.model.items import NOT_IN_INDEX, Alteration, Failure, ItemKey, Outcome, alteration
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage

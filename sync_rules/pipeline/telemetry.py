@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from sync_rules.model.alterations import Alteration
-from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.model.items import Alteration, ItemKey, Outcome
 from sync_rules.pipeline.messages import KINDS
 from sync_rules.pipeline.report import Report, Unfinished
 

@@ -31,10 +31,10 @@ from sync_rules.extras.design.commands.patterns import list_lines
 from sync_rules.extras.design.commands.show_patterns import markdown, pattern_lines
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.proof.probe import ASSUMPTIONS, SOURCE, Assumption
-from sync_rules.language.codes import CODES
-from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.options import Kind
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
+from sync_rules.language.problems import CODES
 from sync_rules.model import limits
 from sync_rules.write.document import read_document
 from sync_rules.write.explanation import explain_write

@@ -9,10 +9,10 @@ from pydantic import Field, Tag
 from sync_rules.language import defaults, links
 from sync_rules.language.compiler import RuleCompiler, key_types
 from sync_rules.language.hops import Route, route
-from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
     HopsOption,
     HopsVia,
+    Kind,
     Model,
     Names,
     RenamedFrom,

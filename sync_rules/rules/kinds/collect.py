@@ -32,8 +32,7 @@ from sync_rules.rules.description import (
 )
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.kinds.element import Element
-from sync_rules.rules.rule import Blocked, Node, let_in
-from sync_rules.rules.uses import make_check_use
+from sync_rules.rules.rule import Blocked, Node, let_in, make_check_use
 
 NOT_A_SET: Final = Blocked("NotASet", of_target=True)
 

@@ -18,8 +18,7 @@ from sync_rules.model.values import Item, Path, has_changed, same
 from sync_rules.model.where import Where
 from sync_rules.rules.description import Connection, Moment, Use
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
-from sync_rules.rules.rule import Blocked, let_in
-from sync_rules.rules.uses import list_uses_to_list
+from sync_rules.rules.rule import Blocked, let_in, list_uses_to_list
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
 WHOLE: Final[Path] = ()  # stands for every attribute of an item; it overlaps any path

@@ -21,8 +21,7 @@ from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, expect_item
 from sync_rules.rules.description import Connection, Moment, Operation, Use, name_of
 from sync_rules.rules.families import TargetRule
-from sync_rules.rules.rule import Blocked
-from sync_rules.rules.uses import list_uses_to_list
+from sync_rules.rules.rule import Blocked, list_uses_to_list
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
 

@@ -23,8 +23,7 @@ from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.ledger import AMOUNT, RANK
-from sync_rules.rules.rule import Blocked, Node
-from sync_rules.rules.uses import make_check_use
+from sync_rules.rules.rule import Blocked, Node, make_check_use
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from sync_rules.extras.design.costs.volumes import Sizes
 from sync_rules.extras.design.patterns.declarations import WritePattern
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.units import READ_UNIT_BYTES, index_write_units, read_units, write_units
+from sync_rules.model.sizes import READ_UNIT_BYTES, index_write_units, read_units, write_units
 from sync_rules.model.values import Path, overlaps
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
