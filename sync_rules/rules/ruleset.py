@@ -166,9 +166,6 @@ class Rules:
         """The rules whose parts are made from, or written on, items of this entity."""
         return self.concern(entity).parts
 
-    def list_anchored_rules(self, entity: Entity) -> tuple[Rule, ...]:
-        return self.concern(entity).anchored
-
     def list_blind_rules(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
         """Return the rules that cannot find this item: it lacks a key attribute of their index, and no rule will write
         it. `at_rest`: rules that read other items have already written.
