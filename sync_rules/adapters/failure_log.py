@@ -92,7 +92,6 @@ class FailureLog:
         return self._lines.written
 
     def park(self, failure: Failure) -> None:
-        """Append the failure. Raises StoreError when it cannot be written."""
         self._lines.append(failure_record(failure, datetime.fromtimestamp(self._now_ms() / 1000, UTC)))
 
     def keep(self, message: Message) -> None:

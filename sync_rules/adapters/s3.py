@@ -105,7 +105,6 @@ class S3Archive:
         self._retrying = retrying or retries.make_retry()
 
     def keep(self, keep: Keep) -> None:
-        """Returns once S3 has the object. Raises StoreError."""
         bucket = S3Bucket(self._client, keep.bucket, self._retrying)
         try:  # no Content-Encoding: readers would get the object unpacked under a name that ends in .gz
             bucket.put(keep.name, keep.body, ContentType="application/gzip", IfNoneMatch="*")
@@ -179,7 +178,6 @@ class BucketReports:
         return f"{REPORTS}{name}.jsonl"
 
     def write(self, name: str, file: IO[bytes]) -> None:
-        """Returns once S3 has it."""
         self._bucket.put(self.key(name), file, where=self._bucket.locate(self.key(name)))
 
     def lines(self, name: str) -> Iterator[bytes]:

@@ -120,7 +120,6 @@ class LoggedFailures:
         self._behind = behind
 
     def park(self, failure: Failure) -> None:
-        """Raises StoreError when the queue does not take the record."""
         if self._behind is not None:
             self._behind.park(failure)
         notes.count_failure(failure.rule)
@@ -138,7 +137,6 @@ class CountedQueue:
         self._behind = behind
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """Raises StoreError when the queue does not take it."""
         self._behind.send(message, delay_seconds)
         notes.count_message(message)
 

@@ -143,13 +143,8 @@ def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ..
     rules = () if form is None else kind_of_form(form).compile(compiler, form)
     if not compiler.sound:
         return ()
-    renamed_from = _read_former_name(form)
+    renamed_from = getattr(form, "renamed_from", None)  # a sentence has no options, and a kind of a test need not
     return tuple(replace(rule, renamed_from=renamed_from) for rule in rules) if renamed_from else rules
-
-
-def _read_former_name(form: object) -> str | None:
-    """The former name of a rule that was read. A sentence has no options, and a kind of a test need not have this."""
-    return getattr(form, "renamed_from", None)
 
 
 def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
@@ -157,7 +152,7 @@ def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
     renamed: dict[str, str] = {}
     names = frozenset(known.document.names("rules"))
     for name, entry in entries.items():
-        old = _read_former_name(entry)
+        old = getattr(entry, "renamed_from", None)
         if old is None:
             continue
         compiler = RuleCompiler(known, name)

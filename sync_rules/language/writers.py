@@ -109,7 +109,7 @@ def key_types(rules: Rules, document: Document) -> Iterator[Problem]:
         keys = {a.name: (a.type, index.name) for index in table.indexes for a in index.attributes if a.name not in own}
         for path in rule.puts:
             wanted, index = keys.get(path[0], ("", ""))
-            found = types.find_written_type(rule, path)
+            found = "M" if len(path) > 1 else rule.type_of(path, types.find_type)
             if wanted and found not in (None, wanted):
                 what = attribute(rule.target, path[:1])
                 message = f"{what} is of type {wanted} in the key of index {index!r}, and gets a value of type {found}"
@@ -146,10 +146,6 @@ class Types:
     def __init__(self, rules: Rules) -> None:
         self._writers = {(rule.target.name, path): rule for rule in rules.rules.values() for path in rule.copies}
         self._asked: set[tuple[str, Path]] = set()
-
-    def find_written_type(self, rule: Rule, path: Path) -> str | None:
-        """The type of the top-level attribute that a rule writes at or around a path."""
-        return "M" if len(path) > 1 else rule.type_of(path, self.find_type)
 
     def find_type(self, entity: Entity, path: Path) -> str | None:
         """Return the type of an attribute; None if the rules file does not determine it."""

@@ -243,10 +243,8 @@ class Rules:
 
     @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:
-        return {name: RecordFilter(table, self._map_rules(table)) for name, table in self.tables.items()}
-
-    def _map_rules(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
-        return {one: self.concern(one).rules for one in self._by_table[table.name]}
+        concerned = {name: {one: self.concern(one).rules for one in of} for name, of in self._by_table.items()}
+        return {name: RecordFilter(table, concerned[name]) for name, table in self.tables.items()}
 
     @cached_property
     def streamed_tables(self) -> tuple[Table, ...]:

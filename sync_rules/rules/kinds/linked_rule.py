@@ -75,9 +75,6 @@ class LinkedRule(TargetRule):
     def points(self, item: Item) -> bool:
         return self.pointer(item) is not None
 
-    def source_key(self, target: Item) -> ItemKey | None:
-        return self.pointer(target)
-
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
         key = self.pointer(target)
         return () if key is None else (key,)

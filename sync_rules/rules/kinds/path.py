@@ -136,7 +136,7 @@ class TreeRule(LinkedRule):
 
     def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """All copies, but for a root what its descendants take from it, which is the root's own."""
-        is_root = self.source_key(item) in (None, key)
+        is_root = self.pointer(item) in (None, key)
         return tuple(path for path in self.copies if path not in self.carry) if is_root else self.copies
 
     def levels(self, image: Item) -> int:
