@@ -20,13 +20,16 @@ from typing import Any, Final, TypeVar
 from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import write_whole
+from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.extras.proof.probe import DENIED, Polling, RefutedError, denied_action, require
-from sync_rules.extras.proof.stack_template import TAG, template
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.values import Item
 
 T = TypeVar("T")
+TEMPLATE: Final = Path(__file__).with_name("stack.yaml")
+CODE: Final = Path(__file__).with_name("deployed.txt").read_text(encoding="utf-8")
+TAG: Final = "sync-rules-selftest"
 PREFIX: Final = f"{TAG}-"
 JOURNAL_PATTERN: Final = f".{PREFIX}*.json"
 STACK_SECONDS: Final = 900.0  # to create or delete one: a mapping alone takes minutes
@@ -209,6 +212,15 @@ def journals(folder: Path) -> Iterator[Journal]:
 
 
 # ---------------------------------------------------------------- made
+def template(name: str) -> str:
+    """The template's JSON for a stack of this name."""
+    whole = read_yaml(TEMPLATE.read_text(encoding="utf-8").replace("@NAME@", name), TEMPLATE.name)
+    for resource in whole["Resources"].values():
+        if resource["Type"] == "AWS::Lambda::Function":
+            resource["Properties"]["Code"] = {"ZipFile": CODE}
+    return json.dumps(whole)
+
+
 def require_free(name: str, clients: Clients) -> None:
     """Check, before anything is written or made, that CloudFormation answers and that no stack has the name.
 
