@@ -20,6 +20,7 @@ from typing import Any, Final
 from sync_rules import DOCS
 from sync_rules.adapters import aws_errors
 from sync_rules.deploy.deployment import Deployment, logical_id
+from sync_rules.deploy.permissions import FUNCTIONS, WRITE
 from sync_rules.deploy.resources import mapping_id
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import DELAY_MAX_SECONDS
@@ -109,8 +110,6 @@ class Subject:
 LAG_ALARM_MS: Final = {"Fn::Sub": "${LagAlarmSeconds}000"}
 ALWAYS: Final[Mapping[str, Any]] = {"periods": 3, "breaching_periods": 3}  # for a quarter of an hour
 OFTEN: Final[Mapping[str, Any]] = {"period_seconds": 60, "periods": 5, "breaching_periods": 3}
-FUNCTIONS: Final = ("StreamFunction", "FanoutFunction", "VerifyFunction", "BackfillFunction", "RedriveFunction")
-WRITE: Final = "WriteFunction"  # there only where it is asked for
 MACHINES: Final = ("BackfillMachine", "VerifyMachine", "RedriveMachine")
 DEPTH: Final = "ApproximateNumberOfMessagesVisible"
 

@@ -19,7 +19,7 @@ FANOUT: Final = "FanoutFunction"
 VERIFY: Final = "VerifyFunction"
 BACKFILL: Final = "BackfillFunction"
 REDRIVE: Final = "RedriveFunction"
-WRITE: Final = "WriteFunction"
+WRITE: Final = "WriteFunction"  # there only where it is asked for
 FUNCTIONS: Final = (STREAM, FANOUT, VERIFY, BACKFILL, REDRIVE)  # of every deployment
 
 STREAM_READ: Final = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
@@ -99,10 +99,12 @@ def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
         for way_out in OUTSIDE[function]:
             for grant in way_out(deployment, rule):
                 yield from _each(function, grant, rule.title)
-        if rule.calls and call_grants in OUTSIDE[function]:  # the answer has an environment: it is the caller's own
+        if rule.calls and function in CALLING:
             itself = {"Fn::Sub": f"{LAMBDA}-{function}-*"}  # a role that named its function would wait for it
-            grant = ("lambda:GetFunctionConfiguration",), itself, "when the rule was deployed"
-            yield from _each(function, grant, rule.title)
+            # the answer has an environment: it is the caller's own
+            looked_up = ("lambda:GetFunctionConfiguration",), itself, "when the rule was deployed"
+            for grant in (*CALLING[function], looked_up):
+                yield from _each(function, grant, rule.title)
     for grant in OWN[function]:
         yield from _each(function, grant, "")
 
@@ -155,29 +157,6 @@ def archive_grants(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
         yield ("s3:PutObject",), whole, f"a deleted {name_of(rule.source)}, as it last was"
 
 
-def call_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """The table of calls already made."""
-    if rule.calls:
-        yield ACTIONS[Operation.DESCRIBE], STATE_TABLE, "that the table can remember calls"
-        yield PUT, STATE_TABLE, "a call is noted before it is made"
-        yield ACTIONS[Operation.UPDATE], STATE_TABLE, "a call is noted when it is done"
-        yield DELETE, STATE_TABLE, "a call that failed may be made again"
-        yield GET, STATE_TABLE, "since when the rule calls, and what it called under a former name"
-        yield ACTIONS[Operation.SCAN], STATE_TABLE, "whether calls were made before their beginning was noted"
-
-
-def list_call_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """The objects of calls that no message can hold, or that were given up."""
-    if rule.calls:
-        yield ("s3:PutObject",), CALLS, "calls too large for a message, and calls that were given up"
-
-
-def fetch_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """The same objects, to make the calls."""
-    if rule.calls:
-        yield ("s3:GetObject",), CALLS, "the change of such a call"
-
-
 def stream_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The streams of a rule's tables, for Lambda."""
     for table in dict.fromkeys(rule.streamed_tables):
@@ -199,11 +178,28 @@ def queue_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 
 
 OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Iterator[Grant]], ...]]] = {
-    STREAM: (stream_grants, queue_grants, archive_grants, call_grants, list_call_grants),
-    FANOUT: (queue_grants, call_grants, list_call_grants, fetch_grants),
+    STREAM: (stream_grants, queue_grants, archive_grants),
+    FANOUT: (queue_grants,),
     VERIFY: (),
     BACKFILL: (),
-    REDRIVE: (reread_grants, queue_grants, archive_grants, call_grants, list_call_grants, fetch_grants),
+    REDRIVE: (reread_grants, queue_grants, archive_grants),
+}
+
+# ---------------------------------------------------------------- calls
+NOTE_CALLS: Final[tuple[Grant, ...]] = (
+    (ACTIONS[Operation.DESCRIBE], STATE_TABLE, "that the table can remember calls"),
+    (PUT, STATE_TABLE, "a call is noted before it is made"),
+    (UPDATE, STATE_TABLE, "a call is noted when it is done"),
+    (DELETE, STATE_TABLE, "a call that failed may be made again"),
+    (GET, STATE_TABLE, "since when the rule calls, and what it called under a former name"),
+    (ACTIONS[Operation.SCAN], STATE_TABLE, "whether calls were made before their beginning was noted"),
+    (("s3:PutObject",), CALLS, "calls too large for a message, and calls that were given up"),
+)
+FETCH_CALLS: Final[Grant] = ("s3:GetObject",), CALLS, "the change of such a call"
+CALLING: Final[Mapping[str, tuple[Grant, ...]]] = {
+    STREAM: NOTE_CALLS,
+    FANOUT: (*NOTE_CALLS, FETCH_CALLS),
+    REDRIVE: (*NOTE_CALLS, FETCH_CALLS),
 }
 
 

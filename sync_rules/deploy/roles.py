@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
+from sync_rules.deploy import files
 from sync_rules.deploy.deployment import Deployment, Variable
 from sync_rules.deploy.permissions import Need, list_functions, list_needs
 from sync_rules.model.errors import UserError
@@ -166,22 +167,8 @@ def role_resources(deployment: Deployment) -> dict[str, Any]:
     for role, some in list_statements(deployment).items():
         policy = policy_of(some)
         _require_short(role, policy, deployment, lengths)
-        resources[role] = {
-            "Type": "AWS::IAM::Role",
-            "Properties": {
-                "AssumeRolePolicyDocument": {
-                    "Version": "2012-10-17",
-                    "Statement": [
-                        {
-                            "Effect": "Allow",
-                            "Principal": {"Service": "lambda.amazonaws.com"},
-                            "Action": "sts:AssumeRole",
-                        }
-                    ],
-                },
-                "Policies": [{"PolicyName": "rules", "PolicyDocument": policy}],
-            },
-        }
+        resources[role] = files.read_part("role")
+        resources[role]["Properties"]["Policies"][0]["PolicyDocument"] = policy
     return resources
 
 

@@ -7,52 +7,28 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sync_rules.deploy import files
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.permissions import WRITE
-from sync_rules.deploy.roles import role_of
 
-TIMEOUT_SECONDS: Final = 30
 AUTHORISED: Final = "AWS_IAM"
-LOGS: Final = "WriteLogs"
 URL: Final = f"{WRITE}Url"  # the name that SAM gives to the Function URL
 
 
 def resources(deployment: Deployment) -> dict[str, Any]:
     """The function and its log group."""
-    if not deployment.write:
-        return {}
-    url = {"FunctionUrlConfig": {"AuthType": AUTHORISED}} if deployment.write == "url" else {}
-    group = {"Fn::Sub": "/aws/lambda/${AWS::StackName}/write"}
-    return {
-        WRITE: {
-            "Type": "AWS::Serverless::Function",
-            "Metadata": {"BuildMethod": "makefile"},
-            "Properties": {
-                "Handler": "handlers.write.handler",
-                "Timeout": TIMEOUT_SECONDS,
-                "Role": {"Fn::GetAtt": [role_of(WRITE), "Arn"]},
-                "LoggingConfig": {"LogGroup": {"Ref": LOGS}},
-                **url,
-            },
-        },
-        LOGS: {
-            "Type": "AWS::Logs::LogGroup",
-            "Properties": {"LogGroupName": group, "RetentionInDays": {"Ref": "LogRetentionDays"}},
-        },
-    }
+    made: dict[str, Any] = files.read_part("write") if deployment.write else {}
+    if deployment.write == "url":
+        made[WRITE]["Properties"]["FunctionUrlConfig"] = {"AuthType": AUTHORISED}
+    return made
 
 
 def timeouts(deployment: Deployment) -> dict[str, int]:
     """The timeout of the function, by its logical id."""
-    return {WRITE: TIMEOUT_SECONDS} if deployment.write else {}
+    return {name: one["Properties"]["Timeout"] for name, one in resources(deployment).items() if name == WRITE}
 
 
 def outputs(deployment: Deployment) -> dict[str, Any]:
     """The function's name, and the address of its Function URL."""
-    found: dict[str, Any] = {}
-    if deployment.write:
-        found["WriteFunctionName"] = {"Description": "The function that writes by transact.", "Value": {"Ref": WRITE}}
-    if deployment.write == "url":
-        address = {"Fn::GetAtt": [URL, "FunctionUrl"]}
-        found["WriteUrl"] = {"Description": "The address of that function, for signed requests.", "Value": address}
-    return found
+    found: dict[str, Any] = files.read_part("write-outputs") if deployment.write else {}
+    return {name: one for name, one in found.items() if name != "WriteUrl" or deployment.write == "url"}

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import write_whole
+from sync_rules.deploy.files import fill_marks
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.extras.proof.probe import DENIED, Polling, RefutedError, denied_action, require
 from sync_rules.model import json_bytes
@@ -214,11 +215,8 @@ def journals(folder: Path) -> Iterator[Journal]:
 # ---------------------------------------------------------------- made
 def template(name: str) -> str:
     """The template's JSON for a stack of this name."""
-    whole = read_yaml(TEMPLATE.read_text(encoding="utf-8").replace("@NAME@", name), TEMPLATE.name)
-    for resource in whole["Resources"].values():
-        if resource["Type"] == "AWS::Lambda::Function":
-            resource["Properties"]["Code"] = {"ZipFile": CODE}
-    return json.dumps(whole)
+    marks = {"NAME": name, "CODE": json.dumps(CODE)[1:-1]}
+    return json.dumps(read_yaml(fill_marks(TEMPLATE.read_text(encoding="utf-8"), marks), TEMPLATE.name))
 
 
 def require_free(name: str, clients: Clients) -> None:
