@@ -118,7 +118,6 @@ def _list_targets(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) ->
 
 
 def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
-    """The use that a part makes of an item."""
     image = _read(store, part.target)
     entity = rules.entity_of(part.target)
     assert part.source is not None, "it was asked about its source"
@@ -145,7 +144,6 @@ def _of_total(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Ite
 
 
 def _there(rule: Rule, image: Item) -> tuple[Path, ...]:
-    """The paths of a rule that exist on an item."""
     return tuple(path for path in rule.copies if get(image, path) is not None)
 
 

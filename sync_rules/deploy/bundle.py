@@ -221,7 +221,6 @@ def precompile(directory: Path, python: str) -> None:
 
 
 def _run(command: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run pip or uv, with more in its environment."""
     return subprocess.run(command, env=os.environ | more, capture_output=True, text=True, check=False)  # noqa: S603
 
 
@@ -235,8 +234,6 @@ def _copy(root: Path, paths: Iterable[Path], directory: Path) -> None:
 # ---------------------------------------------------------------- imports, from the source: no module runs
 @dataclass(frozen=True)
 class ModuleFolder:
-    """A folder of modules."""
-
     root: Path
 
     def path_of(self, module: str) -> Path | None:

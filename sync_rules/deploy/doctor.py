@@ -291,7 +291,6 @@ def check_roles(denied: Iterable[tuple[str, str, str, str]]) -> Iterator[StackFi
 
 
 def check_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[StackFinding]:
-    """The alarms of the stack."""
     by_name = {alarm["AlarmName"]: alarm for alarm in alarms}
     wanted = [physical for kind, physical in site.resources.values() if kind == "AWS::CloudWatch::Alarm"]
     silent = [name for name, one in by_name.items() if not one.get("AlarmActions")]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.deploy.yamltext import read_yaml
+from sync_rules.model import json_bytes
 
 PACKAGE: Final = Path(__file__).resolve().parent.parent
 CARRIED: Final = PACKAGE / "deploy" / "carried"  # made by the build of the wheel: pyproject.toml says of what
@@ -36,7 +37,7 @@ def text_of(name: str) -> str:
 
 def read_part(name: str, **marks: str) -> Any:
     """A part of generated resources, from parts.yaml, with values in place of marks such as @ID@."""
-    return json.loads(fill_marks(json.dumps(_read_parts()[name]), marks))
+    return json_bytes.parse_json(fill_marks(json.dumps(_read_parts()[name]), marks))
 
 
 @cache

@@ -187,7 +187,6 @@ MEASURES: Final = (
 
 # ---------------------------------------------------------------- subjects
 def list_subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
-    """The subjects of a measure in this deployment."""
     match measure.of:
         case Of.RULE | Of.KEPT:
             return rule_subjects(deployment, kept=measure.of is Of.KEPT)
@@ -270,7 +269,6 @@ def alarm_resources(deployment: Deployment, timeouts_seconds: Mapping[str, int])
 
 
 def alarm_id(measure: Measure, subject: Subject) -> str:
-    """The logical id of an alarm."""
     return f"{subject.id}{measure.name}Alarm"
 
 

@@ -134,7 +134,6 @@ def part(name: str) -> str:
 
 
 def _template(rules: str) -> str:
-    """The template of these rules, beside their file."""
     with tempfile.TemporaryDirectory(prefix="sync-rules-init-") as directory:
         rules_file, template = Path(directory, RULES), Path(directory, files.TEMPLATE)
         rules_file.write_text(rules, encoding="utf-8")

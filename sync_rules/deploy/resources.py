@@ -198,7 +198,6 @@ def mapping_id(table: Table) -> str:
 
 
 def stream_parameter(table: Table) -> str:
-    """The parameter for the stream of an existing table."""
     return f"{logical_id(table.name)}StreamArn"
 
 

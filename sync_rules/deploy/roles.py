@@ -152,7 +152,6 @@ def _name_limit(deployment: Deployment, variable: Variable) -> int:
 
 
 def policy_of(some: Iterable[PolicyStatement]) -> dict[str, Any]:
-    """The policy of a role."""
     return {"Version": "2012-10-17", "Statement": [statement.body() for statement in some]}
 
 

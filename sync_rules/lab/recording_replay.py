@@ -72,7 +72,6 @@ class Mismatch:
         return "\n".join([f"{self.subject} · {self.delivery.name}, seed {self.delivery.seed}", *self.history_lines()])
 
     def history_lines(self, *, values: bool = False) -> Iterator[str]:
-        """The history, line by line."""
         for event in self.history:
             who = f"record {event.record}" if event.by == "record" else event.by
             line = f"  {who:<12} {event.name} {printable(event.change.key)}  {event.text(values=values)}"
@@ -151,7 +150,6 @@ class Replay:
 
     @property
     def store(self) -> MemoryStore:
-        """The tables in memory."""
         return self._tables.stage.store
 
     def mismatches(self, records: Sequence[Recorded], data: Sequence[Put] = ()) -> Iterator[Mismatch]:

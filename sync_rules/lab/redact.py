@@ -75,7 +75,8 @@ class Redactor:
         """
         data = dict(body["dynamodb"])
         data.pop("SizeBytes", None)  # reveals the length of the values
-        entity = self._entity_of(body)
+        key = self._key_of(body)
+        entity = None if key is None else self._rules.entity_of(key)
         for image in ("Keys", "NewImage", "OldImage"):
             if image in data:
                 data[image] = {name: self._at(entity, name, value) for name, value in data[image].items()}
@@ -195,10 +196,6 @@ class Redactor:
     def _key_of(self, body: Mapping[str, Any]) -> ItemKey | None:
         table = self._rules.of_stream(str(body.get("eventSourceARN", "")))
         return None if table is None else table.key_of(body["dynamodb"]["Keys"])
-
-    def _entity_of(self, body: Mapping[str, Any]) -> Entity | None:
-        key = self._key_of(body)
-        return None if key is None else self._rules.entity_of(key)
 
 
 # ---------------------------------------------------------------- texts of the rules

@@ -118,7 +118,6 @@ class NeighbourReader:
             yield element, fields, None if edge is None else next(ends, None)
 
     def _elements(self, node: Item) -> list[AttributeValue]:
-        """The elements of a node's set, in order."""
         into = self._rule.into
         ((kind, content),) = node.get(into, {"NULL": True}).items()
         if kind == "NULL":

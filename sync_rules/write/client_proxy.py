@@ -104,7 +104,6 @@ class ClientProxy(ABC):
         return twin
 
     def _note(self, key: ItemKey, before: Item | None) -> None:
-        """Note a write of an item, and its old image."""
         self._blocks.here().noted.setdefault(place_of(key), (key, before))
 
     def _is_noted(self, key: ItemKey) -> bool:
@@ -116,15 +115,12 @@ class ClientProxy(ABC):
 
     # ------------------------------------------------------------ writes
     def put_item(self, **parameters: Any) -> Any:
-        """Put an item, and note it."""
         return self._one(self._original.client.put_item, parameters, parameters.get("Item"))
 
     def update_item(self, **parameters: Any) -> Any:
-        """Update an item, and note it."""
         return self._one(self._original.client.update_item, parameters, parameters.get("Key"))
 
     def delete_item(self, **parameters: Any) -> Any:
-        """Delete an item, and note it."""
         return self._one(self._original.client.delete_item, parameters, parameters.get("Key"))
 
     def batch_write_item(self, **parameters: Any) -> Any:

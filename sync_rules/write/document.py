@@ -132,7 +132,6 @@ def _read_action(body: object, place: str, *, raw: bool) -> tuple[str, Mapping[s
 
 
 def _read_given_items(options: Mapping[str, Any], name: str, *, raw: bool) -> tuple[tuple[str, Given], ...]:
-    """The items that are given with a document."""
     found = []
     for number, one in enumerate(options.get(name, ())):
         place = f"{name}[{number}]"
@@ -231,7 +230,6 @@ def _fit_size(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def status_of(answer: Mapping[str, Any]) -> int:
-    """The status of an answer by HTTP."""
     error = answer.get("error", {})
     return 503 if error.get("again") else STATUS.get(error.get("type", ""), 200)
 

@@ -153,9 +153,17 @@ def command_line() -> str:
         module = import_module(main.VERBS[verb].module)
         docstring = inspect.getdoc(module) or ""
         parts += [f"{paragraph}\n" for paragraph in docstring.split("\n\n")[1:]]
-        parts.append(f"{module.VERB.exit_codes()}\n")
+        parts.append(f"{exit_codes(main.VERBS[verb], ends=module.VERB.ends)}\n")
         parts.append(fenced(help_text(verb)))
     return "\n".join(parts)
+
+
+def exit_codes(verb: main.VerbEntry, *, ends: bool) -> str:
+    """The exit codes of a verb in one sentence."""
+    parts = [f"0: {verb.well}", f"1: {verb.found}" if verb.found else "", f"2: {verb.mistake or 'a mistake'}"]
+    if ends:
+        parts.append(f"130: interrupted{verb.interrupted and ', '}{verb.interrupted}")
+    return f"Exit code {'; '.join(filter(None, parts))}."
 
 
 def help_text(*arguments: str) -> str:

@@ -35,11 +35,7 @@ from sync_rules.model.errors import StoreError, UserError
 
 ARN_COLONS: Final = 5
 
-VERB: Final = Verb(
-    well="everything is well",
-    found="something is not, or could not be looked at",
-    mistake="a mistake, no such stack, or it may not be looked at",
-)
+VERB: Final = Verb()
 
 
 def doctor(
@@ -106,7 +102,6 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
 
 
 def _row(area: str, findings: list[StackFinding]) -> dict[str, Any]:
-    """An area as a JSON object."""
     return {"area": area, "findings": [{"found": one.found, "cure": one.cure} for one in findings]}
 
 

@@ -30,7 +30,7 @@ from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
-VERB: Final = Verb(well="it was explained", needs={"--table": ("--key", "--where-used")})
+VERB: Final = Verb(needs={"--table": ("--key", "--where-used")})
 
 
 def explain(

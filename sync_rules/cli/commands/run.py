@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import typer
 
@@ -30,7 +30,7 @@ from sync_rules.adapters.state import State
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
-from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
+from sync_rules.cli.link_sample import require_hits, sample_new_rules
 from sync_rules.cli.saved_state import read_state
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.display import Display
@@ -57,12 +57,7 @@ LOOK_EVERY_SECONDS: Final = 2.0  # at the rules file
 A = TypeVar("A")
 B = TypeVar("B")
 
-VERB: Final = Verb(
-    well="stopped by Ctrl-C or SIGTERM, or everything was read with --once",
-    mistake="a table, index, stream or bucket is missing, the checkpoint is of other tables or in use, or a sample "
-    "says that a link or an attribute hits nothing",
-    stopped=ExitCode.WELL,
-)
+VERB: Final = Verb(stopped=ExitCode.WELL)
 
 
 def run(
@@ -100,11 +95,11 @@ def run(
         display = stack.enter_context(display_on(make_console(), as_json=as_json))
         for text in beginning(rules_file, rules, aws.place(client), files):
             display.say(text)
-        arns = stream_arns(client, rules)
+        arns = list(require(client, rules, times_to_live=True).stream_arns)
         archive = make_archive(rules, endpoint_url=endpoint_url, region=region)
         require_buckets(rules, endpoint_url=endpoint_url, region=region)
         store = limit_store(DynamoStore(client, rules.tables), rules.tables)
-        require_rules(rules, accept or ())
+        opt.require_titles(accept or (), rules, option="--accept")
         open_state = partial(read_state, state, client)
         if not is_resumed(files.checkpoint, rules):
             for text in link_notices(rules, open_state(), accept or (), store):
@@ -149,11 +144,6 @@ def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> M
     """
     found = MappingSettings(batch_size=batch_size, parallelization_factor=parallelization)
     return replace(found, poll_busy_ms=POLL_BUSY_MS) if own_engine else found
-
-
-def stream_arns(client: Any, rules: Rules) -> list[str]:
-    """The ARNs of the streams to read. Raises UserError when tables, indexes or streams do not fit the rules."""
-    return list(require(client, rules, times_to_live=True).stream_arns)
 
 
 def is_resumed(path: Path, rules: Rules) -> bool:

@@ -81,7 +81,6 @@ def find_host(address: str) -> str:
 
 # ---------------------------------------------------------------- the page
 def write_page(verified: VerifyReport) -> str:
-    """The report as HTML."""
     graph = graph_of(verified.rules)
     word, headline = _headline(verified)
     return html.HtmlReport(

@@ -116,7 +116,6 @@ class ProofSite:
         return self.ask(self.db.update_item, **self.update_of(key, text, values, **more))
 
     def delete(self, key: Item, **more: Any) -> Any:
-        """Delete an item of the table `items`."""
         return self.ask(self.db.delete_item, TableName=self.table("items"), Key=key, **more)
 
     def get(self, key: Item, table: str = "items") -> Item:

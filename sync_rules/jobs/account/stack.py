@@ -105,7 +105,6 @@ class Machine:
         return [one["name"] for one in found["executions"]]
 
     def execution(self, name: str) -> Execution:
-        """The status of an execution."""
         found = self._ask("describe_execution", executionArn=self._execution_arn(name))
         said = found if found["status"] != WELL else _answer(found.get("output", ""))
         return Execution(name, found["status"], said.get("error", ""), said.get("cause", ""))

@@ -138,5 +138,4 @@ def lines_of(reports: Reports, parts: Iterable[str]) -> Iterator[bytes]:
 
 
 def as_line(body: Mapping[str, Any]) -> bytes:
-    """One line of a report."""
     return json.dumps(body).encode() + b"\n"

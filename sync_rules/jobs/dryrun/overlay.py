@@ -49,7 +49,6 @@ class Overlay:
         self._database.executescript(SCHEMA)
 
     def __len__(self) -> int:
-        """Number of items held."""
         return self._held.total()
 
     def close(self) -> None:

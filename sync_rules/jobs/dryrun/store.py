@@ -197,7 +197,6 @@ class DryStore:
         return written | self.overlay.find(keys)
 
     def _pair_with_keys(self, table: str, items: Iterable[Item]) -> tuple[tuple[ItemKey, Item], ...]:
-        """The items of a page, each with its key."""
         of = self.rules.tables[table]
         return tuple((key, item) for item in items if (key := of.key_of(item)) is not None)
 

@@ -357,7 +357,6 @@ class Redriver:
             opened.place.replace(opened.entry, compact(opened.body.again(reason, now)))
 
     def _count(self) -> None:
-        """Take over the counts of the consumer."""
         self.tally.written += self._consumer.telemetry.total(*WRITTEN)
         self.tally.acted += self._consumer.telemetry.total(Outcome.DONE)
         self._consumer.telemetry.clear()

@@ -162,7 +162,7 @@ def test_backfill_run_brings_every_kind_in_line(steps, page, total):
     before = contents(scene)
     again = run_of(scene, total=total)
     assert again.run()
-    assert again.totals.copies_written == 0
+    assert again.totals.count(Outcome.COPIED) == 0
     assert contents(scene) == before
 
 
@@ -298,7 +298,7 @@ def test_backfill_run_of_another_run_is_never_gone_on_with():
             scene.put("shop", {**item, "user_name": s("?")})
     run = run_of(scene, state, total=1)
     assert run.run()
-    assert run.totals.copies_written == 9
+    assert run.totals.count(Outcome.COPIED) == 9
     state.documents["backfill/shop/0-of-1"] = {
         "here": {"run": state.documents["backfill"]["run"], "step": 0, "round": 0, "recording": True},
         "done": True,
@@ -331,7 +331,7 @@ def test_backfill_run_goes_down_a_hierarchy_and_parks_nothing_that_comes_too_ear
     assert paths["11"] == "|".join(f"{i:02}" for i in range(12))
     assert scene.parked.told == []
     assert run.totals.count(Outcome.PARKED) == 0
-    assert run.totals.copies_written == 12
+    assert run.totals.count(Outcome.COPIED) == 12
 
 
 @pytest.mark.parametrize("page", [1, 100])
@@ -353,7 +353,7 @@ def test_backfill_run_counts_a_write_whose_answer_was_lost(page):
     paths = {item["part_id"]["S"]: item["path"]["S"] for item in scene.memory.items("parts")}
     assert paths["03"] == "00|01|02|03"
     assert scene.parked.told == []
-    assert (run.totals.copies_written, run.totals.count(Outcome.RIGHT)) == (4, 0)
+    assert (run.totals.count(Outcome.COPIED), run.totals.count(Outcome.RIGHT)) == (4, 0)
 
 
 def test_backfill_run_gone_on_with_takes_another_round():
@@ -482,13 +482,13 @@ def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the
     assert not run.run()
     assert run.left == {"shop/0-of-3": "ThrottlingException: table shop"}
     assert tried[0] == TRIES_MAX
-    assert 0 < run.totals.copies_written < 30
+    assert 0 < run.totals.count(Outcome.COPIED) < 30
     scene.tap.before = lambda _request: None
     scene.tap.requests.clear()
     again = run_of(scene, state, total=3)
     assert again.run()
     assert {request.segment for request in scene.tap.seen(Scan)} == {0}
-    assert (again.totals.items, again.totals.copies_written, again.left) == (60, 30, {})
+    assert (again.totals.items, again.totals.count(Outcome.COPIED), again.left) == (60, 30, {})
     assert drift_of(scene) == []
 
 

@@ -200,7 +200,6 @@ def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
 
 
 def _does(answer: PatternAnswer) -> str:
-    """The requests in a few words."""
     if not answer.is_served:
         return "not served"
     return " + ".join(f"{step.request} {step.place}" for step in answer.steps)
@@ -208,7 +207,6 @@ def _does(answer: PatternAnswer) -> str:
 
 # ---------------------------------------------------------------- patterns
 def _read(sizes: Sizes, answer: PatternAnswer) -> Load:
-    """The load of a pattern that reads."""
     pattern, load = answer.pattern, Load()
     if not answer.is_served:
         sizes.lack(f"pattern {pattern.name} is not served: `sync-rules patterns` says why, and the cure")
@@ -242,7 +240,6 @@ def _read_rate(sizes: Sizes, answer: PatternAnswer) -> float:
 
 # ---------------------------------------------------------------- storage
 def _estimate_storage(sizes: Sizes, tariff: Tariff) -> list[TableStorage]:
-    """The storage of each table that has entities."""
     found = []
     for table in sizes.rules.tables.values():
         entities = [one for one in sizes.rules.entities.values() if one.table is table and not sizes.is_made(one)]

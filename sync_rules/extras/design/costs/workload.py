@@ -171,7 +171,6 @@ def _add_group_work(
 
 
 def _join_events(one: WriteEvent, other: WriteEvent) -> WriteEvent:
-    """Two events that are one write."""
     paths = None if one.paths is None or other.paths is None else (*one.paths, *other.paths)
     rate = max(one.rate, other.rate)
     came, gone, young = one.came or other.came, one.gone or other.gone, one.young or other.young
@@ -266,7 +265,6 @@ def _amplify(sizes: Sizes, rule: Rule, rate: float, load: Load) -> None:
 
 
 def _makes_items(rule: Rule, paths: tuple[Path, ...]) -> bool:
-    """True if a rule puts whole items."""
     keys = {attribute.name for attribute in rule.target.table.key}
     return any(not path or path[0] in keys for path in paths)
 

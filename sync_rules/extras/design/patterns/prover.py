@@ -73,17 +73,13 @@ def prove(rules: Rules) -> Proof:
 def answer_to(model: ProofInput, pattern: Pattern) -> PatternAnswer:
     match pattern:
         case GetPattern():
-            found = gets.find_cheapest_answer(model, pattern)
-            return found if found is not None else cures.of_get(model, pattern)
+            return gets.find_cheapest_answer(model, pattern) or cures.of_get(model, pattern)
         case GraphPattern():
-            found = graphs.serve(model, pattern)
-            return found if found is not None else cures.of_graph(model, pattern)
+            return graphs.serve(model, pattern) or cures.of_graph(model, pattern)
         case TreePattern():
-            found = trees.serve(model, pattern)
-            return found if found is not None else cures.of_tree(model, pattern)
+            return trees.serve(model, pattern) or cures.of_tree(model, pattern)
         case SearchPattern():
-            found = searches.serve(model, pattern)
-            return found if found is not None else cures.of_search(model, pattern)
+            return searches.serve(model, pattern) or cures.of_search(model, pattern)
         case WritePattern():
             step = model.by_key(model.rules.entities[pattern.entity], WRITES[pattern.operation])
             return PatternAnswer(pattern, (step,))

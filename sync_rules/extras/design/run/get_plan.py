@@ -309,7 +309,6 @@ class GetPlan:
     def _read(
         self, step: ProvedRequest, keys: Sequence[ItemKey | None], projects: tuple[Path, ...] | None
     ) -> Sequence[FoundItem]:
-        """The items of these keys, by the request of a step."""
         table, consistent = step.entity.table, step.consistent or None
         if step.request == "GetItem" and len(keys) == 1:
             return [self.reader.item(table, keys[0], projects=projects, consistent=consistent)]
@@ -338,7 +337,6 @@ class GetPlan:
         sight: Sight,
         asked: Sequence[OutputAttribute],
     ) -> None:
-        """Add the attributes that are asked for, and that items have, to their views."""
         for view, item in zip(views, items, strict=True):
             for one in asked if view is not None and item is not None else ():
                 value = sight.read(item or {}, one.field)

@@ -110,5 +110,4 @@ class GraphPlan:
         return read_steps(listing, nodes, around, limit, cursor)
 
     def _view(self, node: Item) -> dict[str, Any]:
-        """A node as the pattern returns it."""
         return self.reader.output(self._sight.view(node, self.pattern.returns))

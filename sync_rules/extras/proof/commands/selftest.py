@@ -49,12 +49,7 @@ SIGNS: Final = {
     ProbeVerdict.FAILED: "!",
 }
 
-VERB: Final = Verb(
-    well="every tested fact holds, or --clean left nothing",
-    found="a fact does not hold, or could not be tested",
-    mistake="a mistake, a missing right or a quota; nothing is left behind",
-    interrupted="after everything is removed",
-)
+VERB: Final = Verb()
 
 
 def selftest(
