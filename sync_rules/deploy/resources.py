@@ -20,6 +20,9 @@ from sync_rules.pipeline.books import books_of, identities
 RULES_DIGEST: Final = "SYNC_RULES_RULES"  # of the rules that were deployed; `sync-rules doctor` reads both
 VERSION: Final = "SYNC_RULES_VERSION"  # of sync-rules, which wrote the template
 BOOKS: Final = "Books"
+AUTHORISED: Final = "AWS_IAM"
+WRITE_TIMEOUT_SECONDS: Final = 30
+WRITE_URL: Final = "WriteFunctionUrl"  # as SAM names it
 BOOKS_TIMEOUT_SECONDS: Final = 300  # a look at two tables takes seconds; the answer may have to be tried again
 
 
@@ -149,6 +152,24 @@ def books(deployment: Deployment) -> dict[str, Any]:
             "Properties": properties,
         },
     }
+
+
+def write_function(deployment: Deployment) -> dict[str, Any]:
+    """The write function and its log group, where the rules file asks for it, by `deploy: {write: true}` or `url`. IAM
+    authorises every caller; no resource policy lets anybody in.
+    """
+    made: dict[str, Any] = files.read_part("write") if deployment.write else {}
+    if deployment.write:
+        made["WriteFunction"]["Properties"]["Timeout"] = WRITE_TIMEOUT_SECONDS
+    if deployment.write == "url":
+        made["WriteFunction"]["Properties"]["FunctionUrlConfig"] = {"AuthType": AUTHORISED}
+    return made
+
+
+def outputs(deployment: Deployment) -> dict[str, Any]:
+    """The name of the write function, and the address of its Function URL."""
+    found: dict[str, Any] = files.read_part("write-outputs") if deployment.write else {}
+    return {name: one for name, one in found.items() if name != "WriteUrl" or deployment.write == "url"}
 
 
 def before_streams(deployment: Deployment) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.preflight import list_declared_indexes, list_refused_features
-from sync_rules.deploy import resources, write_function
+from sync_rules.deploy import resources
 from sync_rules.deploy.blocks import find_blocks, read_block, replace_blocks
 from sync_rules.deploy.dashboard import dashboard_resource
 from sync_rules.deploy.deployment import Deployment
@@ -71,11 +71,11 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
             **resources.buckets(deployment),
             **resources.books(deployment),
         },
-        "write": write_function.resources(deployment),
+        "write": resources.write_function(deployment),
         "alarms": alarm_resources(
-            deployment, write_function.timeouts(deployment) | read_timeouts_seconds(fixed, template)
+            deployment, read_timeouts_seconds(fixed, template, resources.write_function(deployment))
         ),
-        "outputs": write_function.outputs(deployment),
+        "outputs": resources.outputs(deployment),
         "roles": role_resources(deployment),
         "dashboard": {"Dashboard": dashboard_resource(deployment)},
     }

@@ -25,7 +25,7 @@ from unittest.mock import patch
 from pydantic.fields import FieldInfo
 
 from sync_rules.cli import main
-from sync_rules.cli.exit_codes import MEANINGS
+from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.transaction import transaction_rows
 from sync_rules.extras.design.commands.show_patterns import markdown, pattern_lines
 from sync_rules.extras.design.patterns.prover import prove
@@ -142,6 +142,15 @@ def _facts(one: Assumption) -> Iterator[tuple[str, str]]:
 
 def _wrapped(text: str, indent: str = "") -> str:
     return textwrap.fill(text, PROSE_COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+MEANINGS = {
+    ExitCode.WELL: "success",
+    ExitCode.FOUND: "drift, a failed check, or something left to do",
+    ExitCode.MISTAKE: "a mistake in your input, a service that does not answer, or output that cannot be written",
+    ExitCode.BUG: "a bug in sync-rules",
+    ExitCode.INTERRUPTED: "interrupted",
+}
 
 
 def command_line() -> str:

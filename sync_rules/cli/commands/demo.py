@@ -27,7 +27,7 @@ from sync_rules.cli.show.rule_graph import graph_of
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy import files
-from sync_rules.deploy.tables import create_tables
+from sync_rules.deploy.tables import compare_tables, create_missing_tables
 from sync_rules.lab.demo.example import EngineScene, answers, folder_of, with_settle_seconds
 from sync_rules.lab.demo.story import FOLDER, StepResult, play_story, run_step
 from sync_rules.lab.embedded_engine import run_engine
@@ -122,7 +122,8 @@ def _stage(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineSce
     console.print()
     with tempfile.TemporaryDirectory(prefix="sync-rules-demo-") as directory, run_engine() as server:
         aws.embed(server.url)
-        create_tables(aws.dynamodb(server.url), rules)
+        client = aws.dynamodb(server.url)
+        create_missing_tables(client, compare_tables(client, rules))
         yield scenario, EngineScene(rules, server.url, Path(directory), folder)
 
 

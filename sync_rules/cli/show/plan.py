@@ -165,7 +165,7 @@ class PlanReport:
         )
 
     def _list_effects(self) -> Iterator[str]:
-        """What a backfill does not show: late sources, moves, items that expire, rules that are gone."""
+        """Yield what figures do not show: late sources, moves, items that expire, rules that are gone."""
         for name in self.pull_only:
             yield f"{name}: sources that come after their targets reach them by a backfill or verify --repair alone"
         for move, losing in self.moves.items():

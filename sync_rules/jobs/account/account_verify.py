@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any, Final
 from uuid import uuid4
 
+from sync_rules.adapters.s3 import BucketReports
 from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.audit.drift_report import make_footer, make_header, make_row
 from sync_rules.audit.ledger_balance import list_ledgers
@@ -36,7 +37,6 @@ from sync_rules.jobs.account.protocol import (
 )
 from sync_rules.jobs.account.verify_unit import (
     LEDGERS,
-    Reports,
     VerifyPosition,
     as_line,
     lines_of,
@@ -81,7 +81,7 @@ class VerifyWork:
     rules: Rules
     world: World
     state: SharedState
-    reports: Reports
+    reports: BucketReports
     sizes: Callable[[frozenset[str]], Mapping[str, int]]
     remaining_ms: Callable[[], int] = field(kw_only=True)
     on_end: Callable[..., object] = field(default=lambda *_, **_options: None, kw_only=True)
