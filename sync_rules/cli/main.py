@@ -47,7 +47,9 @@ class VerbEntry(NamedTuple):
 
 
 # All built-in verbs, as text: `--help` imports no module of theirs.
-GROUPS: dict[str, dict[str, dict[str, str]]] = tomllib.loads(files("sync_rules.cli").joinpath("verbs.toml").read_text())
+GROUPS: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
+    files("sync_rules.cli").joinpath("verbs.toml").read_text("utf-8")
+)
 ROOMS = {"Design": "extras.design", "Discover": "extras.discover", "Prove": "extras.proof"}  # others are in `cli`
 VERBS = {
     verb: VerbEntry(group, f"sync_rules.{ROOMS.get(group, 'cli')}.commands.{verb}", **said)

@@ -157,14 +157,12 @@ class Examination:
         return doctor.check_write(self.site, found)
 
     def _of_mappings(self) -> Iterator[StackFinding]:
-        stream, fanout = (self._mappings(self.site.physical(name)) for name in (STREAM, FANOUT))
-        return doctor.check_mappings(self.site, self._descriptions, stream, fanout)
-
-    def _mappings(self, function: str) -> Iterator[Answer]:
-        marks = ("Marker", "NextMarker")
-        return ask_pages(
-            self.client, "lambda:ListEventSourceMappings", "EventSourceMappings", marks, FunctionName=function
+        action, key, marks = "lambda:ListEventSourceMappings", "EventSourceMappings", ("Marker", "NextMarker")
+        stream, fanout = (
+            ask_pages(self.client, action, key, marks, FunctionName=self.site.physical(name))
+            for name in (STREAM, FANOUT)
         )
+        return doctor.check_mappings(self.site, self._descriptions, stream, fanout)
 
     def _of_queues(self) -> Iterator[StackFinding]:
         urls = {name: self.site.physical(name) for name in doctor.QUEUES}

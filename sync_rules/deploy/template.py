@@ -60,8 +60,12 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
     _require_deployable(deployment, rules_file)
     fixed = read_yaml(empty_blocks(text, template), str(template))
     read_machine(fixed, template)
+    longest = value_limits(deployment)
     generated: dict[str, dict[str, Any]] = {
-        "parameters": _limit_parameters(resources.parameters(deployment), value_limits(deployment)),
+        "parameters": {
+            name: {**one, **({"MaxLength": longest[name]} if name in longest else {})}
+            for name, one in resources.parameters(deployment).items()
+        },
         "conditions": resources.conditions(deployment),
         "environment": resources.environment(deployment),
         "before-streams": resources.before_streams(deployment),
@@ -108,12 +112,6 @@ def clear_template(text: str, rules_file: Path, template: Path) -> str:
 def _name_rules_file(rules_file: Path, template: Path) -> dict[str, Any]:
     path = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent))
     return {"SyncRules": {"Rules": path.as_posix()}}
-
-
-def _limit_parameters(parameters: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:
-    """The parameters, those of variables with the longest value that the roles have room for."""
-    most = {name: {"MaxLength": limits[name]} if name in limits else {} for name in parameters}
-    return {name: {**one, **most[name]} for name, one in parameters.items()}
 
 
 def find_rules_file(text: str, template: Path) -> Path:

@@ -25,7 +25,7 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import find_account, list_typed_parameters
+from sync_rules.cli.account import find_account, is_typed
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.link_sample import require_hits, sample_new_rules
 from sync_rules.cli.remote_backfill import RemoteBackfill, code_of
@@ -124,7 +124,7 @@ def backfill(
         asked = {"rules": rule or [], "changed": changed, "table": table, "where": where, "rate": rate, **begin}
         asked |= {"segments": max(opt.SEGMENTS, SEGMENTS_OF_WORKER * workers), "workers": workers}
         options = {"rules": "rule", "changed": "changed", "table": "table", "where": "where", "rate": "rate"}
-        given = {word for word, parameter in options.items() if list_typed_parameters(context, parameter)}
+        given = {word for word, parameter in options.items() if is_typed(context, parameter)}
         return there.start(load_rules(rules_file), asked, frozenset(given))
     place, since = _read_export(from_export)
     rules = load_rules(rules_file)

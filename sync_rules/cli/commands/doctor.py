@@ -55,7 +55,8 @@ def doctor(
     for area, findings in _areas(site, client):
         well = well and not findings
         if form is not opt.LineForm.TEXT:
-            print(json.dumps(_row(area, findings)), flush=True)
+            rows = [{"found": one.found, "cure": one.cure} for one in findings]
+            print(json.dumps({"area": area, "findings": rows}), flush=True)
             continue
         for line in [f"{area}: {one.found} · {one.cure}" for one in findings] or [f"{area}: well"]:
             print(line, flush=True)
@@ -99,10 +100,6 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
         denied = error.reason.startswith("AccessDenied")
         return [StackFinding(f"could not be looked at: {error}", cure if denied else "run it again later")]
     return [StackFinding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
-
-
-def _row(area: str, findings: list[StackFinding]) -> dict[str, Any]:
-    return {"area": area, "findings": [{"found": one.found, "cure": one.cure} for one in findings]}
 
 
 def _site(client: Any, rules_file: Path, stack_name: str, options: list[str]) -> Site:

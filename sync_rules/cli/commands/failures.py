@@ -110,7 +110,8 @@ def failures(
     finally:
         for place in places:
             place.close()
-    gone = frozenset[str]() if rules is None else _find_missing_rules(groups, rules)
+    about = {group.what for group in groups if group.sort == "failures"} if rules is not None else ()
+    gone = frozenset(what for what in about if rules is not None and is_gone(what.split(", "), rules))
     if as_json:
         for group in groups:
             print(json.dumps({**_write_row(group), "gone": group.what in gone}))
@@ -170,11 +171,6 @@ def _read_entries(
             titles = None if isinstance(body, RecordError) else titles_of(body)
             if only is None or (titles is not None and not titles.isdisjoint(only)):
                 yield entry, body
-
-
-def _find_missing_rules(groups: list[FailureGroup], rules: Rules) -> frozenset[str]:
-    about = {group.what for group in groups if group.sort == "failures"}
-    return frozenset(what for what in about if is_gone(what.split(", "), rules))
 
 
 def _write_row(group: FailureGroup) -> dict[str, Any]:

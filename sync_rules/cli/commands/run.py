@@ -168,26 +168,23 @@ def link_notices(rules: Rules, documents: State, accepted: Collection[str], stor
         return [f"the links of new rules were not sampled: {error}. The sample needs {needs}."]
 
 
-def acceptance_notices(acceptance: RunAcceptance) -> list[str]:
+def acceptance_notices(acceptance: RunAcceptance) -> Iterator[str]:
     """A notice with the rules that are not accepted, and how to accept them."""
     ways = list(dict.fromkeys(acceptance.unaccepted().values()))
-    if not ways:
-        return []
-    more = f" ({len(ways)} rules)" if len(ways) > 1 else ""
-    notice = "a rule that is not accepted leaves values of others as they are, with a failure record"
-    return [f"{notice}. To accept it, {ways[0]}{more}, or start again with --accept"]
+    if ways:
+        more = f" ({len(ways)} rules)" if len(ways) > 1 else ""
+        notice = "a rule that is not accepted leaves values of others as they are, with a failure record"
+        yield f"{notice}. To accept it, {ways[0]}{more}, or start again with --accept"
 
 
-def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:
+def calls_notices(rules: Rules, calls_table: str | None) -> Iterator[str]:
     """A notice if there are calls that only this process remembers."""
-    calls = sorted(rules.functions)
-    if not calls or calls_table:
-        return []
-    notice = (
-        f"{', '.join(calls)}: only this process remembers which calls were made, so a record that is delivered again"
-        " after a restart calls the function again. Name a table with the string key 'id' with --calls-table."
-    )
-    return [notice]
+    if rules.functions and not calls_table:
+        yield (
+            f"{', '.join(sorted(rules.functions))}: only this process remembers which calls were made, so a record that"
+            " is delivered again after a restart calls the function again. Name a table with the string key 'id' with"
+            " --calls-table."
+        )
 
 
 @contextmanager

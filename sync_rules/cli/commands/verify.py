@@ -169,18 +169,14 @@ def verify(
     if page_file is not None:
         tally = verifier.tally
         verified = VerifyReport(
-            rules=rules,
+            verifier=verifier,
             names=only if whole else frozenset(name for name in only if tally.count_targets(name)),
-            tally=tally,
             examples=examples,
             started=started,
             seconds=time.monotonic() - began,
             how=format_command(context.obj),
             endpoint=find_host(client.meta.endpoint_url),
             region=client.meta.region_name,
-            grace_seconds=grace_seconds,
-            repair=repair,
-            share=share,
             seed=seed,
             only="" if whole else "one item" if listed is None else "what an earlier report lists",
         )

@@ -65,10 +65,6 @@ class Execution:
     error: str = ""
     cause: str = ""
 
-    @property
-    def runs(self) -> bool:
-        return self.status == RUNNING
-
     def well(self) -> bool:
         """True if it ended with nothing left; False if something was left, or it was stopped.
 
@@ -116,7 +112,7 @@ class Machine:
     def watch(self, name: str, look: Callable[[], object], sleep: Callable[[float], None] = time.sleep) -> Execution:
         """Call `look` until the execution has ended, and once more then. Ctrl-C leaves it running, and says so."""
         try:
-            while (now := self.execution(name)).runs:
+            while (now := self.execution(name)).status == RUNNING:
                 look()
                 sleep(POLL_SECONDS)
             look()
