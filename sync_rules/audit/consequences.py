@@ -104,7 +104,6 @@ def list_changed_names(old: Item, new: Item) -> tuple[str, ...]:
 
 
 def _with(change: Change, name: str) -> Item:
-    """The old image with one attribute as it is now."""
     item = {at: value for at, value in (change.old or {}).items() if at != name}
     now = (change.new or {}).get(name)
     return item if now is None else {**item, name: now}

@@ -73,7 +73,6 @@ def list_archives(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
 
 
 def _list_readers(writer: Rule, rules: Rules) -> frozenset[str]:
-    """Return the names of the rules that read what `writer` writes."""
     return frozenset(rule.name for rule in rules.rules.values() if writer.feeds(rule))
 
 

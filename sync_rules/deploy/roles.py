@@ -105,7 +105,6 @@ def text_of(resource: Any) -> str:
 
 
 def _sort(resource: str, actions: tuple[str, ...]) -> str:
-    """The sort of a statement's resources, for its name."""
     service = actions[0].partition(":")[0]
     if service == "dynamodb":
         if any(action.endswith(("Stream", "Streams", "Records", "Iterator")) for action in actions):
@@ -183,7 +182,6 @@ def _require_short(role: str, policy: Any, deployment: Deployment, lengths: Mapp
 
 
 def _characters(policy: Any, lengths: Mapping[str, int]) -> int:
-    """The length of a policy whose parameters have values of these lengths."""
     values = {name: "x" * length for name, length in lengths.items()}
     return len(json.dumps(_fill_names(policy, {**FILLED, **values}), separators=(",", ":")))
 

@@ -189,7 +189,6 @@ def _expiry_warnings(name: str, before: Any, after: Any, template: Path) -> Iter
 
 
 def _indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:
-    """The indexes of a table: by name, the parts that cannot change."""
     indexes = at(resource, "Properties", kind) or ()
     return {at(index, "IndexName"): [at(index, part) for part in ("KeySchema", "Projection")] for index in indexes}
 

@@ -165,7 +165,6 @@ class Replay:
 
     # ---------------------------------------------------------------- the application
     def _play(self, records: Sequence[Recorded], data: Sequence[Put]) -> bool:
-        """Replay everything. False when the rules do not come to rest."""
         own = [one for one in records if not self._provenance.is_in_ledger(one.change.key)]
         self.counts["ledger"] = len(records) - len(own)
         if not self._tables.begin(self._first(own, data), self._delivery):

@@ -251,7 +251,6 @@ def _list_literals(node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list_names(rules: Rules) -> Iterator[str]:
-    """The names in the paths that rules read and write."""
     for rule in rules.rules.values():
         for node in rule.nodes():
             for _, path in (node.writes, *node.reads, *node.deciding_paths):

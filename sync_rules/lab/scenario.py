@@ -184,7 +184,6 @@ def _apart(
 
 
 def _list_mismatches(wanted: Iterable[Wanted], found: Iterable[Item]) -> Iterator[tuple[str, str]]:
-    """Expected objects that are missing, and objects that are not expected."""
     left = list(found)
     for want in wanted:
         match = next((item for item in left if all(same(v, get(item, path)) for path, v in want.items())), None)

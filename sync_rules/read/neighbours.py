@@ -107,7 +107,6 @@ class NeighbourReader:
         ]
 
     def _parse(self, node: Item) -> Iterator[Element]:
-        """The elements of a node's set."""
         at = raw_key_of(self._rule.target.table, node)
         for element in self._elements(node):
             (text,) = element.values()

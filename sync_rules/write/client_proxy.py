@@ -160,7 +160,6 @@ class ClientProxy(ABC):
         return answer
 
     def _before(self, named: Iterable[tuple[str, Given | None]]) -> None:
-        """Read items before they are written."""
         keys = (self._key(table, item or {}) for table, item in named)
         unread = tuple(key for key in dict.fromkeys(keys) if key is not None and not self._is_noted(key))
         if unread:
@@ -179,5 +178,4 @@ class ClientProxy(ABC):
         return None if key is None or self._rules.entity_of(key) is None else key
 
     def _raw(self, item: Given) -> Item:
-        """The attribute values of an item in the client's form."""
         return {name: raw_of(value) for name, value in item.items()} if self._original.python else dict(item)

@@ -89,7 +89,6 @@ class _TransactionComposer:
         return distinct((*self._store.applied.get(place, NOTHING).guard, *self._needs.guard(place)))
 
     def _write_own(self, place: Place, own: Own) -> Action:
-        """The application's action, with what rules add to it."""
         before, now = self._store.before[place], self._store.now(place)
         applied = self._store.applied.get(place, NOTHING)
         if own.override and now is not None:
@@ -133,7 +132,6 @@ class _TransactionComposer:
 
 
 def _apply_override(own: Own, before: Item | None, now: Item) -> Item:
-    """The item with the values of an `override`."""
     meant = own.after(before) or {}
     new = dict(now)
     for path in own.paths:
@@ -192,7 +190,6 @@ def _complete_update(
 def _diff_sets(
     before: AttributeValue | None, now: AttributeValue | None
 ) -> tuple[AttributeValue | None, AttributeValue | None]:
-    """The elements that a set got, and those that it lost."""
     kind = next(iter(SETS & (now or before or {}).keys()))
     old, new = (before or {}).get(kind, ()), (now or {}).get(kind, ())
     return elements_without(kind, new, old), elements_without(kind, old, new)

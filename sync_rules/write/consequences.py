@@ -191,7 +191,6 @@ class Consequences:
         yield from STAGES["parts"](Tasks(parts=tuple(kept)), rules, bounds, report)
 
     def _judge(self, report: Report) -> None:
-        """Leave the unfinished work of a report."""
         for unfinished in report.failed.values():
             for rule in unfinished.rules:
                 self._leave(rule, unfinished.reason)
@@ -226,7 +225,6 @@ class Consequences:
                     self._leave(rule.name, SECOND_LOOK)
 
     def _listing_by_index(self, key: ItemKey, image: Item) -> Iterator[TargetRule]:
-        """The rules of a target that list its members through an index."""
         entity = self.rules.entity_of(key)
         for rule in () if entity is None else self.rules.into_target(entity):
             members = rule.members(key, image)
@@ -239,5 +237,4 @@ class Consequences:
 
 
 def _has_any(rule: Rule, item: Item) -> bool:
-    """True if an item has a value at one of the paths that a rule keeps."""
     return any(get(item, path) is not None for path in rule.copies)

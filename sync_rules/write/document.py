@@ -168,7 +168,6 @@ def _type_of(value: object) -> str:
 
 # ---------------------------------------------------------------- values
 def _read_values(given: Mapping[str, Any], kinds: Mapping[str, str], place: str, *, raw: bool) -> dict[str, Any]:
-    """The arguments, with their values as `transact` takes them."""
     found = dict(given)
     for name in given:
         if kinds[name] == VALUES:
@@ -177,7 +176,6 @@ def _read_values(given: Mapping[str, Any], kinds: Mapping[str, str], place: str,
 
 
 def _attribute_values(given: Mapping[str, Any], place: str) -> Given:
-    """Attribute values, with binary ones as bytes."""
     for name, value in given.items():
         try:
             read_image({name: value})

@@ -83,7 +83,6 @@ def _example(console: Console, folder: Path) -> int:
 
 
 def _steps(console: Console, scenario: Scenario, stage: EngineScene) -> list[str]:
-    """Play each step; gives the expectations that failed."""
     wrong: list[str] = []
     with _lines(console, "what the application does", "as expected") as add:
         for step in scenario.steps:

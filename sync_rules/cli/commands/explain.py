@@ -234,7 +234,6 @@ def _use_row(use: UsePlace, asked: ItemKey) -> Row:
 
 
 def _part(element: str, paths: list[str]) -> str:
-    """The part of an item that a rule writes."""
     return f"element {element} of {', '.join(paths)}" if element else ", ".join(paths) or "the whole item"
 
 

@@ -200,7 +200,6 @@ def _require_possible(
 
 
 def _find(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[DriftFinding]:
-    """Verify one item, the drift a report lists, or the tables."""
     if listed is not None:
         return verifier.verify_report(listed.read_differences, listed.age_seconds(datetime.now(UTC)))
     return verifier.sweep() if item is None else verifier.one(item)
@@ -277,7 +276,6 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) 
 
 
 def _progress(account: Account, name: str) -> str:
-    """The number of segments that are done, and of their items."""
     found = account.state.load(name_head(name))
     if found is None or found["report"]:
         return name

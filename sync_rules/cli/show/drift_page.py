@@ -79,7 +79,6 @@ def write_page(verified: VerifyReport) -> str:
 
 
 def _headline(verified: VerifyReport) -> tuple[str, str]:
-    """The class of the headline, and the headline."""
     tally = verified.verifier.tally
     if tally.remaining_count:
         return "bad", f"Drift left: {tally.remaining_count}"
@@ -89,7 +88,6 @@ def _headline(verified: VerifyReport) -> tuple[str, str]:
 
 
 def _coverage(verified: VerifyReport) -> Iterator[str]:
-    """The part of the tables that was checked, if not everything."""
     if verified.only:
         yield f"Only {verified.only} was checked."
     for line in describe_sample(verified.verifier.share, verified.seed, verified.verifier.rules, verified.names):

@@ -196,7 +196,6 @@ class PlanReport:
                 yield f"parked by {name}: {why}"
 
     def _losses(self) -> Iterator[str]:
-        """A line for each rule that takes values away."""
         for name, figures in self.plan.rules.items():
             for each, what in LOSSES.items():
                 if count := figures.alterations.get(each):
@@ -210,7 +209,6 @@ class PlanReport:
         return table
 
     def _units_of_tables(self) -> Iterator[tuple[str, float, float]]:
-        """Name, read units and write units of each table."""
         reads, writes = self.plan.read_units, self.plan.write_units
         for name in sorted({*reads, *writes}):
             yield name, reads.get(name, 0), writes.get(name, 0)

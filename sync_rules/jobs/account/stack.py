@@ -129,7 +129,6 @@ class Machine:
 
 
 def _answer(text: str) -> dict[str, Any]:
-    """The answer of a function; empty where it is not JSON."""
     try:
         body = json_bytes.parse_json(text)
     except ValueError:

@@ -282,7 +282,6 @@ class BackfillRun:
 
     # ------------------------------------------------------------ checkpoints
     def _load(self, supply: Supply) -> dict[str, Any]:
-        """The checkpoint of a supply in this run, step and round."""
         found, fresh = self.state.load(f"{HEAD}/{supply.name}"), self._body(None, Totals(), done=False)
         return found if found is not None and found.get("here") == fresh["here"] else fresh
 

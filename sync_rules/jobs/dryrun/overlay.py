@@ -110,7 +110,6 @@ def _place(key: ItemKey) -> str:
 
 
 def _listings(table: Table, item: Item) -> Iterator[str]:
-    """The partitions of the table and of its indexes that show an item."""
     for index, partition, sort in (
         (None, (table.partition,), ()),
         *((index.name, index.partition, index.sort) for index in table.indexes),

@@ -141,7 +141,6 @@ class DryStore:
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
     def _append_added_items(self, request: Scan, items: tuple[Item, ...]) -> Page:
-        """Append the items that the real store lacks to its last page."""
         last = int((request.cursor or {}).get(ADDED, {"N": "0"})["N"])
         room = request.limit - len(items)
         added = self.overlay.list_added_items(request.table, last, room + 1)

@@ -309,7 +309,6 @@ class Redriver:
         return ""
 
     def _records(self, records: Iterable[Any]) -> str:
-        """Process records as the handler does."""
         readable, unreadable = split_legible(records, self.rules)
         answer = self._consumer.handle_event({"Records": readable}, self.remaining_ms)
         self.tally.records += len(readable)

@@ -193,7 +193,6 @@ def _run(
 
 
 def _scan_items(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:
-    """The items of a table, at most `most`."""
     cursor: Item | None = None
     left = most
     while left is None or left > 0:

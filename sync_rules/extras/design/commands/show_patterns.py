@@ -211,7 +211,6 @@ def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept
 
 
 def _attributes(kept: Kept, name: str) -> dict[str, Any]:
-    """The attributes that a pattern reads, if they are known."""
     rows = [
         {
             "attribute": one.name,

@@ -76,5 +76,4 @@ def as_json(measured: PatternRun) -> dict[str, Any]:
 
 
 def _many(mean_number: float, one: str) -> str:
-    """A mean with its noun."""
     return f"{mean_number:g} {one}{'s' * (mean_number != 1)}"

@@ -171,7 +171,6 @@ def _ask_updates(sizes: Sizes, rule: Rule) -> None:
 
 
 def _find_origin(sizes: Sizes, rule: Rule, seen: set[str]) -> Rule:
-    """The rule at the beginning of a chain of copies."""
     for other in sizes.rules.rules.values():
         if other.name not in seen and other.feeds(rule) and other.target is rule.source and _copies(other):
             return _find_origin(sizes, other, {*seen, other.name})

@@ -129,7 +129,6 @@ class GetPlan:
         return find_key
 
     def _list_link_paths(self, other: Entity) -> tuple[Path, ...]:
-        """The paths that name an item of another entity."""
         linked = self._link(other)
         if linked is not None:
             return tuple(ref.path for _, ref in linked.link)
@@ -162,7 +161,6 @@ class GetPlan:
 
     @cached_property
     def _filters(self) -> bool:
-        """True if a condition remains that no key serves."""
         return self.pattern.where is not None and any(step.filters for step in self.answer.steps)
 
     # ------------------------------------------------------------ runs

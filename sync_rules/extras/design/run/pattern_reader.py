@@ -189,7 +189,6 @@ class Patterns:
 
     # ------------------------------------------------------------ results
     def _convert_item(self, plan: GetPlan | TreePlan, item: Item) -> Any:
-        """An item in the application's form."""
         return self._construct_item(plan.pattern.entity, self._reader.output(item))
 
     def _construct_item(self, entity: str, item: dict[str, Any]) -> Any:

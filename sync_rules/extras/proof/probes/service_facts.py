@@ -125,7 +125,6 @@ def put_once(site: ProofSite) -> str:
 
 
 def _execute(site: ProofSite, units: list[dict[str, bool]]) -> dict[str, Any]:
-    """The description of an execution that has ended."""
     client = site.clients.stepfunctions
     asked = json.dumps({"units": units})
     arn = site.ask(client.start_execution, stateMachineArn=site.outputs["Machine"], input=asked)["executionArn"]
