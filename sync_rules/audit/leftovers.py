@@ -69,9 +69,8 @@ class FormerRules:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables that could hold leftovers, as the old file names them."""
-        owned = (entity for rule in self._rules for entity in rule.owned_entities)
-        written = (*owned, *(rule.target for rule in self._rules if rule.copies))
-        return tuple({entity.table.name: entity.table for entity in written}.values())
+        written = ((*rule.owned_entities, *((rule.target,) if rule.copies else ())) for rule in self._rules)
+        return tuple({entity.table.name: entity.table for some in written for entity in some}.values())
 
     @property
     def deleted_rules(self) -> frozenset[str]:
