@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import boto3
 import pytest
@@ -172,7 +173,7 @@ def test_outside_run_refuses_before_it_reads(world, folder, capsys):
     """`run` exits with 2 for a bucket that is missing; nothing was read or called yet."""
     rules = rules_of(replace(ARCHIVE, bucket="nowhere"))
     world.setattr("sync_rules.cli.commands.run.load_rules", lambda _file: rules)
-    world.setattr("sync_rules.cli.commands.run.stream_arns", lambda *_: [])
+    world.setattr("sync_rules.cli.commands.run.require", lambda *_, **_options: SimpleNamespace(stream_arns=()))
     world.chdir(folder)
     assert main.main(["run", "rules.yaml", "--once"]) == 2
     assert "bucket nowhere, of rule keep, does not exist" in capsys.readouterr().err
