@@ -25,16 +25,16 @@ from unittest.mock import patch
 from pydantic.fields import FieldInfo
 
 from sync_rules.cli import main
-from sync_rules.cli.exit_codes import MEANINGS
+from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.transaction import transaction_rows
+from sync_rules.extras.design.commands.patterns import list_lines
 from sync_rules.extras.design.commands.show_patterns import markdown, pattern_lines
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.proof.probe import ASSUMPTIONS, SOURCE, Assumption
-from sync_rules.language.codes import CODES
-from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.options import Kind
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
-from sync_rules.language.yaml_source import places_of
+from sync_rules.language.problems import CODES
 from sync_rules.model import limits
 from sync_rules.write.document import read_document
 from sync_rules.write.explanation import explain_write
@@ -144,6 +144,15 @@ def _wrapped(text: str, indent: str = "") -> str:
     return textwrap.fill(text, PROSE_COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+MEANINGS = {
+    ExitCode.WELL: "success",
+    ExitCode.FOUND: "drift, a failed check, or something left to do",
+    ExitCode.MISTAKE: "a mistake in your input, a service that does not answer, or output that cannot be written",
+    ExitCode.BUG: "a bug in sync-rules",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+
 def command_line() -> str:
     """docs/cli.md: what --help says, what each module says of its command, and the exit codes."""
     codes = table(("exit code", "meaning"), ((f"{code:d}", meaning) for code, meaning in MEANINGS.items()))
@@ -153,9 +162,17 @@ def command_line() -> str:
         module = import_module(main.VERBS[verb].module)
         docstring = inspect.getdoc(module) or ""
         parts += [f"{paragraph}\n" for paragraph in docstring.split("\n\n")[1:]]
-        parts.append(f"{module.VERB.exit_codes()}\n")
+        parts.append(f"{exit_codes(main.VERBS[verb], ends=module.VERB.ends)}\n")
         parts.append(fenced(help_text(verb)))
     return "\n".join(parts)
+
+
+def exit_codes(verb: main.VerbEntry, *, ends: bool) -> str:
+    """The exit codes of a verb in one sentence."""
+    parts = [f"0: {verb.well}", f"1: {verb.found}" if verb.found else "", f"2: {verb.mistake or 'a mistake'}"]
+    if ends:
+        parts.append(f"130: interrupted{verb.interrupted and ', '}{verb.interrupted}")
+    return f"Exit code {'; '.join(filter(None, parts))}."
 
 
 def help_text(*arguments: str) -> str:
@@ -264,7 +281,7 @@ def unserved() -> str:
     """A pattern more in that file, which nothing serves, as the command prints it."""
     text = pattern_rules() + ASKED
     proof = prove(parse_rules(text))
-    line = places_of(text, "patterns")["orders-by-total"]
+    line = list_lines(text)["orders-by-total"]
     (answer,) = proof.unserved_answers
     printed = pattern_lines("orders-by-total", answer, f"rules.yaml:{line}")
     return fenced("\n".join([f"# {ASKED.strip()}", *printed]))

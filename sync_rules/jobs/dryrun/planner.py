@@ -20,9 +20,8 @@ from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything, segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
-from sync_rules.model.alterations import alteration
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome
+from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome, alteration
 from sync_rules.model.values import Item, Path, get, overlaps, same
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store
@@ -188,7 +187,6 @@ class Planner:
                     self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, made))
 
     def _owners(self, action: Action) -> dict[str, tuple[Path, ...]]:
-        """The rules that write with an action, and which paths each."""
         entity = self.rules.entity_of(action.key)
         if entity is None or isinstance(action, Check):
             return {}
@@ -232,7 +230,6 @@ def _list_written_paths(action: Action) -> tuple[Path, ...]:
 
 
 def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Path]]]:
-    """For each entity, the rules that write its items, and the paths."""
     found: defaultdict[str, dict[str, set[Path]]] = defaultdict(dict)
     for rule in (rules.rules[name] for name in sorted(names)):
         if isinstance(rule, TargetRule):

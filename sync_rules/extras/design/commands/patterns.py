@@ -35,8 +35,8 @@ from sync_rules.extras.design.run.pattern_runs import PatternRun, PatternTrial, 
 from sync_rules.extras.design.run.sample_calls import parse_arguments
 from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
-from sync_rules.language.problems import errors
-from sync_rules.language.yaml_source import places_of
+from sync_rules.language.problems import Problems, errors
+from sync_rules.language.yaml_source import read
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item
@@ -53,9 +53,6 @@ NONE = "{file}: no access patterns. Declare some, such as patterns: {{orders-of-
 OF_RUN: Final = ("--prove", "--key", "--calls", "--endpoint-url", "--region")
 
 VERB: Final = Verb(
-    well="every pattern is served",
-    found="one is not; with --strict-warnings, a copy is unread, an index idle or a key hot; with --prove, an answer "
-    "is wrong",
     needs={**dict.fromkeys(OF_RUN, ("--run",)), "--grace-seconds": ("--prove",)},
     excludes={"--run": ("--strict-warnings",)},
 )
@@ -122,7 +119,7 @@ def patterns(
         return 0
     proof = prove(rules)
     hots = find_hot_keys(rules, proof)
-    places = {name: f"{rules_file}:{line}" for name, line in places_of(text, "patterns").items()}
+    places = {name: f"{rules_file}:{line}" for name, line in list_lines(text).items()}
     if only:
         proof, hots = replace(proof, answers={name: proof.answers[name] for name in only}, unread=(), idle=()), ()
     kept = {name: list_keepers(rules, proof.answers[name]) for name in only or ()}
@@ -135,6 +132,13 @@ def patterns(
             put_out("\n".join(lines(proof, hots, places, kept)), out)
     doubtful = proof.unread or proof.idle or any(one.certain for one in hots)
     return int(bool(proof.unserved_answers) or (strict_warnings and bool(doubtful)))
+
+
+def list_lines(text: str) -> dict[str, int]:
+    """The line of each pattern that a rules file declares, from 1 on."""
+    document = read(text, Problems())
+    assert document is not None, "its rules were compiled"
+    return {name: document.key("patterns", name).line for name in document.names("patterns")}
 
 
 def _require_patterns(names: Iterable[str], rules: Rules) -> None:
@@ -196,7 +200,6 @@ def _run(
 
 
 def _scan_items(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:
-    """The items of a table, at most `most`."""
     cursor: Item | None = None
     left = most
     while left is None or left > 0:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sync_rules.extras.design.costs.efforts import Effort, Occasion, find_effort, follows
 from sync_rules.extras.design.costs.loads import Load, Place
 from sync_rules.extras.design.costs.pipeline_costs import (
     RECORD_SECONDS,
@@ -23,9 +24,8 @@ from sync_rules.extras.design.costs.volumes import Sizes
 from sync_rules.extras.design.patterns.declarations import WritePattern
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.units import READ_UNIT_BYTES, index_write_units, read_units, write_units
+from sync_rules.model.sizes import READ_UNIT_BYTES, index_write_units, read_units, write_units
 from sync_rules.model.values import Path, overlaps
-from sync_rules.rules.description import Effort, Occasion
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
 
@@ -62,7 +62,6 @@ def apply_write(sizes: Sizes, pattern: WritePattern, rate: float) -> tuple[Load,
 
 
 def _load_of(sizes: Sizes, event: WriteEvent) -> Load:
-    """The load of a write in its table, its indexes and its stream."""
     load, entity = Load(), event.entity
     size, table = sizes.size_of(entity), entity.table.name
     if size is None:
@@ -171,7 +170,6 @@ def _add_group_work(
 
 
 def _join_events(one: WriteEvent, other: WriteEvent) -> WriteEvent:
-    """Two events that are one write."""
     paths = None if one.paths is None or other.paths is None else (*one.paths, *other.paths)
     rate = max(one.rate, other.rate)
     came, gone, young = one.came or other.came, one.gone or other.gone, one.young or other.young
@@ -190,7 +188,7 @@ def _occasions(rule: Rule, event: WriteEvent) -> Iterator[Occasion]:
 
 def _read_by(rule: Rule, event: WriteEvent) -> bool:
     """True if a rule reads what changes of a source."""
-    if rule in event.by or not rule.follows("created" if event.came else "deleted" if event.gone else "changed"):
+    if rule in event.by or not follows(rule, "created" if event.came else "deleted" if event.gone else "changed"):
         return False
     if event.came or event.gone:
         return True
@@ -206,7 +204,7 @@ def _has_overlap(paths: tuple[Path, ...] | None, read: list[Path] | tuple[Path, 
 def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: WriteEvent) -> Done | None:
     """The work of a rule for an event. None: nothing is done."""
     whole = event.came or event.gone
-    effort = rule.effort(occasion, None if whole else event.paths)
+    effort = find_effort(rule, occasion, None if whole else event.paths)
     if effort is None:
         return None
     _note_assumptions(sizes, rule, effort)
@@ -225,7 +223,6 @@ def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: WriteEvent) -> Do
 
 
 def _note_assumptions(sizes: Sizes, rule: Rule, effort: Effort) -> None:
-    """Note what the effort of a rule takes to be so."""
     if effort.taken:
         sizes.note(f"rule {rule.title}: {effort.taken}")
     for option in rule.filters:
@@ -266,7 +263,6 @@ def _amplify(sizes: Sizes, rule: Rule, rate: float, load: Load) -> None:
 
 
 def _makes_items(rule: Rule, paths: tuple[Path, ...]) -> bool:
-    """True if a rule puts whole items."""
     keys = {attribute.name for attribute in rule.target.table.key}
     return any(not path or path[0] in keys for path in paths)
 
@@ -338,7 +334,6 @@ def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: WriteEvent) -> Done
 
 
 def _list_caused_events(done: Done, event: WriteEvent) -> Iterator[WriteEvent]:
-    """The events that the writes of a rule are."""
     rule, times = done.rule, done.times
     if not times:
         return

@@ -34,7 +34,7 @@ from sync_rules.extras.discover.propose.proposal import Proposal
 from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.table_files import Gathered
 from sync_rules.model.errors import UserError
-from sync_rules.model.units import PARTITION_MAX_READ_UNITS
+from sync_rules.model.sizes import PARTITION_MAX_READ_UNITS
 
 WORKSPACE: Final = Path(".sync-rules-propose")
 READ_RATE: Final = PARTITION_MAX_READ_UNITS / 2  # the other half is the application's
@@ -42,12 +42,7 @@ MEMORY_GB: Final = 1.0
 NOTHING_NAMED: Final = "name what to read: --table NAME for a live table, or --from-export PLACE for an export"
 
 
-VERB: Final = Verb(
-    well="it was written; or nothing was found, with the reason",
-    mistake="a table that may not be read, an export that is not whole or full, or DuckDB is not installed",
-    interrupted="and the same command goes on",
-    needs={"--key": ("--from-export",)},
-)
+VERB: Final = Verb(needs={"--key": ("--from-export",)})
 
 
 def propose(
