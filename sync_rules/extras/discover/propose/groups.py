@@ -12,6 +12,7 @@ from typing import Any, Final
 from sync_rules.extras.discover.imports.identifiers import singular
 from sync_rules.extras.discover.propose.choice import Lead, first_keys
 from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.differences import FAULTS_MIN
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
     BITS_ALONE,
@@ -113,7 +114,7 @@ class _GroupSearch:
 
     # ------------------------------------------------------------ counting
     def _count(self, column: Column, shape: GroupShape, sample: Agreement, condition: ChildCondition | None) -> Lead:
-        agree = checked = sources = 0
+        agree = checked = sources = overwrites = strays = 0
         differing: list[str] = []
         parts = 1 + self.join.source.rows // PART
         for part in range(parts):
@@ -121,10 +122,13 @@ class _GroupSearch:
             for parent in filter_children(list(parents), condition, self.places):
                 checked += 1
                 sources += bool(parent.children)
-                if shape.expected(parent.children) == shape.found(parent):
+                expected, held = shape.expected(parent.children), shape.found(parent)
+                if expected == held:
                     agree += 1
                 else:
                     differing.append(parent.key)
+                    overwrites += parent.held is not None
+                    strays += parent.held is not None and _has_more(expected, held)
             differing = list(first_keys(differing))
         named = _score_name(column, self.join, shape)
         rate = agree / checked if checked else 0.0
@@ -134,12 +138,15 @@ class _GroupSearch:
         inside = tuple(
             one for one in self.join.source.columns if one.road[: len(column.road)] == column.road and one is not column
         )
-        return Lead(
+        lead = Lead(
             shape.kind, self.join.target, self.join.source, (column, *inside), reads, rule, grade, checked, agree,
             join=self.join, sources=sources, examples=tuple(differing), named=named, spoke_against=contra,
             spoke_for=[f"{agree} of {checked} agree, {sample.chance:.1%} would by chance"],
-            plainness=12 + 2 * bool(condition), figures={"rate": rate, **sample.figures},
+            plainness=12 + 2 * bool(condition), figures={"rate": rate, **sample.figures}, overwrites=overwrites,
         )  # fmt: skip
+        if lead.is_likely and strays > (1 - FAULTS_MIN) * overwrites:
+            lead.hold_back(f"it would remove what {strays:,} {self.join.source.name} items hold and no child does")
+        return lead
 
 
 # ---------------------------------------------------------------- judging
@@ -167,6 +174,15 @@ def _agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
     chance = chance_of(mine, theirs, len(there))
     groups = several or agree // 2
     return Agreement(len(there), agree, chance, len(values), groups, chance, alike / len(there))
+
+
+def _has_more(expected: Any, held: Any) -> bool:
+    """True if something is held that the children do not make; what is only missing is a fault."""
+    if isinstance(held, frozenset):
+        return not held <= (expected or frozenset())
+    if isinstance(held, dict):
+        return any(name not in expected or (isinstance(one, dict) and expected[name] != one) for name, one in held.items())
+    return not isinstance(held, list) or any(one not in expected for one in held)
 
 
 def _show(value: Any) -> str:

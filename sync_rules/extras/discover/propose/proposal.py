@@ -74,6 +74,7 @@ class Proposed:
     sources: int = 0
     orphans: int = 0
     remarks: tuple[str, ...] = ()
+    overwrites: int = 0  # values that a backfill would replace or remove; it may set others
 
     @property
     def agreement(self) -> float:

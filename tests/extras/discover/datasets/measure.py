@@ -236,20 +236,20 @@ def backfilled(data: DataSet, rules: Rules) -> tuple[dict[int, Record], list[str
         key = _key(data, rules, entity, record)
         keys[id(record)] = key
         store.put(key.table, item_of(record))
+    _, failed = backfill(rules, store)
+    return {number: _plain(store.item(key)) for number, key in keys.items()}, failed
+
+
+def backfill(rules: Rules, store: MemoryStore) -> tuple[BackfillRun, list[str]]:
+    """Backfill all rules in memory. Returns the run and the failures."""
     parked, names = Parked(), frozenset(rules.rules)
     run = BackfillRun(
-        Selection(rules, names),
-        store,
-        parked,
-        MemoryState(),
-        {},
-        supplies=segments(rules, 1),
-        completes=names,
+        Selection(rules, names), store, parked, MemoryState(), {}, supplies=segments(rules, 1), completes=names,
         sleep=lambda _seconds: None,
-    )
+    )  # fmt: skip
     failed = [] if run.run() else [f"the backfill was not finished: {run.left[0].reason}"]
     failed += [f"{rule}: {reason}, {count} times" for (rule, reason), count in Counter(parked.told).items()]
-    return {number: _plain(store.item(key)) for number, key in keys.items()}, failed
+    return run, failed
 
 
 def _plain(item: Item | None) -> Record:

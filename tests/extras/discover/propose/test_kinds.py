@@ -45,7 +45,7 @@ def shop():
         order["month"] = order["made"][:7]
         order["key"] = f"{order['status'].lower()}#{order['total']:06}"
     users[3]["open"] += 1
-    users[4]["lines"] = {"00000": {"total": 1, "state": "OPEN"}}
+    users[4]["lines"] = {}
     orders[5]["month"] = "1999-01"
     return PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *orders])
 
@@ -86,7 +86,7 @@ def test_kinds_mirrors_of_elements_and_joined_texts(tmp_path):
         own = [one["who"] for one in said if one["PK"] == post["PK"]]
         if own:
             post["voices"] = ", ".join(own)
-    tagged[5]["title"] = "old"
+    tagged[5]["title"] = next(one["title"] for one in posts if one["title"] != tagged[5]["title"])
     pairs = [(a, b) for a in range(30) for b in rand.sample(range(30), 4) if a != b]
     edges = [{"PK": f"USER#{a}", "SK": f"FOLLOWS#{b}", "since": f"2024-0{1 + (a * b) % 9}-01"} for a, b in pairs]
     back = [
