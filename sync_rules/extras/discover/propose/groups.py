@@ -127,8 +127,10 @@ class _GroupSearch:
                     agree += 1
                 else:
                     differing.append(parent.key)
-                    overwrites += parent.held is not None
-                    strays += parent.held is not None and _has_more(expected, held)
+                    if parent.held is not None:
+                        more = _count_surplus(expected, held)
+                        strays += more > 0 and not (shape.kind in ("count", "sum") and held.keys() <= expected.keys())
+                        overwrites += more if isinstance(held, dict) or shape.adds_elements else 1
             differing = list(first_keys(differing))
         named = _score_name(column, self.join, shape)
         rate = agree / checked if checked else 0.0
@@ -176,13 +178,13 @@ def _agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
     return Agreement(len(there), agree, chance, len(values), groups, chance, alike / len(there))
 
 
-def _has_more(expected: Any, held: Any) -> bool:
-    """True if something is held that the children do not make; what is only missing is a fault."""
+def _count_surplus(expected: Any, held: Any) -> int:
+    """The elements and entries that are held and that no child makes; what is only missing is a fault."""
     if isinstance(held, frozenset):
-        return not held <= (expected or frozenset())
+        return len(held - (expected or frozenset()))
     if isinstance(held, dict):
-        return any(name not in expected or (isinstance(one, dict) and expected[name] != one) for name, one in held.items())
-    return not isinstance(held, list) or any(one not in expected for one in held)
+        return sum(expected.get(name) != one for name, one in held.items())
+    return sum(one not in expected for one in held) if isinstance(held, list) else 1
 
 
 def _show(value: Any) -> str:

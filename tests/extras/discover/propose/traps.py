@@ -526,17 +526,18 @@ def counters(seed: str) -> Trap:
         users.append({"PK": f"USER#{number + 100}", "SK": "USER", "bio": words.text(3)})
         for _ in range(words.number(9)):
             orders.append({"PK": users[-1]["PK"], "SK": f"ORDER#{words.ulid()}", "total": words.number(900, 5), "status": words.one(["OPEN", "SENT", "CANCELLED"]), "placed_at": words.time()})
-    wanted = {("count", "user.order_count"), ("sum", "user.spent"), ("max", "user.largest_total"), ("max", "user.last_placed")}
+    wanted = {("count", "user.by_status"), ("count", "user.order_count"), ("sum", "user.spent"), ("max", "user.largest_total")}
     trap = Trap([PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *orders])], active=wanted)
     for user in users:
         own = [one for one in orders if one["PK"] == user["PK"]]
         user["order_count"] = len(own)
+        user["by_status"] = {status: sum(one["status"] == status for one in own) for status in {one["status"] for one in own}}
         user["spent"] = sum(one["total"] for one in own if one["status"] != "CANCELLED")
         if own:
             user["largest_total"] = max(one["total"] for one in own)
-    trap.active.discard(("max", "user.last_placed"))
     for number, off in ((3, -1), (17, 2), (40, 1)):
         trap.spoil(users[number], "order_count", users[number]["order_count"] + off)
+    trap.spoil(users[2], "by_status", {**users[2]["by_status"], "OPEN": 70})
     trap.spoil(users[9], "spent", users[9]["spent"] + 30)
     return trap
 
