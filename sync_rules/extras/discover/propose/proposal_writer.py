@@ -45,7 +45,8 @@ def write_proposal(proposal: Proposal, head: str = "data") -> str:
     settled = _settle(proposal)
     top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
     left_out = [f"# table {one_line(name)} is left out: its export has no items" for name in proposal.without_items]
-    body = [EDITOR_LINE, top, *left_out, *write_sections(settled)]
+    effect = [f"# {line.strip(' #')}" for line in wrap_comment(proposal.overwritten)]
+    body = [EDITOR_LINE, *effect, top, *left_out, *write_sections(settled)]
     kept = [one for one in proposal.rules if one.held_back is None]
     body.append("rules:" if kept else NOTHING)
     if not proposal.rules:

@@ -377,7 +377,7 @@ def keyed(template: str, name: str, value: Callable[[Words, int], Any], *, more:
 
     def build(seed: str) -> Trap:
         words, items, tenants = Words(seed), [], []
-        trap = Trap([])
+        trap = Trap([], active={("copy", f"app.{more}")} if more else {("derive", "app.GSI1PK")})
         attribute = held or name
         values = [value(words, number) for number in range(24)]
         for number, one in enumerate(dict.fromkeys(values)):
