@@ -15,7 +15,13 @@ from typing import Any, Final
 from sync_rules.extras.discover.imports.identifiers import says_nothing
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead, first_keys
 from sync_rules.extras.discover.propose.database import Database
-from sync_rules.extras.discover.propose.differences import FAULTS_MIN, UNIQUE, Difference, list_unexplained
+from sync_rules.extras.discover.propose.differences import (
+    FAULTS_MIN,
+    UNIQUE,
+    Difference,
+    is_beginning,
+    list_unexplained,
+)
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
     BITS_ALONE,
@@ -37,6 +43,7 @@ SAMPLE: Final = 400  # items on which guesses are tried
 SEEDS: Final = 12  # items to make guesses from
 KEPT: Final = 4  # guesses for an attribute that are counted over all items
 RATE_MIN: Final = 0.5
+DIFFER_MAX: Final = 0.05  # of the items, where no source can change: more may be meant
 DURATIONS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 Values = Mapping[Column, AttributeValue]
 
@@ -149,9 +156,9 @@ def _count(database: Database, frame: Frame, target: Column, guess: Guess, *, sa
         spoke_against=contra, examples=examples, plainness=14 + place, sources=frame.rows,
         figures={"rate": sample.rate, **sample.figures}, overwrites=len(differing),
     )  # fmt: skip
-    may_change = any(not column.in_identity and not column.profile.is_date for column in guess.columns)
-    if lead.is_likely and may_change and not target.in_index:
-        former = [one for one in differing if re.fullmatch(guess.pattern, one.held[1:])]
+    is_fixed = all(one.in_identity or is_beginning(one) for one in guess.columns)
+    if lead.is_likely and not target.in_index and not (is_fixed and len(differing) <= DIFFER_MAX * frame.rows):
+        former = differing if is_fixed else [one for one in differing if re.fullmatch(guess.pattern, one.held[1:])]
         if former and sample.values >= UNIQUE * sample.agree:
             made = _list_made(database, frame, guess, {one.held for one in former})
             former = list_unexplained([replace(one, is_elsewhere=one.held in made) for one in former], unique=True)
@@ -239,10 +246,13 @@ def _search_expiry(
 
         agree, examples, differing = _over_all(database, frame, target, [source], make_text)
         rule = {"derive": target.column_name, "as": f"ttl({source.path}, {duration})"}
-        yield Lead(
+        lead = Lead(
             "derive", frame, frame, (target,), (source,), rule, "sure", frame.rows, agree,
             spoke_for=[f"always {duration} later"], examples=examples, plainness=14, overwrites=len(differing),
         )  # fmt: skip
+        if differing:
+            lead.hold_back(f"{len(differing):,} values differ, which may be meant")
+        yield lead
 
 
 def _apart(first: AttributeValue | None, last: AttributeValue | None) -> int | None:

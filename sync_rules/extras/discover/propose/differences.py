@@ -84,6 +84,15 @@ def list_unexplained(found: Sequence[Difference], *, unique: bool) -> list[Diffe
     ]
 
 
+def _count_shared(found: Sequence[Difference]) -> int:
+    """The values that several targets of one source have, and those of no other: the source may have held them."""
+    sources: dict[str, set[int]] = defaultdict(set)
+    for one in found:
+        sources[one.held].add(one.source)
+    shared = Counter(one.held for one in found if len(sources[one.held]) == 1 and not is_slip(one.held, one.right))
+    return sum(count for count in shared.values() if count > 1)
+
+
 def is_unique(column: Column) -> bool:
     """True if a value of a column tells its item from most others."""
     return column.profile.distinct >= UNIQUE * column.profile.count
@@ -110,19 +119,17 @@ class CopyDifferences:
             )
         ]
         left = list_unexplained(found, unique=is_unique(self.source))
-        if len(left) <= (1 - FAULTS_MIN) * len(found):
-            return "faults", "what differs is another item's value, or a slip"
-        shared = Counter((one.source, one.held) for one in left)
-        shares = sum(count for count in shared.values() if count > 1)
-        may_be_faults = shares <= SHARED_MAX * len(found) and is_unique(self.source) and self.source.profile.is_text
+        why = "what differs is another item's value, or a slip" if len(left) <= (1 - FAULTS_MIN) * len(found) else ""
+        is_telling = is_unique(self.source) and self.source.profile.is_text
         for moment, kin in self._moments():
             rows = self._rows(moment, kin)
             sources, pairs, older = _count_older(rows)
             if pairs and older >= PILED * pairs and sources >= SOURCES_MIN and pairs >= PAIRS_MIN:
                 return "snapshot", f"what differs is older by {moment.path} than what agrees"
-            if may_be_faults and kin is None and _is_time(moment, rows) and _is_scattered(rows):
-                return "faults", f"items that are newer by {moment.path} differ where older ones agree"
-        return "history", "items that may be history"
+            if not why and is_telling and kin is None and _is_time(moment, rows) and _is_scattered(rows):
+                why = f"items that are newer by {moment.path} differ where older ones agree"
+        is_past = _count_shared(found) > SHARED_MAX * len(found)
+        return ("faults", why) if why and not is_past else ("history", "items that may be history")
 
     @property
     def _pairs(self) -> str:
@@ -176,7 +183,7 @@ def _count_older(rows: Iterable[tuple[int, bool, Order]]) -> tuple[int, int, int
 def _is_time(moment: Column, rows: Sequence[tuple[int, bool, Order]]) -> bool:
     """True for a date when an item was made, for numbers in sequence, and for ids whose text order is time."""
     if moment.profile.is_date:
-        return bool(moment.words & BEGUN) and not moment.words & CHANGED
+        return is_beginning(moment)
     return moment.profile.is_sequence or all(IN_ORDER.fullmatch(order[1]) for _, _, order in rows)
 
 
@@ -191,6 +198,11 @@ def _is_scattered(rows: Iterable[tuple[int, bool, Order]]) -> bool:
         expected += len(differing) / (len(agreeing) + 1)
         oldest += sum(not agreeing or one < min(agreeing) for one in differing)
     return 2 * expected < total and oldest <= expected + math.sqrt(expected)
+
+
+def is_beginning(column: Column) -> bool:
+    """True for a date when an item was made, which no program changes."""
+    return column.profile.is_date and bool(column.words & BEGUN) and not column.words & CHANGED
 
 
 # ---------------------------------------------------------------- by a mark

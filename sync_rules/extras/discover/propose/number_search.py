@@ -45,7 +45,7 @@ DIFFER_MIN: Final = 0.3  # of the parents with several children have different a
 MATTER_MIN: Final = 3  # parents of two children or more, at least
 IDLE_MAX: Final = 0.2  # of the parents without children have a number: more own it
 ONE_SIDED_MIN: Final = 5  # parents that differ, all in one direction: no fault does that
-DIFFER_MAX: Final = 0.15  # of the parents: more are no faults
+DIFFER_MAX: Final = {"count": 0.12, "sum": 0.06, "min": 0.06, "max": 0.06}  # of the parents: more may be meant
 DECIMAL: Final = "DECIMAL(38, 10)"
 COUNTED: Final = frozenset({"count", "counts", "number", "num", "n", "total", "size", "qty", "amount", "items"})
 SPOKEN: Final = {
@@ -235,7 +235,7 @@ class _NumberSearch:
             plainness=16 + (0 if form.kind == "count" else 1) + (2 if form.condition else 0), figures=figures,
             overwrites=over.higher + over.lower,
         )  # fmt: skip
-        why = (_is_own_by_name(total, form) or over.is_own()) if lead.is_likely else ""
+        why = (_is_own_by_name(total, form) or over.is_own(form.kind)) if lead.is_likely else ""
         if why or (lead.is_likely and over.mark):
             why = why or f"what differs has {over.mark}"
             lead.hold_back(f"{total.path} may be {parent.name}'s own value, for {why}: is it made of {child.name} items?")
@@ -287,14 +287,14 @@ class NumberCount:
     mark: str
     examples: tuple[str, ...]
 
-    def is_own(self) -> str:
+    def is_own(self, kind: str) -> str:
         """The reason to take the number for the parent's own; "" if there is none."""
         differ = self.checked - self.agree
         if self.idle_with_value > max(1, IDLE_MAX * self.idle):
             return f"{self.idle_with_value:,} have one, and no children"
         if max(self.higher, self.lower) >= ONE_SIDED_MIN and 0 in (self.higher, self.lower):
             return f"all {max(self.higher, self.lower):,} that differ are {'higher' if self.higher else 'lower'}"
-        if differ > DIFFER_MAX * self.checked:
+        if differ > DIFFER_MAX[kind] * self.checked:
             return f"{differ:,} differ"
         return ""
 

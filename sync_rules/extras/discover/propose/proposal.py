@@ -133,7 +133,7 @@ class Proposal:
         found = {one.name: one.overwrites for one in self.rules if one.held_back is None and one.overwrites}
         by_rule = ", ".join(f"{name} {count:,}" for name, count in sorted(found.items(), key=lambda one: -one[1]))
         total = format_count(sum(found.values()), "value")
-        return f"a backfill of this file would overwrite {f'{total}: {by_rule}' if found else 'no value'}"
+        return f"What a backfill of this file would overwrite: {f'{total}: {by_rule}' if found else 'no value'}"
 
     @property
     def entities(self) -> tuple[ProposedEntity, ...]:

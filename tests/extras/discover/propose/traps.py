@@ -273,6 +273,37 @@ def slug(form: Callable[[Record], str]) -> Callable[[str], Trap]:
     return make
 
 
+def desks(seed: str) -> Trap:
+    """People change desks among each other; bookings hold the desk of their time, and nothing dates them."""
+    story, words = tell(seed, "name", "desk", "desk", changed=0.0), Words(seed)
+    names = [source["desk"] for source in story.sources]
+    shifted = [*names[10:], *names[:10]]
+    now = {source["sid"]: desk for source, desk in zip(story.sources, shifted, strict=True)}
+    for source, booking in story.pairs():
+        booking["desk"] = source["desk"] if words.yes(0.2) else now[source["sid"]]
+    for source in story.sources:
+        source["desk"] = now[source["sid"]]
+    return Trap(tables_of(story, "people", "bookings"))
+
+
+def by_hand(name: str, share: float, usual: Callable[[datetime], Any], other: Callable[[datetime], Any]) -> Callable[[str], Trap]:
+    """An attribute that a date makes, and that somebody set by hand on some items."""
+
+    def build(seed: str) -> Trap:
+        words = Words(seed)
+        items = []
+        for _ in range(160):
+            at = moment(words.rng.random())
+            items.append({"doc": words.ulid(), "created_at": at.strftime("%Y-%m-%dT%H:%M:%SZ"), name: (other if words.yes(share) else usual)(at)})
+        return Trap([PlainTable("docs", {"doc": "S"}, items)])
+
+    return build
+
+
+def later(days: int) -> Callable[[datetime], Any]:
+    return lambda at: int(at.timestamp()) + days * 86_400
+
+
 # ---------------------------------------------------------------- a parent's own value
 def owned(
     into: str, amount: str, make: Callable[[Words, list[int]], int], *, each: tuple[int, int] = (2, 9), idle: float = 0.0,
@@ -429,6 +460,7 @@ TRAPS: Mapping[str, Callable[[str], Trap]] = {
     "last seen after the last session": owned("last_seen", "began", sometimes(0.15, max, lambda w, a: max(a) + w.number(9000, 90)), low=1_700_000_000, high=1_710_000_000),
     "a price from which offers begin": owned("price_from", "price", sometimes(0.1, min, lambda w, a: min(a) - 1)),
     "a record that was set before": owned("best", "score", sometimes(0.15, max, lambda w, a: max(a) + w.number(90, 9))),
+    "a total that was adjusted": owned("total", "price", sometimes(0.1, sum, lambda w, a: sum(a) + w.one([-20, 30, 15, -7]))),
     "a balance with an opening": owned("balance", "amount", sometimes(0.15, sum, lambda w, a: sum(a) + 100)),
     # history
     "line prices with dates": history("price", "price", "unit_price", dated="text"),
@@ -467,6 +499,9 @@ TRAPS: Mapping[str, Callable[[str], Trap]] = {
     "cities ever visited": ever_visited,
     "a slug of the first title": slug(lambda post: post["title"].lower().replace(" ", "")),
     "a label of the first title": slug(lambda post: f"{post['title']} ({post['city']})"),
+    "desks that people changed": desks,
+    "a month of booking": by_hand("month", 0.1, lambda at: f"{at:%Y-%m}", lambda at: f"{at + timedelta(days=31):%Y-%m}"),
+    "an expiry that was put off": by_hand("expires", 0.1, later(30), later(90)),
     # keys
     "index keys of former tenants": keyed("TENANT#{}", "tenant_id", lambda w, n: f"t{n:03}", more="tenant_plan"),
     "index keys of tenants by another name": keyed("TENANT#{}", "tenant_id", lambda w, n: f"t{n:03}", more="tenant_plan", held="tenantRef"),
