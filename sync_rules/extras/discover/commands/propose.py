@@ -103,6 +103,9 @@ def propose(
     candidates = candidates_for(found, why) if why is not None else []
     text = write_proposal(found, source.description)
     shown = ShownProposal(found, text)
+    if not found.tables and not as_json:
+        shown.print(make_console())  # there is no table to write a file of
+        return 0
     if out is not None:
         write_whole(out, text)
     if why is not None:
