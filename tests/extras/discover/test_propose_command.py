@@ -212,6 +212,23 @@ def test_propose_says_why(folder, capsys):
     assert "Did you mean 'order.user_name'?" in capsys.readouterr().err
 
 
+def test_propose_shows_a_text_of_items_only_when_asked(folder, capsys):
+    """A formula with a text that all items share is a comment without it; a word of a name or a key is no value."""
+    items = [
+        one | {"code": s(f"Kestrel7-{one['note']['S']}"), "mark": s(f"NOTE#{one['note']['S']}")} for one in SHOP[USERS:]
+    ]
+    exported(folder, "shop", [*SHOP[:USERS], *items])
+    assert main.main(EXPORT) == 0
+    shown = capsys.readouterr().out
+    assert "Kestrel" not in shown
+    assert '# code-of-orders: {derive: "order.code", as: "…-{note}"}' in shown
+    assert '  mark-of-orders: {derive: "order.mark", as: "NOTE#{note}"}' in shown
+    assert main.main([*EXPORT, "--format", "json"]) == 0
+    assert "Kestrel" not in capsys.readouterr().out
+    assert main.main([*EXPORT, "--values"]) == 0
+    assert '  code-of-orders: {derive: "order.code", as: "Kestrel7-{note}"}' in capsys.readouterr().out
+
+
 def test_propose_overwrites_nothing(folder, capsys):
     """A rules file that is there may have been edited: the refusal comes before anything is read."""
     (folder / "rules.yaml").write_text("mine")
