@@ -168,7 +168,7 @@ def test_propose_takes_the_key_of_an_export_from_the_account(client, folder, cap
         ("these credentials may not ask", 0, "CHECK: its export may have a filter: these credentials may not ask"),
     ],
 )
-def test_propose_asks_for_the_filter_of_an_export(client, folder, capsys, monkeypatch, doubt, code, said):
+def test_propose_asks_for_the_filter_of_an_export(client, folder, capsys, monkeypatch, doubt, code, said):  # noqa: PLR0917
     """An export with a filter is refused; where the account does not say it, the file does."""
     exported(folder, "shop", SHOP)
     find = "sync_rules.extras.discover.propose.item_collection.find_doubt"

@@ -79,9 +79,7 @@ def propose(
     memory: Annotated[
         float, typer.Option(min=0.25, metavar="GB", help="Memory for joins. What does not fit goes to the workspace.")
     ] = MEMORY_GB,
-    values: Annotated[
-        bool, typer.Option("--values", help="Write formulas with texts that your items share.")
-    ] = False,
+    values: Annotated[bool, typer.Option("--values", help="Write formulas with texts that your items share.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before tables on AWS are read.")] = False,
     form: opt.Document = opt.DocumentForm.TEXT,
     endpoint_url: opt.Endpoint = None,

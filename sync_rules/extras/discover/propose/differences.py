@@ -1,7 +1,7 @@
 """Values that differ from a rule: faults that a backfill may repair, or values that may be meant.
 
-Invariant: a value is a fault only if the data show it: it is another item's, a slip of typing, or stands on an item
-that is newer than one with the right value. What a source once held, and what a mark of the item explains, may be meant.
+Invariant: a value is a fault only if the data show it: it is another item's, a slip of typing, or on an item that is
+newer than one with the right value. What a source once held, and what a mark of the item explains, may be meant.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.frames import Column, Frame
@@ -34,8 +34,8 @@ IN_ORDER: Final = re.compile(
     r"[0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE
 )  # ULID, UUID v7
 BEGUN: Final = frozenset({
-    "created", "inserted", "placed", "ordered", "made", "sold", "posted", "joined", "booked", "at", "on", "date", "time",
-    "timestamp", "ts", "when",
+    "created", "inserted", "placed", "ordered", "made", "sold", "posted", "joined", "booked", "at", "on", "date",
+    "time", "timestamp", "ts", "when",
 })  # fmt: skip
 CHANGED: Final = frozenset({"updated", "modified", "changed", "saved", "deleted", "due", "birth", "end", "until"})
 Order = tuple[float, str]
@@ -141,8 +141,8 @@ class CopyDifferences:
         if kin is not None:
             also, alias = f"JOIN {moment.frame.sql} k ON {equal(kin[0], 't', kin[1], 'k')}", "k"
         rows = self.database.rows(
-            f"SELECT s.rid, t.{self.target.sql} IS DISTINCT FROM s.{self.source.sql}, {alias}.{moment.sql} {self._pairs}"
-            f" {also} WHERE {alias}.{moment.sql} IS NOT NULL AND t.{self.target.sql} IS NOT NULL "
+            f"SELECT s.rid, t.{self.target.sql} IS DISTINCT FROM s.{self.source.sql}, {alias}.{moment.sql} "
+            f"{self._pairs} {also} WHERE {alias}.{moment.sql} IS NOT NULL AND t.{self.target.sql} IS NOT NULL "
             f"ORDER BY hash(s.rid) LIMIT {ROWS_MAX}"
         )
         whole = moment.profile.is_whole
@@ -211,37 +211,37 @@ def find_mark(database: Database, frame: Frame, rows: str, differs: str, without
 
     `rows` is the part of a statement after FROM, which calls the items of `frame` `i`; `differs` is a condition.
     """
-    skipped = {id(one) for one in without}
+    marks = list(_list_marks(frame, {id(one) for one in without}))
+    if not marks:
+        return ""
+    columns = ", ".join(expression for _, expression in marks)
+    sample = f"SELECT {columns} FROM {rows} WHERE ({differs}) ="
+    wrong, right = (database.rows(f"{sample} {one} LIMIT {ROWS_MAX // 10}") for one in (True, False))
+    if len(wrong) < MARKED_MIN:
+        return ""
+    counts = [(Counter(each), place) for place, each in enumerate(zip(*wrong, strict=True))]
+    tried = sum(len(each) for each, _ in counts)
+    for each, place in counts:
+        value, count = each.most_common(1)[0]
+        share = count / len(wrong)
+        usual = (sum(row[place] == value for row in right) + 1) / (len(right) + 2)
+        if share >= MARKED and share > usual and _chance(share, usual, len(wrong)) < MARK_CHANCE / tried:
+            return marks[place][0]
+    return ""
+
+
+def _list_marks(frame: Frame, skipped: Collection[int]) -> Iterator[tuple[str, str]]:
+    """What may tell items from each other: the name of an attribute, and an expression of few values."""
     fields = {one.road: one for one in frame.columns if one.is_field}
-    names: list[tuple[str, str]] = []
     for one in frame.columns:
-        if id(one) in skipped or one.is_field or not one.profile.count:
+        if id(one) in skipped or one.is_field or one.in_index or not one.profile.count:
             continue
         if one.is_shadowed and one.road in fields:
-            names.append((f"{one.path}, which is not that of its key", f"{one.bare('i')} <> {fields[one.road].bare('i')}"))
-        elif not one.in_index and one.profile.distinct <= MARKS_MAX:
-            names.append((one.path, f"i.{one.sql}"))
-        elif not one.in_index and one.profile.count < frame.rows:
-            names.append((one.path, f"i.{one.sql} IS NOT NULL"))
-    if not names:
-        return ""
-    columns = ", ".join(expression for _, expression in names)
-    found: dict[bool, list[Counter[Any]]] = {}
-    totals: dict[bool, int] = {}
-    for wrong in (True, False):
-        some = database.rows(f"SELECT {columns} FROM {rows} WHERE ({differs}) = {wrong} LIMIT {ROWS_MAX // 10}")
-        totals[wrong] = len(some)
-        found[wrong] = [Counter(row[place] for row in some) for place in range(len(names))]
-    if totals[True] < MARKED_MIN:
-        return ""
-    marks = sum(len(one) for one in found[True])
-    for place, (name, _) in enumerate(names):
-        for value, count in found[True][place].items():
-            share = count / totals[True]
-            usual = (found[False][place][value] + 1) / (totals[False] + 2)
-            if share >= MARKED and share > usual and _chance(share, usual, totals[True]) < MARK_CHANCE / marks:
-                return name
-    return ""
+            yield f"{one.path}, which is not that of its key", f"{one.bare('i')} <> {fields[one.road].bare('i')}"
+        elif one.profile.distinct <= MARKS_MAX:
+            yield one.path, f"i.{one.sql}"
+        elif one.profile.count < frame.rows:
+            yield one.path, f"i.{one.sql} IS NOT NULL"
 
 
 def _chance(share: float, usual: float, count: int) -> float:

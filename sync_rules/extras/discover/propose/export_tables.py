@@ -217,7 +217,9 @@ def _is_value(value: object) -> bool:
         case bool():
             return kind == "BOOL" or (kind == "NULL" and content)
         case str():
-            return (kind in ("S", "B") and content.encode() is not None) or (kind == "N" and parse_number(content) is not None)
+            return (kind in ("S", "B") and content.encode() is not None) or (
+                kind == "N" and parse_number(content) is not None
+            )
         case dict():
             return kind == "M" and all(map(_is_value, content.values()))
         case list() if kind == "L":

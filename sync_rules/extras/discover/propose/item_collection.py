@@ -28,9 +28,9 @@ from sync_rules.extras.discover.propose.export_tables import NamedExport, Readin
 from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
 from sync_rules.extras.discover.propose.table_files import Gathered
 from sync_rules.extras.discover.propose.table_scans import LiveTable, ReadingProgress, Scanning, live_tables
-from sync_rules.model.errors import UserError
 from sync_rules.jobs.dryrun.money import on_demand
 from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -122,7 +122,9 @@ class ItemCollection:
         Raises:
             UserError: when an export was made with a filter.
         """
-        if not (self.tables or self.region or self.endpoint_url or any(one.startswith("s3://") for one in self.exports)):
+        if not (
+            self.tables or self.region or self.endpoint_url or any(one.startswith("s3://") for one in self.exports)
+        ):
             return {}
         client, doubts = aws.dynamodb(self.endpoint_url, self.region), dict[str, list[str]]()
         for one in exports:

@@ -230,15 +230,17 @@ class _NumberSearch:
         }
         figures = {"rate": rate, **sample.figures, "groups": sample.sources, "name": named}
         lead = Lead(
-            form.kind, child, parent, (total,), reads, rule, grade, checked, agree, join=self.join, sources=over.sources,
-            examples=over.examples, named=named, spoke_for=[sample.against_chance(rate)], spoke_against=contra,
-            plainness=16 + (0 if form.kind == "count" else 1) + (2 if form.condition else 0), figures=figures,
-            overwrites=over.higher + over.lower,
+            form.kind, child, parent, (total,), reads, rule, grade, checked, agree, join=self.join,
+            sources=over.sources, examples=over.examples, named=named, spoke_for=[sample.against_chance(rate)],
+            spoke_against=contra, plainness=16 + (0 if form.kind == "count" else 1) + (2 if form.condition else 0),
+            figures=figures, overwrites=over.higher + over.lower,
         )  # fmt: skip
         why = (_is_own_by_name(total, form) or over.is_own(form.kind)) if lead.is_likely else ""
         if why or (lead.is_likely and over.mark):
             why = why or f"what differs has {over.mark}"
-            lead.hold_back(f"{total.path} may be {parent.name}'s own value, for {why}: is it made of {child.name} items?")
+            lead.hold_back(
+                f"{total.path} may be {parent.name}'s own value, for {why}: is it made of {child.name} items?"
+            )
         return lead
 
     def _over_all(self, total: Column, form: NumberForm) -> NumberCount:
@@ -268,7 +270,7 @@ class _NumberSearch:
         )
         mark = find_mark(self.database, parent, rows, differs, (total,))
         self.database.run("DROP TABLE wanted")
-        return NumberCount(*figures, mark, tuple(key for (key,) in keys))
+        return NumberCount(mark, tuple(key for (key,) in keys), *figures)
 
 
 @dataclass(frozen=True)
@@ -277,6 +279,8 @@ class NumberCount:
     lower than it should be, those without children, and those of them that have a value yet.
     """
 
+    mark: str
+    examples: tuple[str, ...]
     agree: int
     checked: int
     sources: int
@@ -284,8 +288,6 @@ class NumberCount:
     lower: int
     idle: int
     idle_with_value: int
-    mark: str
-    examples: tuple[str, ...]
 
     def is_own(self, kind: str) -> str:
         """The reason to take the number for the parent's own; "" if there is none."""

@@ -132,7 +132,12 @@ def may_decide(column: Column) -> bool:
     """True for a column by whose values some children may be left out: it has few, and they are no dates and no ids."""
     profile = column.profile
     named = words(column.road[-1])
-    if column.in_identity or profile.is_date or (named and named[-1] in IDS) or not profile.types <= {STRING, NUMBER, BOOLEAN, "z"}:
+    if (
+        column.in_identity
+        or profile.is_date
+        or (named and named[-1] in IDS)
+        or not profile.types <= {STRING, NUMBER, BOOLEAN, "z"}
+    ):
         return False
     return 1 <= profile.distinct <= KINDS_MAX and (profile.distinct > 1 or profile.count < column.frame.rows)
 

@@ -131,7 +131,9 @@ def hide_texts(proposal: Proposal) -> Proposal:
         return WORDS.sub(lambda match: match[0] if match[0].casefold() in known else "…", text)
 
     def hide_rule(rule: Proposed) -> Proposed:
-        made = {name: hide(str(rule.rule[name])) for name in ("join", "separator", "ids_separator") if _is_text(rule, name)}
+        made = {
+            name: hide(str(rule.rule[name])) for name in ("join", "separator", "ids_separator") if _is_text(rule, name)
+        }
         if rule.kind == "derive" and _is_text(rule, "as") and not str(rule.rule["as"]).startswith("ttl("):
             made["as"] = "".join(one if one[:1] == "{" else hide(one) for one in SLOTS.split(str(rule.rule["as"])))
         if all(rule.rule[name] == text for name, text in made.items()):

@@ -111,7 +111,7 @@ def measure(data: DataSet, proposal: Proposal, text: str) -> Score:
     proposed = {one.name: one for one in proposal.rules if one.held_back is None}
     held = [one for one in proposal.rules if one.held_back is not None]
     comments = {(one.kind, *_place(one, names)) for one in held}
-    _match(data, units, after, proposed, score, comments)
+    _match(data, units, after, proposed, score, comments=comments)
     _spoiled(data, after, score)
     return score
 
@@ -163,7 +163,7 @@ def _place(rule: Proposed, names: Mapping[str, str]) -> tuple[str, str]:
 
 def _match(
     data: DataSet, units: list[Unit], after: Mapping[int, Record], proposed: Mapping[str, Proposed], score: Score,
-    comments: Collection[tuple[str, str, str]],
+    *, comments: Collection[tuple[str, str, str]],
 ) -> None:  # fmt: skip
     free = list(enumerate(data.truths))
     met: dict[int, list[Unit]] = {}
@@ -188,7 +188,9 @@ def _match(
         if "" in paths or set(truth.place[1].split()) <= paths:
             score.found += 1
             _count(data, number, met[number], proposed, score)
-        elif any((kind, truth.place[0], path) in comments for kind in truth.kinds for path in (*truth.place[1].split(), "")):
+        elif any(
+            (kind, truth.place[0], path) in comments for kind in truth.kinds for path in (*truth.place[1].split(), "")
+        ):
             score.commented += 1
         else:
             score.missed.append(f"{'/'.join(sorted(truth.kinds))} {', '.join(sorted(truth.reads))} into {truth.into}")

@@ -44,7 +44,13 @@ def written(folder: Path, table: str, items: list[dict], files: int = 2, **summa
         md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
         key = f"prefix/AWSDynamoDB/01700-{table}/data/{number}.json.gz"
         entries.append({"itemCount": len(some), "md5Checksum": md5, "etag": "e", "dataFileS3Key": key})
-    says = {"tableArn": f"{ACCOUNT}{table}", "itemCount": len(items), "outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT", **summary}
+    says = {
+        "tableArn": f"{ACCOUNT}{table}",
+        "itemCount": len(items),
+        "outputFormat": "DYNAMODB_JSON",
+        "exportType": "FULL_EXPORT",
+        **summary,
+    }
     (root / "manifest-summary.json").write_text(json.dumps(says))
     (root / "manifest-files.json").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
     return root

@@ -3,6 +3,7 @@
 Invariant: a trap says which values its items show to be wrong. A backfill of what is proposed may change no other value.
 """
 
+# fmt: off
 from __future__ import annotations
 
 import random
@@ -149,7 +150,7 @@ def history(value: str, read: str, into: str, **options: Any) -> Callable[[str],
 def frozen_by_status(seed: str) -> Trap:
     """Orders that were sent keep the name of their time, open ones follow."""
     story, rand = tell(seed, "name", "name", "ship_name", changed=0.0), random.Random(seed)
-    for source, target in story.pairs():
+    for target in story.targets:
         target["status"] = rand.choice(["OPEN", "SENT", "SENT"])
     for number, source in enumerate(story.sources[:12]):
         renamed = f"{source['name']} {number}"
@@ -356,8 +357,10 @@ def least_id(seed: str) -> Trap:
     for number in range(2 * PARENTS):
         first = 1000 + 3 * number
         customers.append({"cid": f"c{number * 7919 % 9973:04}", "address_id": first})
-        for _ in range(words.number(7, 2)):
-            orders.append({"oid": words.ulid(), "cid": f"c{number * 7919 % 9973:04}", "address_id": first + (words.number(3) if words.yes(0.4) else 0)})
+        orders += [
+            {"oid": words.ulid(), "cid": customers[-1]["cid"], "address_id": first + (words.number(3) if words.yes(0.4) else 0)}
+            for _ in range(words.number(7, 2))
+        ]
         if words.yes(0.1):
             customers[-1]["address_id"] = first + 2
     return Trap([PlainTable("customers", {"cid": "S"}, customers), PlainTable("orders", {"oid": "S"}, orders, {"by_cid": {"cid": "S"}})])
@@ -431,9 +434,8 @@ def keyed(template: str, name: str, value: Callable[[Words, int], Any], *, more:
 
 def moved(seed: str) -> Trap:
     """Orders that moved to another user keep their key; the attribute and the name are of the new user."""
-    words, users, orders = Words(seed), [], []
-    for number in range(PARENTS):
-        users.append({"PK": f"USER#{number + 100}", "SK": "USER", "name": make_value("name", words, number)})
+    words, orders = Words(seed), list[Record]()
+    users = [{"PK": f"USER#{number + 100}", "SK": "USER", "name": make_value("name", words, number)} for number in range(PARENTS)]
     for number in range(PARENTS * EACH):
         user = words.one(users)
         owner = words.one(users) if words.yes(0.1) else user
@@ -559,8 +561,10 @@ def counters(seed: str) -> Trap:
     words, users, orders = Words(seed), [], []
     for number in range(2 * PARENTS):
         users.append({"PK": f"USER#{number + 100}", "SK": "USER", "bio": words.text(3)})
-        for _ in range(words.number(9)):
-            orders.append({"PK": users[-1]["PK"], "SK": f"ORDER#{words.ulid()}", "total": words.number(900, 5), "status": words.one(["OPEN", "SENT", "CANCELLED"]), "placed_at": words.time()})
+        orders += [
+            {"PK": users[-1]["PK"], "SK": f"ORDER#{words.ulid()}", "total": words.number(900, 5), "status": words.one(["OPEN", "SENT", "CANCELLED"]), "placed_at": words.time()}
+            for _ in range(words.number(9))
+        ]
     wanted = {("count", "user.by_status"), ("count", "user.order_count"), ("sum", "user.spent"), ("max", "user.largest_total")}
     trap = Trap([PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *orders])], active=wanted)
     for user in users:
@@ -596,8 +600,10 @@ def groups(seed: str) -> Trap:
     words, users, addresses = Words(seed), [], []
     for number in range(2 * PARENTS):
         users.append({"PK": f"USER#{number + 100}", "SK": "USER"})
-        for at in range(1, words.number(5, 2)):
-            addresses.append({"PK": users[-1]["PK"], "SK": f"ADDRESS#{at}", "street": f"{words.place()} Road {words.number(300)}", "city": words.place(), "tag": words.thing()})
+        addresses += [
+            {"PK": users[-1]["PK"], "SK": f"ADDRESS#{at}", "street": f"{words.place()} Road {words.number(300)}", "city": words.place(), "tag": words.thing()}
+            for at in range(1, words.number(5, 2))
+        ]
     trap = Trap([PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *addresses])], active={("embed", "user.addresses"), ("collect", "user.tags")})
     for user in users:
         own = [one for one in addresses if one["PK"] == user["PK"]]
