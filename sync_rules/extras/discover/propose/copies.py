@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
 from sync_rules.extras.discover.propose.database import Database
-from sync_rules.extras.discover.propose.differences import CopyDifferences, find_mark
+from sync_rules.extras.discover.propose.differences import OddCopies, find_mark
 from sync_rules.extras.discover.propose.evidence import (
     BITS_ALONE,
     HALF_NAMED,
@@ -145,7 +145,7 @@ def _judge(database: Database, join: Join, agreement: Agreement, lead: Lead, fil
         lead.hold_back(f"{lead.checked - filled:,} lack it, which may be meant")
     if not lead.overwrites:
         return
-    verdict, why = CopyDifferences(database, join, target, source).find_reason()
+    verdict, why = OddCopies(database, join, target, source).find_reason()
     if verdict == "snapshot":
         lead.rule = {**lead.rule, "mode": "snapshot"}
         lead.grade = "likely" if lead.grade == "none" else lead.grade

@@ -18,9 +18,9 @@ from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.differences import (
     FAULTS_MIN,
     UNIQUE,
-    Difference,
+    OddValue,
     is_beginning,
-    list_unexplained,
+    list_other_values,
 )
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
@@ -160,8 +160,8 @@ def _count(database: Database, frame: Frame, target: Column, guess: Guess, *, sa
     if lead.is_likely and not target.in_index and not (is_fixed and len(differing) <= DIFFER_MAX * frame.rows):
         former = differing if is_fixed else [one for one in differing if re.fullmatch(guess.pattern, one.held[1:])]
         if former and sample.values >= UNIQUE * sample.agree:
-            made = _list_made(database, frame, guess, {one.held for one in former})
-            former = list_unexplained([replace(one, is_elsewhere=one.held in made) for one in former], unique=True)
+            made = _list_values(database, frame, guess, {one.held for one in former})
+            former = list_other_values([replace(one, is_elsewhere=one.held in made) for one in former], unique=True)
         if len(former) > (1 - FAULTS_MIN) * len(differing):
             names = " or ".join(one.path for one in guess.columns)
             lead.hold_back(f"it would overwrite {len(differing):,} values that may be made of a former {names}")
@@ -194,11 +194,11 @@ def _text_of(formula: Formula) -> Any:
 
 def _over_all(
     database: Database, frame: Frame, target: Column, columns: Sequence[Column], make: Any
-) -> tuple[int, tuple[str, ...], list[Difference]]:
+) -> tuple[int, tuple[str, ...], list[OddValue]]:
     """The number of items whose value is what is made of their columns, keys of some that differ, and their values."""
     by_path = {column.path: number for number, column in enumerate(columns, 2)}
     names = "".join(f", t.{column.sql}" for column in columns)
-    agree, keys, differing = 0, list[str](), list[Difference]()
+    agree, keys, differing = 0, list[str](), list[OddValue]()
     for row in database.each(f"SELECT {frame.make_key_sql()}, t.{target.sql}{names} FROM {frame.sql} t"):
         made = make(lambda path, row=row: value_of(row[by_path[path]]))
         if made == row[1]:
@@ -208,12 +208,12 @@ def _over_all(
         if len(keys) > 100 * EXAMPLES:
             keys = list(first_keys(keys))
         if row[1] is not None:
-            differing.append(Difference(len(differing), row[1], made, is_elsewhere=False))
+            differing.append(OddValue(len(differing), row[1], made, is_elsewhere=False))
     return agree, first_keys(keys), differing
 
 
-def _list_made(database: Database, frame: Frame, guess: Guess, held: AbstractSet[str]) -> set[str]:
-    """Those of some values that a formula makes of an item."""
+def _list_values(database: Database, frame: Frame, guess: Guess, held: AbstractSet[str]) -> set[str]:
+    """List the values, of some that items hold, that a formula makes of any item."""
     assert guess.formula is not None
     make = _text_of(guess.formula)
     by_path = {column.path: number for number, column in enumerate(guess.columns)}

@@ -43,13 +43,22 @@ Order = tuple[float, str]
 
 # ---------------------------------------------------------------- by shape
 @dataclass(frozen=True)
-class Difference:
+class OddValue:
     """A value that differs: the item that it is copied from, the value, the right one, and if another item has it."""
 
     source: int
     held: str
     right: str | None
     is_elsewhere: bool
+
+
+def list_odd_values(database: Database, rows: str, copy: Column, source: Column, alias: str = "t") -> list[OddValue]:
+    """The values of a copy that are not those of its source. `rows` begins with FROM; it has the source as `s`."""
+    held, right = f"{alias}.{copy.sql}", f"s.{source.sql}"
+    known = f"EXISTS (SELECT 1 FROM {source.frame.sql} o WHERE o.{source.sql} = {held})"
+    where = f"{held} IS DISTINCT FROM {right} AND {held} IS NOT NULL"
+    found = database.rows(f"SELECT s.rid, {held}, {right}, {known} {rows} WHERE {where} LIMIT {ROWS_MAX}")
+    return [OddValue(*row) for row in found]
 
 
 def is_slip(held: str, right: str | None) -> bool:
@@ -72,7 +81,7 @@ def is_slip(held: str, right: str | None) -> bool:
     )  # fmt: skip
 
 
-def list_unexplained(found: Sequence[Difference], *, unique: bool) -> list[Difference]:
+def list_other_values(found: Sequence[OddValue], *, unique: bool) -> list[OddValue]:
     """The values that are no fault by their shape. `unique`: a value of a source tells it from others."""
     sources: dict[str, set[int]] = defaultdict(set)
     for one in found:
@@ -84,7 +93,7 @@ def list_unexplained(found: Sequence[Difference], *, unique: bool) -> list[Diffe
     ]
 
 
-def _count_shared(found: Sequence[Difference]) -> int:
+def _count_past_values(found: Sequence[OddValue]) -> int:
     """The values that several targets of one source have, and those of no other: the source may have held them."""
     sources: dict[str, set[int]] = defaultdict(set)
     for one in found:
@@ -100,7 +109,7 @@ def is_unique(column: Column) -> bool:
 
 # ---------------------------------------------------------------- by time
 @dataclass(frozen=True)
-class CopyDifferences:
+class OddCopies:
     """The targets of a link whose value is not that of their source."""
 
     database: Database
@@ -110,25 +119,17 @@ class CopyDifferences:
 
     def find_reason(self) -> tuple[str, str]:
         """Judge them: "faults", "snapshot" or "history", with the reason."""
-        found = [
-            Difference(*row)
-            for row in self.database.rows(
-                f"SELECT s.rid, t.{self.target.sql}, s.{self.source.sql}, EXISTS (SELECT 1 FROM {self.join.source.sql} "
-                f"o WHERE o.{self.source.sql} = t.{self.target.sql}) {self._pairs} WHERE t.{self.target.sql} "
-                f"IS DISTINCT FROM s.{self.source.sql} AND t.{self.target.sql} IS NOT NULL LIMIT {ROWS_MAX}"
-            )
-        ]
-        left = list_unexplained(found, unique=is_unique(self.source))
+        found = list_odd_values(self.database, self._pairs, self.target, self.source)
+        left = list_other_values(found, unique=is_unique(self.source))
         why = "what differs is another item's value, or a slip" if len(left) <= (1 - FAULTS_MIN) * len(found) else ""
         is_telling = is_unique(self.source) and self.source.profile.is_text
         for moment, kin in self._moments():
             rows = self._rows(moment, kin)
-            sources, pairs, older = _count_older(rows)
-            if pairs and older >= PILED * pairs and sources >= SOURCES_MIN and pairs >= PAIRS_MIN:
+            if _is_piled(rows):
                 return "snapshot", f"what differs is older by {moment.path} than what agrees"
             if not why and is_telling and kin is None and _is_time(moment, rows) and _is_scattered(rows):
                 why = f"items that are newer by {moment.path} differ where older ones agree"
-        is_past = _count_shared(found) > SHARED_MAX * len(found)
+        is_past = _count_past_values(found) > SHARED_MAX * len(found)
         return ("faults", why) if why and not is_past else ("history", "items that may be history")
 
     @property
@@ -167,17 +168,21 @@ class CopyDifferences:
         return [*((one, None) for one in (*dates[: MOMENTS_MAX - 2], *ids)), *near][:MOMENTS_MAX]
 
 
-def _count_older(rows: Iterable[tuple[int, bool, Order]]) -> tuple[int, int, int]:
-    """Sources with targets of both sorts, pairs of one of each, and those whose differing one is older."""
+def _group_orders(rows: Iterable[tuple[int, bool, Order]]) -> Iterator[tuple[list[Order], list[Order]]]:
+    """By source, the places of the targets that agree, and of those that differ, if there are any."""
     by_source: dict[int, tuple[list[Order], list[Order]]] = defaultdict(lambda: ([], []))
     for rid, differs, order in rows:
         by_source[rid][differs].append(order)
+    return ((agreeing, differing) for agreeing, differing in by_source.values() if differing)
+
+
+def _is_piled(rows: Iterable[tuple[int, bool, Order]]) -> bool:
+    """True if nearly all targets that differ are older than those of the same source that agree."""
     sources = pairs = older = 0
-    for agreeing, differing in by_source.values():
-        if agreeing and differing:
-            each = [one < other for one in differing[:50] for other in agreeing[:50]]
-            sources, pairs, older = sources + 1, pairs + len(each), older + sum(each)
-    return sources, pairs, older
+    for agreeing, differing in _group_orders(rows):
+        each = [one < other for one in differing[:50] for other in agreeing[:50]]
+        sources, pairs, older = sources + bool(each), pairs + len(each), older + sum(each)
+    return older >= PILED * pairs and sources >= SOURCES_MIN and pairs >= PAIRS_MIN
 
 
 def _is_time(moment: Column, rows: Sequence[tuple[int, bool, Order]]) -> bool:
@@ -189,11 +194,8 @@ def _is_time(moment: Column, rows: Sequence[tuple[int, bool, Order]]) -> bool:
 
 def _is_scattered(rows: Iterable[tuple[int, bool, Order]]) -> bool:
     """True if targets that differ are as often the oldest of their source as chance makes them."""
-    by_source: dict[int, tuple[list[Order], list[Order]]] = defaultdict(lambda: ([], []))
-    for rid, differs, order in rows:
-        by_source[rid][differs].append(order)
     oldest, expected, total = 0, 0.0, 0
-    for agreeing, differing in by_source.values():
+    for agreeing, differing in _group_orders(rows):
         total += len(differing)
         expected += len(differing) / (len(agreeing) + 1)
         oldest += sum(not agreeing or one < min(agreeing) for one in differing)
@@ -231,7 +233,7 @@ def find_mark(database: Database, frame: Frame, rows: str, differs: str, without
 
 
 def _list_marks(frame: Frame, skipped: Collection[int]) -> Iterator[tuple[str, str]]:
-    """What may tell items from each other: the name of an attribute, and an expression of few values."""
+    """List marks of items: the name of an attribute, and an expression of few values."""
     fields = {one.road: one for one in frame.columns if one.is_field}
     for one in frame.columns:
         if id(one) in skipped or one.is_field or one.in_index or not one.profile.count:

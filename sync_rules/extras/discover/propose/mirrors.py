@@ -12,7 +12,12 @@ from typing import Any, Final
 
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
 from sync_rules.extras.discover.propose.database import Database
-from sync_rules.extras.discover.propose.differences import FAULTS_MIN, Difference, is_unique, list_unexplained
+from sync_rules.extras.discover.propose.differences import (
+    FAULTS_MIN,
+    is_unique,
+    list_odd_values,
+    list_other_values,
+)
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame, Profile
 from sync_rules.extras.discover.propose.link_search import Overlap, equal, present
@@ -111,33 +116,16 @@ def _measure(database: Database, source: MirrorSource, mirror: Frame, columns: S
     if lacking and any(other.in_identity for _, other in attributes):
         return None  # an attribute of another name says whose it is: copies go along it
     lead = _lead(database, source, mirror, pairs, on, attributes=attributes, wanted=wanted)
-    total, left = _count_unexplained(database, source, attributes, f"{source.sql} JOIN {mirror.sql} m ON {on}")
-    if lead.is_likely and left > (1 - FAULTS_MIN) * total:
+    rows = f"FROM {source.sql} JOIN {mirror.sql} m ON {on}"
+    odd = [(list_odd_values(database, rows, one, other, "m"), is_unique(other)) for one, other in attributes]
+    left = sum(len(list_other_values(each, unique=unique)) for each, unique in odd)
+    if lead.is_likely and left > (1 - FAULTS_MIN) * sum(len(each) for each, _ in odd):
         lead.hold_back(f"it would overwrite {lead.overwrites:,} items of {mirror.name} that may be history")
     if lacking and lead.grade == "sure":
         lead.grade = "weak"
         names = " and ".join(one.path for one in lacking)
         lead.spoke_against.append(f"{mirror.name} does not hold {names}, which names its source: add it first")
     return lead
-
-
-def _count_unexplained(
-    database: Database, source: MirrorSource, attributes: Sequence[tuple[Column, Column]], rows: str
-) -> tuple[int, int]:
-    """The values of mirrors that differ from their source's, and those of them that do not look like faults."""
-    total = left = 0
-    for one, other in attributes:
-        found = [
-            Difference(*row)
-            for row in database.rows(
-                f"SELECT s.rid, m.{one.sql}, s.{other.sql}, EXISTS (SELECT 1 FROM {source.frame.sql} o "
-                f"WHERE o.{other.sql} = m.{one.sql}) FROM {rows} WHERE m.{one.sql} IS DISTINCT FROM s.{other.sql} "
-                f"AND m.{one.sql} IS NOT NULL"
-            )
-        ]
-        total += len(found)
-        left += len(list_unexplained(found, unique=is_unique(other)))
-    return total, left
 
 
 def _list_missing_fields(

@@ -341,7 +341,7 @@ def test_workspace_is_the_owner_s_and_of_one_process(tmp_path):
 
 
 def test_workspace_of_an_earlier_run_is_made_private_and_tidied(tmp_path):
-    """What a killed run left is gone; a folder of the user that others can read is refused, and stays as it is."""
+    """The files of a killed run are gone; a folder of the user that others can read is refused, and stays as it is."""
     folder = tmp_path / "work"
     with workspace_at(folder) as workspace:
         left = [workspace.stage / "spool/x.rows", workspace.exports / "a.json.gz.new", workspace.exports / "b.json.gz"]
