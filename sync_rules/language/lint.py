@@ -32,6 +32,7 @@ from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.history import HistoryRule, NewestRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
+from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Node, Rule, causes_of
 from sync_rules.rules.ruleset import Rules
 
@@ -41,7 +42,7 @@ NEEDS_NO_QUOTES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
-    """Report the findings of every lint, also of sections; unused entities and tables only in a file without errors."""
+    """Report the findings of every lint, also of sections; what counts on every rule only without errors."""
     document, problems = known.document, known.problems
     for each in (*LINTS, *(section.lint for section in sections)):
         problems.extend(each(rules, document))
@@ -50,6 +51,7 @@ def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
         named = {name for one in sections for name in one.entities_of(rules.sections[one.name])}
         problems.extend(report_unused_names(rules, document, named))
         problems.extend(report_unmade_entities(rules, document))
+        problems.extend(report_shared_mirror_keys(rules, document))
 
 
 def list_linked_rules(rules: Rules) -> Iterator[LinkedRule]:
@@ -95,6 +97,25 @@ def report_deletions_of_restricted_items(rules: Rules, document: Document) -> It
             if (other.source, other.target, other.link) == (deleting.source, deleting.target, deleting.link):
                 message = f"rule {other.title} restricts what this rule deletes: items of {deleting.target.name!r}"
                 yield Problem("SR422", message, document.value("rules", deleting.title, "on_delete"))
+
+
+def report_shared_mirror_keys(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Warn of a mirror whose key two sources are likely to make. A key may be unique by the source's own id, or by a
+    single field that names no other entity, such as an email.
+    """
+    mirrors = [rule for rule in rules.rules.values() if isinstance(rule, MirrorRule)]
+    made = {rule.target for rule in mirrors}
+    for rule in mirrors:
+        lacks = [field for field, ref in rule.names if ref.path in rule.identity_paths]
+        near = {*rule.source.identity, *rule.target.identity}
+        others = (one for one in rules.declared_entities if one not in made and one is not rule.source)
+        named = {one.identity[-1] for one in others if one.identity and near >= {*one.identity}}
+        read = {field: ref.field for field, ref in rule.fields}
+        own = [name for field in rule.target.identity if (name := read.get(field, field)) not in named]
+        if lacks and len(own) != 1 and rule.source.identity[-1] not in own:
+            message = f"two {rule.source.name!r} with the same {few(rule.target.identity, ' and ')} want one key"
+            cure = f"add {few(['{' + field + '}' for field in lacks], ' and ')} to the key of {rule.target.name!r}"
+            yield Problem("SR423", message, document.value("entities", rule.target.name, "key"), cure)
 
 
 def histories(rules: Rules, document: Document) -> Iterator[Problem]:

@@ -282,6 +282,16 @@ def test_docs_show_the_demo_as_it_is_told():
 
 
 # ---------------------------------------------------------------- rules
+@pytest.mark.parametrize("block", [b for b in blocks_of("yaml") if b.mark == "scenario"], ids=str)
+def test_docs_scenarios_hold(block, tmp_path):
+    """Each scenario of a page holds by the rules file above it, in every order of delivery."""
+    rules = [b for b in blocks(block.page) if b.line < block.line and b.language == "yaml" and is_whole(b)][-1]
+    body = re.sub(r"^rules: .*\n", "", block.body, flags=re.MULTILINE)
+    for name, text in (("rules.yaml", rules.body), ("scenario.yaml", body)):
+        (tmp_path / name).write_text(text)
+    assert main.main(["test", str(tmp_path)]) == 0
+
+
 @pytest.mark.parametrize("block", [b for b in blocks_of("yaml") if not b.mark], ids=str)
 def test_docs_rules_pass_check(block):
     """A page's first whole file has nothing to complain of; what else it shows is sound as an addition to that."""

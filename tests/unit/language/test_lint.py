@@ -270,3 +270,31 @@ rules:
     ):
         (found,) = (problem for problem in problems(owner, rule, base=base) if problem.code == "SR461")
         assert ("itself" in found.cure) is by_attribute
+
+
+MEMBERS = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user:       {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  membership: {table: shop, key: {PK: "TEAM#{team_id}", SK: "MEMBER#{user_id}"}}
+  order:      {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mirrored", "partition", "sort", "expected"),
+    [
+        ("user", "EMAIL#{email}", "USER", []),
+        ("order", "ORDER#{order_id}", "ORDER", []),
+        ("order", "DAY#{day}", "ORDER#{order_id}", []),
+        ("order", "DAY#{day}", "SHOP#{shop}#{user_id}#{order_id}", []),
+        ("membership", "OF#{user_id}", "TEAM#{team_id}", []),
+        ("membership", "OF#{user_id}", "LAST", ["SR423"]),
+        ("order", "LAST#{user_id}", "ORDER", ["SR423"]),
+        ("order", "DAY#{day}", "SHOP#{shop}", ["SR423"]),
+    ],
+)
+def test_a_mirror_whose_key_several_sources_make_is_doubted(mirrored, partition, sort, expected):
+    """An email or an id of its own may make a key unique; ids of others, or two plain fields, hardly do."""
+    base = f'{MEMBERS}  seen: {{table: shop, key: {{PK: "{partition}", SK: "{sort}"}}}}\nrules:\n'
+    assert codes(f"{{mirror: {mirrored}, into: seen}}", base=base) == expected
