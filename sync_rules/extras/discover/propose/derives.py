@@ -17,6 +17,7 @@ from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead, first_keys
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.differences import (
     FAULTS_MIN,
+    ROWS_MAX,
     UNIQUE,
     OddValue,
     is_beginning,
@@ -148,23 +149,23 @@ def _try(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
 def _count(database: Database, frame: Frame, target: Column, guess: Guess, *, sample: Agreement, place: int) -> Lead:
     formula = guess.formula
     assert formula is not None
-    agree, examples, differing = _over_all(database, frame, target, guess.columns, _text_of(formula))
+    agree, overwrites, examples, differing = _over_all(database, frame, target, guess.columns, _text_of(formula))
     grade, pro, contra = _grade(guess, sample, agree / frame.rows, in_index=target.in_index)
     rule = {"derive": target.column_name, **guess.rule}
     lead = Lead(
         "derive", frame, frame, (target,), guess.columns, rule, grade, frame.rows, agree, spoke_for=pro,
         spoke_against=contra, examples=examples, plainness=14 + place, sources=frame.rows,
-        figures={"rate": sample.rate, **sample.figures}, overwrites=len(differing),
+        figures={"rate": sample.rate, **sample.figures}, overwrites=overwrites,
     )  # fmt: skip
     is_fixed = all(one.in_identity or is_beginning(one) for one in guess.columns)
-    if lead.is_likely and not target.in_index and not (is_fixed and len(differing) <= DIFFER_MAX * frame.rows):
+    if lead.is_likely and not target.in_index and not (is_fixed and overwrites <= DIFFER_MAX * frame.rows):
         former = differing if is_fixed else [one for one in differing if re.fullmatch(guess.pattern, one.held[1:])]
         if former and sample.values >= UNIQUE * sample.agree:
             made = _list_values(database, frame, guess, {one.held for one in former})
             former = list_other_values([replace(one, is_elsewhere=one.held in made) for one in former], unique=True)
         if len(former) > (1 - FAULTS_MIN) * len(differing):
             names = " or ".join(one.path for one in guess.columns)
-            lead.hold_back(f"it would overwrite {len(differing):,} values that may be made of a former {names}")
+            lead.hold_back(f"it would overwrite {overwrites:,} values that may be made of a former {names}")
     return lead
 
 
@@ -194,11 +195,13 @@ def _text_of(formula: Formula) -> Any:
 
 def _over_all(
     database: Database, frame: Frame, target: Column, columns: Sequence[Column], make: Any
-) -> tuple[int, tuple[str, ...], list[OddValue]]:
-    """The number of items whose value is what is made of their columns, keys of some that differ, and their values."""
+) -> tuple[int, int, tuple[str, ...], list[OddValue]]:
+    """Count the items whose value is what is made of their columns, and those with another value; keys and values of
+    some that differ.
+    """
     by_path = {column.path: number for number, column in enumerate(columns, 2)}
     names = "".join(f", t.{column.sql}" for column in columns)
-    agree, keys, differing = 0, list[str](), list[OddValue]()
+    agree, overwrites, keys, differing = 0, 0, list[str](), list[OddValue]()
     for row in database.each(f"SELECT {frame.make_key_sql()}, t.{target.sql}{names} FROM {frame.sql} t"):
         made = make(lambda path, row=row: value_of(row[by_path[path]]))
         if made == row[1]:
@@ -207,9 +210,10 @@ def _over_all(
         keys.append(row[0])
         if len(keys) > 100 * EXAMPLES:
             keys = list(first_keys(keys))
-        if row[1] is not None:
-            differing.append(OddValue(len(differing), row[1], made, is_elsewhere=False))
-    return agree, first_keys(keys), differing
+        overwrites += row[1] is not None
+        if row[1] is not None and overwrites <= ROWS_MAX:
+            differing.append(OddValue(overwrites, row[1], made, is_elsewhere=False))
+    return agree, overwrites, first_keys(keys), differing
 
 
 def _list_values(database: Database, frame: Frame, guess: Guess, held: AbstractSet[str]) -> set[str]:
@@ -244,14 +248,14 @@ def _search_expiry(
             moment = moment_of(read(path) or {})
             return None if moment is None else f"n{int(moment.timestamp()) + after}"
 
-        agree, examples, differing = _over_all(database, frame, target, [source], make_text)
+        agree, overwrites, examples, _ = _over_all(database, frame, target, [source], make_text)
         rule = {"derive": target.column_name, "as": f"ttl({source.path}, {duration})"}
         lead = Lead(
             "derive", frame, frame, (target,), (source,), rule, "sure", frame.rows, agree,
-            spoke_for=[f"always {duration} later"], examples=examples, plainness=14, overwrites=len(differing),
+            spoke_for=[f"always {duration} later"], examples=examples, plainness=14, overwrites=overwrites,
         )  # fmt: skip
-        if differing:
-            lead.hold_back(f"{len(differing):,} values differ, which may be meant")
+        if overwrites:
+            lead.hold_back(f"{overwrites:,} values differ, which may be meant")
         yield lead
 
 

@@ -15,7 +15,6 @@ from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.differences import FAULTS_MIN
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
-    BITS_ALONE,
     KAPPA_MIN,
     ONE_VALUE,
     Agreement,
@@ -40,8 +39,6 @@ PART: Final = 20_000  # parents that are counted together
 CHILDREN_MAX: Final = 500  # of a parent in the sample, on average
 HALF: Final = 0.5  # agree at least: each of several children may be wrong
 FEW: Final = 0.2  # agree at least where most of their entries do
-RARE: Final = 0.1
-SEVERAL: Final = 3
 LONG_MIN: Final = 6  # letters of a text that several values may be joined in
 BETTER: Final = 0.02  # so much more must agree with a condition than without
 EVEN: Final = 0.0005  # of two that differ by less, the first one stays
@@ -202,8 +199,7 @@ def _grade(join: Join, sample: Agreement, rate: float, named: float) -> tuple[Gr
     if min(sample.rate, sample.kappa, rate) < (FEW if sample.near >= AGREE_MIN else HALF):
         return "none", ["too few agree"]
     if min(sample.rate, rate) < AGREE_MIN or sample.kappa < KAPPA_MIN:
-        thin = sample.chance > RARE or sample.bits < SEVERAL * BITS_ALONE
-        return ("weak" if thin else "likely"), ["too few agree: the children may be wrong themselves"]
+        return "weak", ["too few agree: the children may be wrong themselves"]
     if sample.values <= 1:
         return "none", [ONE_VALUE]
     grade, contra = sample.grade(named, by_chance=join.by_chance)

@@ -121,6 +121,7 @@ class _NumberSearch:
         names = ", ".join(_decimal(one, "s") for one in totals)
         self.parents = {row[0]: row[1:] for row in database.rows(f"SELECT s.rid, {names} FROM ({self.sample}) s")}
         self.all = {rid: sums[None] for rid, sums in self._sums(None).items()}
+        self.varied = frozenset(place for place in range(len(self.amounts)) if self._differs(place))
         self.probe = [rid for rid, sums in self.all.items() if sums.count > 1][:PROBE]
 
     def leads(self) -> Iterator[Lead]:
@@ -160,7 +161,7 @@ class _NumberSearch:
         for place, amount in enumerate(self.amounts):
             if condition is None or amount is not condition.column:
                 kinds = [] if amount.in_identity else ["sum"]
-                kinds += ["min", "max"] if self._differs(place) else []
+                kinds += ["min", "max"] if place in self.varied else []
                 yield from (NumberForm(kind, amount, place, condition) for kind in kinds)
 
     def _differs(self, place: int) -> bool:

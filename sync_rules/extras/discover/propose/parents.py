@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.identifiers import words
@@ -21,8 +20,6 @@ from sync_rules.extras.discover.propose.value_texts import BOOLEAN, NUMBER, STRI
 
 KINDS_MAX: Final = 12  # different values of a column in a condition
 EITHER_OR: Final = 2  # different values: "not the one" means the same as "the other"
-PAIRS_MIN: Final = 4  # different values, from which two may be meant: of three, two are all but one
-PAIRS_MAX: Final = 6  # and up to which
 IDS: Final = frozenset({"id", "ids", "key", "uuid", "guid", "ref", "by"})  # the last word of a name of ids
 JMESPATH_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Row = tuple[Any, ...]  # of a child: a typed text for each column
@@ -155,12 +152,6 @@ def list_conditions(column: Column, values: set[str | None]) -> Iterator[ChildCo
     if len(values) > EITHER_OR or None in values:
         for value in told:
             yield ChildCondition(column, frozenset(values - {value}), f"{name} != {_literal(value)}")
-    if PAIRS_MIN <= len(told) <= PAIRS_MAX:
-        for one, other in combinations(told, 2):
-            where = f"{name} == {_literal(one)} || {name} == {_literal(other)}"
-            yield ChildCondition(column, frozenset({one, other}), where)
-            both = f"{name} != {_literal(one)} && {name} != {_literal(other)}"
-            yield ChildCondition(column, frozenset(values - {one, other}), both)
 
 
 def _literal(value: str) -> str:
