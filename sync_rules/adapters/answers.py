@@ -80,9 +80,26 @@ def make_keyless_error() -> ResponseParserError:
 
 
 class Parsers(ResponseParserFactory):
-    """Parsers of botocore that take an answer of another form for no answer: they fail in many ways."""
+    """Parsers of botocore that take an answer of another form for no answer: they fail in many ways.
+
+    botocore asks for a parser at each request. A parser keeps nothing of an answer, so one for each protocol suffices:
+    each new one would be a cycle of 7 objects, which only the garbage collector frees.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parsers: dict[str, Any] = {}
+
+    def set_parser_defaults(self, **defaults: Any) -> None:
+        super().set_parser_defaults(**defaults)
+        self._parsers.clear()
 
     def create_parser(self, protocol_name: str) -> Any:
+        if protocol_name not in self._parsers:
+            self._parsers[protocol_name] = self._make_parser(protocol_name)
+        return self._parsers[protocol_name]
+
+    def _make_parser(self, protocol_name: str) -> Any:
         parser = super().create_parser(protocol_name)
         parse = parser.parse
 

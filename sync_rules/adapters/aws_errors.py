@@ -11,7 +11,6 @@ from typing import Any, Final
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    EndpointConnectionError,
     HTTPClientError,
     NoCredentialsError,
 )
@@ -44,7 +43,6 @@ class UnprocessedError(Exception):
 
 
 ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # everything that a call raises
-REFUSED: Final = EndpointConnectionError  # nothing listens at the address, or it has no such name
 UNANSWERED: Final = (HTTPClientError, BotoConnectionError, ResponseParserError)
 CONNECTION_ERRORS: Final = (*UNANSWERED, UnprocessedError)
 TRANSIENT: Final = frozenset({

@@ -36,16 +36,12 @@ def _is_alone(retry_state: RetryCallState, *, first: bool) -> bool:
     """True if no service answered before, and the call was tried for long enough: the address is more likely wrong than
     down. A throttle is an answer.
 
-    A command stops so at a refused connection, if nothing has answered it yet. A `first` call stops so at any error
-    without an answer, if this call was not answered before.
+    A command stops so if nothing has answered it yet. A `first` call stops so if this call was not answered before.
     """
     soon = stop_any(stop_after_attempt(FIRST_ATTEMPTS_MAX), stop_after_delay(FIRST_MAX_SECONDS))
-    error, command = _error(retry_state), patience.current()
-    if first:
-        known = command is not None and command.has_answered(_call(retry_state))
-        return isinstance(error, aws_errors.UNANSWERED) and not known and soon(retry_state)
-    alone = command is not None and not command.has_answered()
-    return isinstance(error, aws_errors.REFUSED) and alone and soon(retry_state)
+    command = patience.current()
+    known = not first if command is None else command.has_answered(_call(retry_state) if first else None)
+    return isinstance(_error(retry_state), aws_errors.UNANSWERED) and not known and soon(retry_state)
 
 
 def _is_tried(retry_state: RetryCallState, attempts_max: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,6 +136,8 @@ class RemoteBackfill:
             asked = {} if items else state.load(name_request(name)) or {}
             if asked.get("items"):  # the start is a time of another clock than this meter's
                 items.update(asked["items"])
+                for notice in asked["notices"]:
+                    display.say(notice)
                 since = (datetime.now(UTC) - datetime.fromisoformat(asked["at"])).total_seconds()
                 meter.begin(Totals.of(asked["before"]), max(0.0, since - meter.seconds))
             return load_run(state, rules) if items else None
@@ -151,8 +152,6 @@ class RemoteBackfill:
             ended = self._account.machine.watch(name, show)
         done = ended.well()
         answer = state.load(name_request(name)) or {}
-        for notice in answer.get("notices", ()):
-            print(notice, file=sys.stderr)
         if answer.get("said"):
             print(answer["said"])
             return 0

@@ -52,7 +52,9 @@ def compile_defaults(
     if not isinstance(given, dict) or not given:
         found, value = ("an empty map", None) if given == {} else (type_name(given), given)
         message = f"expected a map with a value for one {what} or more, found {found}"
-        compiler.add("SR104", OPTION, message, f"default: {{{names[0]}: {json.dumps(value, ensure_ascii=False)}}}")
+        quoted, shown = (json.dumps(one, ensure_ascii=False) for one in (names[0], value))
+        name_shown = quoted if '"' in names[0] else names[0]
+        compiler.add("SR104", OPTION, message, f"default: {{{name_shown}: {shown}}}")
         return {}
     values: dict[Path, AttributeValue] = {}
     for text, value in given.items():

@@ -126,7 +126,7 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
     digest, _, body = rest.partition(b"\n")
     try:
         stamp = json_bytes.parse_json(line)
-        built = stamp["sync-rules"], stamp["python"]
+        built, classes, marks = (stamp["sync-rules"], stamp["python"]), stamp["classes"], stamp["marks"]
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{name}: not compiled rules. {AGAIN}") from error
     if built != (__version__, OF_THIS_PYTHON):
@@ -142,17 +142,21 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
             f" remove {name}: then the rules file is read"
         )
     file = BytesIO(body)
-    rules = _load(_RulesUnpickler(file, stamp["classes"], stamp["marks"], environ, PACKAGES), Rules, name)
+    rules = _load(_RulesUnpickler(file, classes, marks, environ, PACKAGES), Rules, name)
     rest = file.read()
 
     def load_sections() -> Mapping[str, object]:
-        reader = _RulesUnpickler(BytesIO(rest), stamp["classes"], stamp["marks"], environ, WITH_SECTIONS)
+        reader = _RulesUnpickler(BytesIO(rest), classes, marks, environ, WITH_SECTIONS)
         return _load(reader, dict, name)
 
     rules = replace(rules, sections=_Sections(load_sections))
-    return _resolve_variables(rules, name) if stamp["marks"] else rules
+    return _resolve_variables(rules, name) if marks else rules
 
 
+DAMAGE: Final = (  # what a pickle raises that is not as the build left it
+    pickle.UnpicklingError, ImportError, AttributeError, EOFError, LookupError, TypeError, ValueError, ArithmeticError,
+    MemoryError,
+)  # fmt: skip
 AGAIN: Final = "Build again (`sam build`), and deploy all that it made."
 
 
@@ -161,8 +165,10 @@ def _load(reader: _RulesUnpickler, kind: type[T], name: str) -> T:
     try:
         found = reader.load()
         if not isinstance(found, kind):
-            raise TypeError("it holds no rules")  # noqa: TRY301 - one message for all that is not as the build left it
-    except (pickle.UnpicklingError, ImportError, AttributeError, EOFError, KeyError, TypeError, ValueError) as error:
+            raise TypeError("it holds no rules")
+        for name_of_field in getattr(kind, "__dataclass_fields__", ()):
+            getattr(found, name_of_field)  # a pickle may leave some out
+    except DAMAGE as error:
         raise UserError(f"{name}: compiled by other code than this ({error}). {AGAIN}") from error
     if reader.missing:
         raise UserError(f"{name}: environment variables that are not set: {', '.join(reader.missing)}")

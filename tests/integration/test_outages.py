@@ -9,10 +9,13 @@ from itertools import count
 import pytest
 
 from sync_rules.adapters import aws, patience
+from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.cli import main
+from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Failure
 from tests.support import engines
-from tests.support.builders import author_item, book_item, s
+from tests.support.builders import author_item, book_item, key, s
 from tests.support.lying_proxy import Answer, Asked, Engine, lying_proxy
 
 RULES = """
@@ -84,16 +87,21 @@ def test_command_shows_what_it_waits_for_and_stops_with_a_cure(shop, command, cu
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_work_whose_writes_fail_is_kept_and_retried(shop, fault):
-    """Reads are answered: the writes alone wait, a backfill keeps a failure record, and a redrive waits and writes."""
-    for command in ("backfill rules.yaml", "redrive rules.yaml"):
-        code, said = shop(command, fault, WRITES)
-        assert code == 1
-        assert "waiting since" in said
-        assert "this command stops at" in said
-    code, said = shop("redrive rules.yaml", fault, set())
+@pytest.mark.parametrize(("command", "cure"), [("backfill rules.yaml", " --resume"), ("redrive rules.yaml", "")])
+def test_work_whose_writes_fail_is_left_and_continued(shop, command, cure, fault):
+    """Reads are answered, and the writes alone wait. A backfill keeps no failure record: it only has to continue."""
+    failure = Failure("names", key(parse_rules(RULES.format(prefix="")).tables["books"], "b1"), "ThrottlingException")
+    failures = FailureLog(Files.failures, lambda: 0)
+    if not cure:
+        failures.park(failure)
+    code, said = shop(command, fault, WRITES)
+    assert code == 1
+    assert "waiting since" in said
+    assert "this command stops at" in said
+    assert Files.failures.exists() == (not cure)
+    code, said = shop(command + cure, fault, set())
     assert code == 0
-    assert "1 written" in said
+    assert f"1 {'copies ' if cure else ''}written" in said
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -27,6 +27,7 @@ patterns:
   orders: {{get: order, by: [user_id], attributes: [total, user.name], items: 2, page: 2}}
   by-status: {{get: order, by: [status], between: made, items: 2}}
   mail: {{get: user, by: [email], one: true, attributes: [name]}}
+  page: {{get: [user, order], by: [user_id], items: 3}}
   place: {{put: order}}
 """
 
@@ -59,8 +60,8 @@ def test_patterns_run_measures_and_proves(shop):
     code, said = shop("--run", "--prove", "--endpoint-url", shop.url, "--format", "json")
     found = {one["pattern"]: one for one in json.loads(said.out)["patterns"]}
     assert code == 0, said
-    assert [found[name]["rows"] for name in ("orders", "by-status", "mail")] == [2, 4, 1]
-    assert [found[name]["requests"] for name in ("orders", "by-status", "mail")] == [1, 2, 1]
+    assert [found[name]["rows"] for name in ("orders", "by-status", "mail", "page")] == [2, 4, 1, 3]
+    assert [found[name]["requests"] for name in ("orders", "by-status", "mail", "page")] == [1, 2, 1, 1]
     assert found["orders"]["estimated_read_units"] == 0.5
     assert found["orders"]["read_units"] in (0.5, None)
     assert found["place"]["left"] == "a write"

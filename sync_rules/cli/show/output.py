@@ -11,7 +11,8 @@ from sync_rules.model.values import visible
 # Control characters but tabs and ends of lines, other ends of lines in Unicode, and what changes the direction of text.
 CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
-MARKUP: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#~"})
+# A backslash does not stop GitHub from sending a notice to @name: a comment does.
+MARKUP: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#~"} | {"@": "@<!-- -->"})
 
 
 def without_controls(text: str) -> str:

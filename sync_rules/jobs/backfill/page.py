@@ -233,10 +233,12 @@ class Pages:
         return result
 
     def _sets_aside(self, result: PageResult, world: World) -> bool:
-        """Keep a failure record of each item that failed. Returns False, with none kept, if they are too many."""
+        """Keep a failure record of each item that failed. Returns False, with none kept, if they are too many, or the
+        service is down for all items.
+        """
         failed = result.report.failed
         with self._lock:
-            if self._halted() or self._set_aside + len(failed) > SET_ASIDE_MAX_ITEMS:
+            if self._halted() or patience.is_over() or self._set_aside + len(failed) > SET_ASIDE_MAX_ITEMS:
                 return False
             self._set_aside += len(failed)
         for key, unfinished in failed.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSResponse
 
 from sync_rules.adapters import aws, retries
 from sync_rules.adapters.answers import REQUIRED, list_missing_paths
@@ -279,3 +281,24 @@ def test_required_members_are_those_of_a_good_answer(service, operation):
     else:
         assert not list(list_missing_paths(service, operation, good))
         assert any(list(list_missing_paths(service, operation, one)) for one in damaged(good))
+
+
+def test_answers_leave_no_cycles():
+    """A request leaves nothing to the garbage collector: one parser for each protocol reads all answers."""
+    client = aws.dynamodb("http://127.0.0.1:1")
+    headers = {"content-type": "application/x-amz-json-1.0"}
+
+    def answer(request: Any, **_: Any) -> AWSResponse:
+        raw: Any = SimpleNamespace(stream=lambda *_args, **_named: iter([b'{"TableNames": []}']))
+        return AWSResponse(request.url, 200, headers, raw)
+
+    client.meta.events.register("before-send.dynamodb", answer)
+    client.list_tables()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            client.list_tables()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

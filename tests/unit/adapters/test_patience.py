@@ -98,10 +98,11 @@ class World:
 
 @contextmanager
 def commanded(world: World, seconds: float | None = PATIENCE_SECONDS) -> Iterator[Patience]:
-    """The world in a command with so much patience; tenacity sees the world's clock."""
+    """The world in a command with so much patience, after a first answer; tenacity sees the world's clock."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tenacity.time", SimpleNamespace(monotonic=lambda: world.now))
         with patience.use_patience(Patience(world.show, seconds, lambda: world.now)) as one:
+            one.note_answer("DescribeTable")
             yield one
 
 

@@ -95,7 +95,8 @@ def test_check_of_an_unreadable_file_exits_with_2(content, tmp_path, capsys):
 
 
 def test_check_explains_every_code(capsys):
-    """`--explain` needs no file; an unknown code is the user's mistake."""
+    """`--explain` needs no file and lists the codes in order; an unknown code is the user's mistake."""
+    assert [*CODES] == sorted(CODES)
     for code, entry in CODES.items():
         assert main.main(["check", "--explain", code.lower()]) == 0
         shown = capsys.readouterr().out

@@ -242,6 +242,7 @@ def test_hostile_names_are_printed_escaped(verb, account, capsys):
         out, err = capsys.readouterr()
         assert code in (0, 1), err
         assert_safe(out + err, f"{verb} {words}")
+        assert "markdown" not in words or "@x" not in out, "GitHub sends a notice to a user of this name"
         shown += out + err
     assert shown
 

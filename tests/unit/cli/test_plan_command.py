@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import stat
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 
+from sync_rules.adapters.bulk_loads import BulkLoad
+from sync_rules.adapters.state import FileState, save_applied_fingerprints
 from sync_rules.cli import main
 from sync_rules.cli.commands import plan
 from sync_rules.jobs.backfill import job
@@ -178,6 +181,20 @@ def test_plan_tells_new_changed_unchanged_and_gone_rules(command):
     before = command.state.read_text()
     assert command.body("--changed")["rules"].keys() == {"bios"}
     assert command.state.read_text() == before
+
+
+def test_plan_names_bulk_loads_since_the_last_backfill(command):
+    """Its time is in the saved state: a load that ended later may have put items that no rule has seen."""
+    at, end = datetime(2026, 11, 20, 12, tzinfo=UTC), datetime(2026, 11, 20, 13, tzinfo=UTC)
+    load = BulkLoad(command.scene.rules.tables["books"], "COMPLETED", at, end)
+    command.patch.setattr(plan, "find_loads", lambda _client, _tables, since: ((load,) if since == at else (), "why"))
+    assert "bulk load" not in "".join(command()[1:])  # before the first backfill
+    save_applied_fingerprints(FileState(command.state), fingerprints.of_each(command.scene.rules), at)
+    _, out, err = command()
+    assert "table books: a bulk load ended at 2026-11-20T13:00:00Z (COMPLETED)" in out
+    assert "a backfill without --changed checks its items" in out
+    assert "bulk loads since the last backfill are unknown: why" in err
+    assert command.body()["bulk_loads"] == [load.describe(at)]
 
 
 def test_plan_exits_by_what_there_is_to_do_if_asked(command):

@@ -217,6 +217,24 @@ def test_other_stage_is_refused(command):
 
 
 # ---------------------------------------------------------------- watching
+def test_backfill_in_the_account_says_at_its_start_what_it_reads_of_others(command):
+    """Who stops watching has seen that a ledger is read whole, and why."""
+    text = STAGED.replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}", 1)
+    text += "  many: {count: book, into: author.many, ledger: ledger}\n"
+    text += "  few: {count: book, into: author.few, ledger: ledger, where: few}\n"
+    command.file.write_text(text)
+    command.deployed = command.machine.deployed = Deployed(Scene(parse_rules(text)))
+
+    def watch(name: str, look) -> Execution:
+        look()
+        raise KeyboardInterrupt
+
+    command.patch.setattr(command.machine, "watch", watch)
+    code, _, err = command("backfill", "--remote", "--rule", "few")
+    assert code == 130
+    assert "table ledger is read whole, about 9 items, because entries of few" in err
+
+
 def test_verify_that_is_left_says_where_its_report_will_be(command):
     """A remote verify prints its name and the place of its report at the start: you need not watch it."""
     command.machine.left = True

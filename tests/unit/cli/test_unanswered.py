@@ -8,6 +8,7 @@ import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
+from sync_rules.adapters import aws, patience
 from sync_rules.cli import main
 from sync_rules.deploy.tables import table_parameters
 from tests.support import every_kind
@@ -60,6 +61,21 @@ def test_unanswered_names_the_address_the_service_and_a_cure(service, command, r
     said = run(command, "--endpoint-url", url)
     assert f"no answer from {url} (Region eu-west-1): is {service} running there? Correct --endpoint-url" in said
     assert "waiting since" not in said  # it ends at once, and not with the patience of a command
+
+
+@pytest.mark.parametrize("command", LOCAL)
+def test_unanswered_ends_soon_at_an_address_that_is_silent(command, run, monkeypatch):
+    """A port that takes connections and answers nothing, as a firewall makes one of the right address."""
+    monkeypatch.setattr(aws, "READ_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(patience, "FIRST_SHOWN_SECONDS", 2.0)
+    monkeypatch.setattr(main, "PATIENCE_SECONDS", 3.0)
+    with socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(64)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        said = run(command, "--endpoint-url", url)
+    assert f"ReadTimeoutError: no answer from {url} (Region eu-west-1): is DynamoDB running there?" in said
+    assert "waiting since" not in said
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,14 @@ def test_default_is_the_value_that_is_written(text, value):
     assert compiled(f"{ONE}, default: {text}").defaults == {("user_name",): value}
 
 
+@pytest.mark.parametrize("given", ["user.name", """'user."a.b"'""", """'user."a: b"'"""])
+def test_default_of_several_copies_has_a_cure_that_can_be_pasted(given):
+    """The name of a copy that needs double quotes keeps them in YAML."""
+    form = f"copy: [{given}, user.bio], into: order.by"
+    _, (problem,) = check_rules(f"{BASE}  r: {{{form}, default: none}}\n")
+    assert [*compiled(f"{form}, {problem.cure}").defaults.values()] == [s("none")]
+
+
 def test_default_in_an_alias_keeps_its_digits():
     """Numbers that stand elsewhere in the file are as exact as those that stand here."""
     rules = f"{BASE}  r: {{{ONE}, default: &none 0.30000000000000001}}\n  q: {{copy: user.x, into: order.x, default: *none}}\n"

@@ -115,6 +115,9 @@ def signed_pickle(body: bytes, **classes: list[str]) -> bytes:
     return signed(b"\n".join((json.dumps(stamp).encode(), b"", body)))
 
 
+CLASSES = {"sync_rules.rules.ruleset.Rules": [field.name for field in fields(Rules)]}
+
+
 @pytest.mark.parametrize(
     "forged",
     [
@@ -147,12 +150,18 @@ def test_compiled_forgery_imports_no_other_module(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "body", [pickle.dumps(1), b"", b"\x80\x09.", b"I12x\n.", b"\x8c\x02\xff\xff."], ids=lambda body: body.hex()
+    "body",
+    [
+        *(pickle.dumps(1), b"", b"\x80\x09.", b"I12x\n.", b"\x8c\x02\xff\xff."),
+        b"\x96" + b"\xff" * 8,  # a length beyond any memory: OverflowError
+        b"\x80\x05csync_rules.rules.ruleset\nRules\n)\x81.",  # rules without a single field
+    ],
+    ids=lambda body: body.hex(),
 )
 def test_compiled_body_of_anything_else_is_a_mistake(body):
     """A body that is no pickle of rules is refused with the cure, whatever its digest."""
     with pytest.raises(UserError, match="Build again"):
-        compiled_file.read(signed_pickle(body), "rules.compiled")
+        compiled_file.read(signed_pickle(body, **CLASSES), "rules.compiled")
 
 
 @pytest.mark.parametrize(
@@ -215,11 +224,12 @@ def signed(data: bytes) -> bytes:
         (lambda data: data[:-20], "not as the build left it"),
         (lambda data: data.replace(b"posts", b"toast"), "not as the build left it"),
         (lambda data: with_stamp(data, marks={}), "not as the build left it"),
+        (lambda data: signed(data.replace(b'"marks":', b'"mark":', 1)), "not compiled rules"),
         (lambda data: b"tables: {}\n" + data, "not compiled rules"),
         (lambda _data: b"", "not compiled rules"),
         (lambda _data: b"[1]\n", "not compiled rules"),
     ],
-    ids=["version", "python", "fields", "module", "class", "broken", "cut off", "edited", "marks", "yaml", "empty", "json"],
+    ids=["version", "python", "fields", "module", "class", "broken", "cut off", "edited", "marks", "stamp", "yaml", "empty", "json"],
 )  # fmt: skip
 def test_compiled_by_something_else_is_refused(change, message, tmp_path):
     """A file compiled by another version, Python or code is refused with advice to build again."""

@@ -45,7 +45,7 @@ def describe_pattern(answer: PatternAnswer) -> str:
             within = f", {pattern.within.form} {pattern.within.attribute}" if pattern.within else ""
             order = f", in the order of {pattern.order}{' desc' * pattern.backward}" if pattern.order else ""
             where = f" where {pattern.where.text}" if pattern.where is not None else ""
-            return f"{pattern.entity}{by}{where}{within}{order}"
+            return f"{' and '.join(pattern.entities)}{by}{where}{within}{order}"
         case GraphPattern():
             return f"{pattern.node} of {pattern.start} through {pattern.edge}"
         case TreePattern():

@@ -86,7 +86,8 @@ class ProvedRequest:
     `size_bytes` their size; None: not stated. `requests`: how many it takes for one page, as far as is known.
     `projects`: the attributes that are asked for, None for all. `follows`: from where its keys come, of a later step.
     `fixed`: the fields that the pattern itself gives, as texts. `fetches`: a local index reads from the table what it
-    does not project. `renames`: what stands for a field in the condition as people read it.
+    does not project. `renames`: what stands for a field in the condition as people read it. `beside`: other entities
+    whose items it finds.
     """
 
     request: Request
@@ -105,6 +106,7 @@ class ProvedRequest:
     requests: int = 1
     items: int | None = None
     size_bytes: int | None = None
+    beside: tuple[Entity, ...] = ()
 
     @property
     def writes(self) -> bool:

@@ -64,9 +64,10 @@ class ReadPattern:
 class GetPattern(OfEntity, ReadPattern):
     """Items of one entity. `by` are the fields that each call gives; `fixed` those that the condition `where` sets to a
     value. `keeps`: the share of the items that the condition lets in, from 0 to 1. `keys`: the number of items that a
-    call reads by their keys.
+    call reads by their keys. `beside`: other entities whose items the same Query finds.
     """
 
+    beside: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     within: Range | None = None
     order: str | None = None
@@ -78,6 +79,10 @@ class GetPattern(OfEntity, ReadPattern):
     keeps: float | None = None
     consistent: bool = False
     via: str | None = None
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        return (self.entity, *self.beside)
 
 
 @dataclass(frozen=True, kw_only=True)

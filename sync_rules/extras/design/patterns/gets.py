@@ -20,6 +20,7 @@ from sync_rules.extras.design.patterns.key_access import (
     AccessPath,
     Reach,
     find_reach,
+    find_shared_reach,
     list_access_paths,
     list_strangers,
 )
@@ -50,7 +51,7 @@ def _answers(model: ProofInput, pattern: GetPattern) -> Iterator[PatternAnswer]:
     entity = model.rules.entities[pattern.entity]
     if pattern.via != "mirror":
         yield from direct(model, pattern, entity)
-    if pattern.via in (None, "mirror") and not pattern.consistent:  # a mirror follows its source
+    if pattern.via in (None, "mirror") and not pattern.consistent and not pattern.beside:  # a mirror follows its source
         yield from _by_mirrors(model, pattern, entity)
 
 
@@ -64,7 +65,10 @@ def direct(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[P
             continue
         if pattern.consistent and way.eventual:
             continue
-        found = find_reach(model.makers, entity, way, given, pattern.within)
+        if pattern.beside:
+            found = find_shared_reach(model.makers, list_entities(model, pattern), way, given)
+        else:
+            found = find_reach(model.makers, entity, way, given, pattern.within)
         if found is None or not set(pattern.by) <= found.used:
             continue
         if pattern.order is not None and not found.item and pattern.order not in found.sorts:
@@ -72,6 +76,11 @@ def direct(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[P
         answer = _answer(model, pattern, entity, found)
         if answer is not None:
             yield answer
+
+
+def list_entities(model: ProofInput, pattern: GetPattern) -> list[Entity]:
+    """The entities whose items a pattern finds."""
+    return [model.rules.entities[name] for name in pattern.entities]
 
 
 def list_given_fields(pattern: GetPattern) -> frozenset[str]:
@@ -83,8 +92,11 @@ def list_wanted_attributes(model: ProofInput, pattern: GetPattern) -> PatternUse
     """The attributes that a pattern asks for."""
     entity = model.rules.entities[pattern.entity]
     own = {*pattern.by, *(name for name in (pattern.order, pattern.within and pattern.within.attribute) if name)}
-    return list_needed_attributes(model, pattern, entity)[2] | PatternUse(
-        frozenset((entity.name, name) for name in own)
+    beside = PatternUse(frozenset((name, None) for name in pattern.beside))
+    return (
+        beside
+        | list_needed_attributes(model, pattern, entity)[2]
+        | PatternUse(frozenset((entity.name, name) for name in own))
     )
 
 
@@ -101,7 +113,9 @@ def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach
     linked = tuple(name for other in others for name in links_of(model.rules, other, entity))
     missing = list_missing_attributes(way, entity, needed, (*paths, *linked))
     again = bool(missing) and way.eventual  # a local index fetches from the table what it does not have
-    alien = list_strangers(model.rules, model.makers, entity, found)
+    alien = tuple(
+        one for one in list_strangers(model.rules, model.makers, entity, found) if one.name not in pattern.beside
+    )
     first = _first(model, pattern, entity, found, filters=filters, alien=bool(alien))
     first = replace(
         first,
@@ -136,6 +150,7 @@ def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach
     read = (*found.used, *paths, *found.sorts)
     index = () if way.index is None else way.index.attributes
     made = model.makers.rules_of(entity, index)
+    use |= PatternUse(frozenset((name, None) for name in pattern.beside))
     use |= PatternUse(frozenset((entity.name, name) for name in read), frozenset(places_of(tuple(steps))), made)
     return PatternAnswer(pattern, tuple(steps), remarks=tuple(notes), use=use)
 
@@ -160,7 +175,9 @@ def _first(
     model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach, *, filters: str, alien: bool
 ) -> ProvedRequest:
     """The request that finds items, or rows of an index."""
-    size = model.size_of(entity)
+    entities = list_entities(model, pattern) if pattern.beside else [entity]
+    sizes = [model.size_of(one) for one in entities]
+    size = None if None in sizes else max(one for one in sizes if one is not None)
     step = ProvedRequest(
         "Query",
         entity,
@@ -172,6 +189,7 @@ def _first(
         fixed=tuple((name, str(*value.values())) for name, value in pattern.fixed if name in found.used),
         renames=tuple(_list_fixed_fields(pattern, found)),
         size_bytes=size,
+        beside=tuple(entities[1:]),
     )
     if found.item and pattern.keys is not None:
         return replace(step, request="BatchGetItem", requests=batches_of(pattern.keys), items=pattern.keys)

@@ -88,7 +88,8 @@ def _list_get_attributes(rules: Rules, answer: PatternAnswer, pattern: GetPatter
     entity = (steps or [*answer.steps])[0].entity
     others = {step.entity.name: step for step in answer.steps if step.entity is not entity}
     if pattern.returns is None:
-        yield "returned", entity.name, entity, None
+        for one in (entity, *(rules.entities[name] for name in pattern.beside)):
+            yield "returned", one.name, one, None
     for name in pattern.returns or ():
         yield from _find_returned_attribute(rules, name, entity, others)
     for path in pattern.where.paths if pattern.where is not None else ():

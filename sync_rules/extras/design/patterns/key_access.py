@@ -6,13 +6,14 @@ beginning after that. https://docs.aws.amazon.com/amazondynamodb/latest/develope
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sync_rules.extras.design.patterns.answers import Term
 from sync_rules.extras.design.patterns.declarations import Range
 from sync_rules.extras.design.patterns.key_makers import Field, Maker, Makers
 from sync_rules.model.entities import Entity, Index, KeyAttribute, Table
+from sync_rules.rules.formula import Formula
 from sync_rules.rules.ruleset import Rules
 
 
@@ -113,6 +114,34 @@ def find_reach(
     if not ranged:
         return None
     return Reach(way, tuple(terms), frozenset(used), frozenset(as_written), sorts, whole and way.index is None)
+
+
+def find_shared_reach(
+    makers: Makers, entities: Sequence[Entity], way: AccessPath, given: frozenset[str]
+) -> Reach | None:
+    """The one Query that finds items of several entities: by the same partition key, and by the text that all their
+    sort keys begin with. None where they are in different partitions.
+    """
+    reaches = [find_reach(makers, entity, way, given, None) for entity in entities]
+    found = [one for one in reaches if one is not None]
+    width = len(way.partition)
+    if len(found) < len(entities) or len({tuple(t.condition_text for t in one.terms[:width]) for one in found}) > 1:
+        return None
+    terms = found[0].terms[:width]
+    if any(isinstance(term.maker.source, Formula) for term in terms):
+        return None  # the check of a row would read fields of one entity alone
+    used = frozenset(name for term in terms for name in term.maker.exact)
+    if way.sort and way.sort[0].type == "S":
+        sorts = [makers.best(entity, way.sort[0], given) for entity in entities]
+        if beginning := _find_common_beginning(["".join(_texts(maker)) for maker in sorts]):
+            terms = (*terms, Term(sorts[0], "begins_with", text=beginning))
+    return Reach(way, terms, used, used, tuple(one.name for one in way.sort[:1]), item=False)
+
+
+def _find_common_beginning(texts: Sequence[str]) -> str:
+    """The longest text that all these texts begin with."""
+    least, greatest = min(texts), max(texts)
+    return next((least[:end] for end in range(len(least), 0, -1) if greatest.startswith(least[:end])), "")
 
 
 def _as_letters(makers: Makers, entity: Entity, maker: Maker, field: Field) -> bool:

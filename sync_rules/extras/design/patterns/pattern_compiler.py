@@ -202,9 +202,17 @@ class PatternCompiler:
 
     # ------------------------------------------------------------ get
     def _get(self, form: GetForm) -> GetPattern | None:
-        entity = self.entity(form.get, "get")
-        if entity is None:
+        several = not isinstance(form.get, str)
+        names = [form.get] if isinstance(form.get, str) else form.get
+        if several and len(names) < 2:  # noqa: PLR2004 - several
+            self.add("SR106", "get", f"expected several entities, found {len(names)}", "for one, write get: ENTITY")
             return None
+        entities = [self.entity(name, self.at("get", at) if several else "get") for at, name in enumerate(names)]
+        entity = entities[0]
+        if entity is None or None in entities:
+            return None
+        if several:
+            self._check_several(form, [one for one in entities if one is not None])
         for index, name in enumerate(form.by):
             if name in form.by[:index]:
                 self.add("SR120", self.at("by", index), f"{name!r} is in `by` twice", "leave one of them out")
@@ -217,6 +225,7 @@ class PatternCompiler:
         return GetPattern(
             name=self.name,
             entity=entity.name,
+            beside=tuple(names[1:]),
             by=tuple(dict.fromkeys(form.by)),
             within=within,
             order=order,
@@ -230,6 +239,23 @@ class PatternCompiler:
             via=self._via(form.via, entity),
             **self._of_read(form, entity),
         )
+
+    def _check_several(self, form: GetForm, entities: list[Entity]) -> None:
+        """Report what does not go with several entities."""
+        for at, one in enumerate(entities):
+            if one in entities[:at]:
+                self.add("SR120", self.at("get", at), f"{one.name!r} is in `get` twice", "leave one of them out")
+            if one.table is not entities[0].table:
+                tables = f"{one.name!r} is in table {one.table.name!r}, and {entities[0].name!r} is not"
+                self.add("SR120", self.at("get", at), f"{tables}: a Query reads one table", "write a pattern for each")
+        given = {
+            "one": form.one,
+            **{name: getattr(form, name) is not None for name in ("keys", "attributes", "where", "order", *RANGES)},
+        }
+        for option in (name for name, is_given in given.items() if is_given):
+            self.add("SR120", option, f"`{option}` and several entities do not go together", "write a pattern for each")
+        if form.via == "mirror":
+            self.add("SR120", "via", "a mirror holds items of one entity", "leave `via` out")
 
     def _range(self, form: GetForm, entity: Entity) -> Range | None:
         given = [(one, name) for one in RANGES if (name := getattr(form, one)) is not None]

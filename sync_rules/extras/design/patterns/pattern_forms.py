@@ -34,6 +34,10 @@ Page = Annotated[
 Items = Annotated[
     int | None, Field(ge=0, le=ITEMS_MAX, description="The items that one call finds in all.", examples=[40])
 ]
+EntityOrEntities = Annotated[
+    Annotated[str, Tag("form:entity")] | Annotated[list[str], Tag("form:entities")],
+    by_type({str: "form:entity", list: "form:entities"}, "an entity, or a list of entities"),
+]
 Share = Annotated[str | None, Field(examples=["5%"])]
 BUSIEST: Final = "The share of the calls that asks for the same key, where one key is asked more than others."
 Busiest = Annotated[Share, Field(description=BUSIEST)]
@@ -49,9 +53,12 @@ class EntityStatement(Model):
 
 
 class GetForm(Model):
-    """Items of one entity."""
+    """Items of one entity, or of several that one Query finds."""
 
-    get: str = Field(description="The entity whose items are read.", examples=["order"])
+    get: EntityOrEntities = Field(
+        description="The entity whose items are read, or several: a parent with its children.",
+        examples=["order", ["organisation", "user"]],
+    )
     by: list[str] = Field(default=[], description="The fields whose values each call gives.", examples=[["user_id"]])
     between: str | None = Field(default=None, description="A field. Each call gives its least and its greatest value.")
     at_least: str | None = Field(default=None, description="A field. Each call gives its least value.")

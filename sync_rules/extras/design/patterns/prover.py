@@ -74,6 +74,10 @@ def answer_to(model: ProofInput, pattern: Pattern) -> PatternAnswer:
     match pattern:
         case GetPattern():
             found = gets.find_cheapest_answer(model, pattern)
+            if found is None and pattern.beside:
+                names = f"{' and '.join(pattern.entities)} by {' and '.join(pattern.by) or 'nothing'}"
+                cure = "give them one partition key, or write a pattern for each"
+                return PatternAnswer(pattern, reason=f"no partition holds {names}: {cure}")
             return found if found is not None else cures.of_get(model, pattern)
         case GraphPattern():
             found = graphs.serve(model, pattern)

@@ -184,10 +184,11 @@ def _cut(text: str, *, up: bool = False) -> str:
 def exact(step: ProvedRequest, given: CallValues) -> Check:
     """The check of a row: its entity, and the fields that a composite key holds."""
     entity, checks = step.entity, [*_checks(step, given)]
+    entities = (entity, *step.beside)
 
     def holds(row: Item) -> bool:
         key = entity.table.key_of(row)
-        return key is not None and entity.has(key) and all(check(row) for check in checks)
+        return key is not None and any(one.has(key) for one in entities) and all(check(row) for check in checks)
 
     return holds
 

@@ -39,7 +39,8 @@ class Patterns:
     `Reader`.
 
     Items are dicts: with `attributes` only those attributes, each under the name that the pattern has for it, such as
-    "user.name"; else whole items as the table has them. `types` makes something else of the items of an entity: a class
+    "user.name"; else whole items as the table has them. A pattern of several entities gives pairs: the name of the
+    entity, and the item. `types` makes something else of the items of an entity: a class
     is called with the attributes by name, any other callable with the item.
     """
 
@@ -189,8 +190,13 @@ class Patterns:
 
     # ------------------------------------------------------------ results
     def _convert_item(self, plan: GetPlan | TreePlan, item: Item) -> Any:
-        """An item in the application's form."""
-        return self._construct_item(plan.pattern.entity, self._reader.output(item))
+        """An item in the application's form; with the name of its entity, where a pattern finds several."""
+        if not isinstance(plan, GetPlan) or not plan.pattern.beside:
+            return self._construct_item(plan.pattern.entity, self._reader.output(item))
+        key = plan.first.entity.table.key_of(item)
+        entity = None if key is None else self._rules.entity_of(key)
+        name = plan.pattern.entity if entity is None else entity.name
+        return name, self._construct_item(name, self._reader.output(item))
 
     def _construct_item(self, entity: str, item: dict[str, Any]) -> Any:
         kind = self._types.get(entity)

@@ -71,11 +71,11 @@ class _Model:
         self.called = names["entity"].text("the entity's name")
         self.version = names["version"].text("the version, a text") if names["version"] else "1"
         self.attributes = dict(node["attributes"].items("a map of attributes"))
-        self.indexes = [one.require_map("an index") for _, one in node["indexes"].items("a map of indexes")]
-        base = [one for one in self.indexes if not one["index"]]
-        if len(base) != 1:
-            node["indexes"].fail("one index without a name, which is the table's own", found=f"{len(base)}")
-        self.base = base[0]
+        found = [one.require_map("an index") for _, one in node["indexes"].items("a map of indexes")]
+        self.indexes = sorted(found, key=lambda one: bool(one["index"]))  # the table's own first: its templates hold
+        if (own := sum(not one["index"] for one in found)) != 1:
+            node["indexes"].fail("one index without a name, which is the table's own", found=f"{own}")
+        self.base = self.indexes[0]
         self.checks: list[str] = []
         held = [*_composites(self.base["pk"]), *_composites(self.base["sk"])]
         sure = [name for name, one in self.attributes.items() if one["required"].value is True or one["default"]]

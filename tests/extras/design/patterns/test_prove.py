@@ -88,6 +88,11 @@ SERVED = {
     "{get: order, by: [user_id, order_id]}": ["GetItem shop: PK = USER#{user_id} and SK = ORDER#{order_id}"],
     "{get: user, by: [user_id]}": ["GetItem shop: PK = USER#{user_id} and SK = PROFILE"],
     "{get: user, by: [user_id], keys: 25}": ["BatchGetItem shop: PK = USER#{user_id} and SK = PROFILE"],
+    "{get: [user, order], by: [user_id]}": ["Query shop: PK = USER#{user_id}"],
+    "{get: [goal, membership], by: [goal_id]}": [
+        "Query records: source = GOAL-{goal_id} and begins_with(target, GOAL)"
+    ],
+    "{get: [ware, crate], by: [shelf]}": ["Query shop/GSI1: GSI1PK = SHELF#{shelf}"],
     "{get: order, by: [user_id], order: order_id desc}": [
         "Query shop: PK = USER#{user_id} and begins_with(SK, ORDER#) desc"
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -71,6 +72,7 @@ DRAWN = {
     "product": drawn("product", product_id=IDS, category=WORDS, price=NUMBERS),
     "house": drawn("house", house_id=IDS, country=WORDS, street=WORDS, town=WORDS),
     "ware": drawn("ware", ware_id=IDS, shelf=WORDS, row=WORDS, name=WORDS),
+    "crate": drawn("crate", crate_id=IDS, shelf=WORDS, row=WORDS),
     "goal": drawn("goal", goal_id=IDS, title=WORDS),
     "member": drawn("member", user_id=IDS, name=WORDS),
     "membership": drawn("membership", goal_id=IDS, user_id=IDS, memberRole=ROLES),
@@ -134,8 +136,7 @@ class World:
         return None if value is None else plain_of(value)
 
     def found(self, pattern, given):
-        name = pattern.entity
-        for item in self.of(name):
+        for name, item in ((one, item) for one in pattern.entities for item in self.of(one)):
             read = {one: self.field(name, item, one) for one in given}
             form = {one: FORMATS.get((name, one), lambda value: value) for one in given}
             equal = all(read[one] is not None and form[one](read[one]) == form[one](given[one]) for one in pattern.by)
@@ -162,7 +163,10 @@ class World:
         return value.startswith(asked)
 
     def seen(self, pattern, item):
-        """An item as the pattern returns it."""
+        """An item as the pattern returns it, with its entity's name if the pattern is of several."""
+        if pattern.beside:
+            name = next(name for name in pattern.entities if any(one is item for one in self.of(name)))
+            return [name, self.seen(replace(pattern, beside=()), item)]
         if pattern.returns is None:
             return {name: plain_of(value) for name, value in item.items()}
         found = {}
@@ -226,6 +230,7 @@ MORE = {
     "{get: ware, by: [shelf], at_most: row, via: by_spot, attributes: [name]}",
     "{get: ware, by: [shelf], at_least: row, via: by_spot, attributes: [name]}",
     "{get: product, by: [category], at_least: price, attributes: [price, product_id]}",
+    "{get: [ware, crate], by: [shelf], page: 2}",
 }
 GETS = [one for one in (*SERVED, *sorted(MORE)) if one.startswith("{get") and "keys" not in one]
 
@@ -238,7 +243,7 @@ def test_gets_find_what_a_filter_over_all_items_finds(pattern, data):
     rules = rules_of(pattern)
     declared, answer = design_of(rules).patterns["p0"], prove(rules).answers["p0"]
     others = {"order": ["user"], "user": ["order"], "store": ["ware"]}.get(declared.entity, [])
-    items = kept(rules, stored(rules, data.draw(data_of(*others, declared.entity))))
+    items = kept(rules, stored(rules, data.draw(data_of(*others, *declared.entities))))
     world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
     patterns = Patterns(rules, client)
     asked = call_of(data.draw, world, declared)
@@ -328,6 +333,31 @@ def test_graphs_find_goals_and_the_members_around_them(pattern, meets, data):
             members = sorted(world.field("membership", one, "user_id") for one in beside)
             assert sorted(plain_of(one.fields["user_id"]) for one in around.found) == members
             assert all(one.item == users.get(plain_of(one.fields["user_id"])) for one in around.found)
+
+
+NUMBERED = """
+tables:
+  users: {key: {user_no: N}}
+  goals: {key: {goal_id: S}}
+  members: {key: {goal_id: S, member: N}, indexes: {by_member: {member: N, goal_id: S}}}
+entities: {membership: {table: members}, goal: {table: goals}, user: {table: users}}
+rules: {goal-members: {collect: membership, into: goal.members, as: "{member}", numbers: true}}
+"""
+
+
+def test_graph_whose_edges_name_users_by_another_field_is_read_by_page():
+    """`link` leads from the user to the edges, and from each edge to its users, on each page."""
+    rules = rules_of(
+        "{graph: goal, from: user, through: membership, neighbours: [user], link: {user_no: member}}", base=NUMBERED
+    )
+    edges = [{"goal_id": goal, "member": number} for goal, number in (("a", 7), ("b", 7), ("b", 9))]
+    items = {"users": [{"user_no": 7}], "goals": [{"goal_id": "a"}, {"goal_id": "b"}], "members": edges}
+    patterns = Patterns(rules, MemoryClient(rules.tables.values(), kept(rules, items)))
+    first = patterns.graph("p0", user_no=7, limit=1)
+    then = patterns.graph("p0", user_no=7, limit=1, cursor=first.cursor)
+    assert [one.edges for one in (first, then)] == [[edges[0]], [edges[1]]]
+    around = [[(one.element, one.item) for one in page.neighbours[0].found] for page in (first, then)]
+    assert around == [[(7, {"user_no": 7})], [(7, {"user_no": 7}), (9, None)]]
 
 
 TREES = {

@@ -12,7 +12,7 @@ from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.discover.imports.foreign_document import ImportedFileError
 from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
-from sync_rules.language.load import parse_rules
+from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model.python_values import raw_of
 from sync_rules.rules.ruleset import Rules
 from tests.support.shared import case
@@ -206,6 +206,30 @@ def test_electrodb_keys_are_composed_as_it_composes_them():
     assert any("gsi1pk is there only on items with memberId" in note for note in found.notes)
     flat = rules.tables["library"].index("flat-index")
     assert [(one.name, one.type) for one in flat.attributes] == [("name", "S"), ("shard", "N")]
+
+
+def test_electrodb_keeps_the_key_of_a_table_that_an_index_shares():
+    """The template of the table's own sort key is kept, also if the model lists the index first."""
+    document = json.loads((FIXTURES / "electrodb-items.json").read_text())
+    user = next(one for one in document["entities"] if one["model"]["entity"] == "User")
+    own, emails = user["indexes"]["primary"], user["indexes"]["emails"]
+    user["indexes"] = {"emails": emails | {"sk": {"field": "sk", "composite": ["email"]}}, "primary": own}
+    found = rules_from_text(json.dumps({"entities": [user], "table": "shop"}), "x.json")
+    assert keys(parse_rules(found.text, environ={}))["user"]["sk"] == "$user_1"
+    assert any("sk is made in two ways: '$user_1' was taken" in note for note in found.notes)
+
+
+def test_electrodb_padding_of_a_text_has_no_template_and_no_rule_makes_its_items():
+    """Zeros before a number are `pad`, and before a text they are not. A mirror into such an entity is refused."""
+    document = json.loads((FIXTURES / "electrodb-items.json").read_text())
+    held = [one for one in document["entities"] if one["model"]["entity"] in ("User", "invoice")]
+    held[1]["attributes"]["number"]["type"] = "string"
+    found = rules_from_text(json.dumps({"entities": held, "table": "shop"}), "x.json")
+    assert any("invoice: sk holds what a template cannot write: write another" in note for note in found.notes)
+    taken_in = found.text.replace("  # invoice:", "  invoice:").replace("  #   ", "    ")
+    lines = taken_in.replace("rules: {}", "rules: {m: {mirror: user, into: invoice}}")
+    _, problems = check_rules(lines, environ={})
+    assert "SR306" in [one.code for one in problems if one.severity == "error"]
 
 
 def recorded() -> tuple[RulesDraft, dict[str, list[dict[str, Any]]]]:
