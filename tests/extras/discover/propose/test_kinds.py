@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+from sync_rules.extras.discover.propose import number_search
 from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.search import propose
 from sync_rules.language.load import check_rules
@@ -123,3 +124,19 @@ def test_kinds_a_price_is_no_least_of_what_it_was(tmp_path):
     tables = [PlainTable("goods", {"gid": "S"}, goods), PlainTable("lines", {"lid": "S"}, lines)]
     found = propose(gathered(tmp_path / "in", *tables), tmp_path / "work")
     assert not [one for one in found.rules if one.kind in ("min", "max") and one.held_back is None]
+
+
+def test_kinds_look_once_at_each_amount_of_a_link(tmp_path, monkeypatch):
+    """Whether the amounts of a parent's children differ does not depend on a condition."""
+    looks: Counter[tuple[int, int]] = Counter()
+    inner = number_search._NumberSearch._differs
+
+    def count_look(search, place):
+        looks[id(search.all), place] += 1
+        kept.append(search)
+        return inner(search, place)
+
+    kept: list[object] = []
+    monkeypatch.setattr(number_search._NumberSearch, "_differs", count_look)
+    propose(gathered(tmp_path / "in", shop()), tmp_path / "work")
+    assert set(looks.values()) == {1}
