@@ -20,13 +20,13 @@ def report_deletions_of_made_items(rules: Rules, document: Document) -> Iterator
 def report_unmade_entities(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report entities that nothing makes, or whose items lack what their entity requires."""
     made = {rule.target for rule in rules.rules.values() if rule.makes}
-    for entity in rules.declared_entities:
-        if entity.made and entity not in made:
+    for entity in (one for one in rules.declared_entities if one.made):
+        if entity not in made:
             message = f"no count, sum, min or max makes the items of {entity.name!r}"
             yield Problem("SR324", message, document.value("entities", entity.name, "made_by"))
         written = {path[0] for rule in rules.rules.values() if rule.target is entity for path in rule.puts}
         lacking = [name for name in entity.required if name not in written | entity.templates.keys()]
-        if entity.made and lacking:
+        if lacking:
             message = f"each {entity.name!r} has {', '.join(lacking)}, and rules make items without"
             place = document.value("entities", entity.name, "required")
             yield Problem("SR232", message, place, f"remove {', '.join(lacking)} from required")

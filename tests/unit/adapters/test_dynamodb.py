@@ -366,10 +366,3 @@ def test_client_is_made_once_and_tries_once():
     assert client is aws.dynamodb("http://127.0.0.1:1")
     assert client.meta.config.retries["total_max_attempts"] == 1
     assert client.meta.config.user_agent.startswith("sync-rules/")
-
-
-def test_guard_is_required():
-    """A write without a guard could create an item."""
-    store, _ = store_on(Client())
-    with pytest.raises(AssertionError):
-        store.apply(Apply((Transaction((Check(ONE, ()), update(SHOP, TWO, exists(SHOP), a=n(1)))),)))

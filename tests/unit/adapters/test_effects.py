@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
 from dataclasses import replace
 
 import boto3
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from moto import mock_aws
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
 from sync_rules.adapters.function_calls import RememberedInMemory, RememberedInTable, function_of
-from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.s3 import S3Archive
 from sync_rules.cli import main
 from sync_rules.cli.commands.run import calls_notices
@@ -32,9 +27,9 @@ from sync_rules.rules import compiled_file
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.ruleset import Rules
-from tests.support.builders import entity, key, n, rules_of, s, shop, table
+from tests.support.builders import entity, rules_of, shop, table
 from tests.support.cold import start_cold
-from tests.support.worlds import Inbox, Parked, Untouchable, record_of
+from tests.support.worlds import Untouchable, record_of
 
 GAMES = table("games", {"PK": "S"})
 GAME = entity("game", GAMES)
@@ -248,59 +243,6 @@ def test_outside_run_gives_its_consumer_archive_and_caller(tmp_path):
 
 
 # ---------------------------------------------------------------- from records to effects
-class Bucket:
-    """An Archive in memory that fails `failures` times."""
-
-    def __init__(self, failures: int = 0) -> None:
-        self.failures = failures
-        self.objects: dict[str, bytes] = {}
-
-    def keep(self, keep: Keep) -> None:
-        if self.failures:
-            self.failures -= 1
-            raise StoreError("SlowDown")
-        assert self.objects.setdefault(keep.name, keep.body) == keep.body
-
-
-OPERATIONS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=12)
-
-
-def history(operations) -> list[Change]:
-    """Puts and deletes of three items, in the order they were made: a value of 0 deletes."""
-    there: dict[int, dict] = {}
-    changes = []
-    for position, (item, value) in enumerate(operations, start=98):
-        new = {"PK": s(f"g{item}"), "v": n(value)} if value else None
-        if there.get(item) != new:
-            at = key(GAMES, f"g{item}")
-            changes.append(Change(at, there.get(item), new, str(position), 1_700_000_000_000))
-            there[item] = new
-    return changes
-
-
-@settings(max_examples=40, deadline=None)
-@given(OPERATIONS, st.lists(st.integers(1, 4), min_size=12, max_size=12), st.integers(0, 3), st.integers(0, 3))
-def test_outside_in_any_batches_and_twice_there_is_one_object_and_one_call_each(
-    told_in_memory, operations, sizes, fail, raises
-):
-    """Each delete leaves one object and each change one call, whatever the batches, repetitions and failures."""
-    module = told_in_memory
-    module.TOLD.clear()
-    module.raises = raises
-    changes = history(operations)
-    bucket, queue = Bucket(fail), Inbox()
-    caller = make_caller(BOTH, Untouchable(), None)
-    consumer = Consumer(BOTH, World(Untouchable(), queue, Parked(), bucket, caller), THIS_PROCESS)
-    for _ in range(2):
-        deliver(consumer, changes, sizes)
-        while queue.messages:
-            consumer.handle_message(queue.messages.pop()[0])
-    deleted = [change for change in changes if change.new is None]
-    assert len(bucket.objects) == len(deleted)
-    kept = [json.loads(gzip.decompress(body))["item"] for body in bucket.objects.values()]
-    assert sorted(map(str, kept)) == sorted(str(change.old) for change in deleted)
-    done = [change.id for change in module.TOLD]
-    assert len(done) == len(set(done)) == len(changes)
 
 
 def deliver(consumer: Consumer, changes: list[Change], sizes: list[int]) -> None:
@@ -316,27 +258,3 @@ def deliver(consumer: Consumer, changes: list[Change], sizes: list[int]) -> None
         done = [change.position for change in batch].index(first) if first else len(batch)
         left = left[done:]
     pytest.fail("the records do not come to an end")
-
-
-@pytest.fixture(scope="module")
-def told_in_memory():
-    """The user's module: a function that raises `raises` times, and then remembers its arguments."""
-
-    class Module:
-        TOLD: list = []
-        raises = 0
-
-        @classmethod
-        def tell(cls, change):
-            if cls.raises:
-                cls.raises -= 1
-                raise ValueError
-            cls.TOLD.append(change)
-
-    before = sys.modules.get("outside_hooks")
-    sys.modules["outside_hooks"] = Module
-    function_of.cache_clear()
-    yield Module
-    function_of.cache_clear()
-    if before is None:
-        del sys.modules["outside_hooks"]

@@ -129,18 +129,6 @@ def test_failed_lines_tells_equal_lines_apart_by_their_number(tmp_path):
     assert lines(path) == [{"n": 0}]
 
 
-def test_failed_lines_shows_what_was_there_at_the_beginning(tmp_path):
-    """Listing a file shows the entries present at the start; entries appended meanwhile and blank lines are left out."""
-    path = tmp_path / "f.jsonl"
-    log = filled(path, 2)
-    path.write_text(path.read_text() + "\n \n")
-    found = []
-    for entry in FailedLines(path).entries():
-        log.append({"n": "later"})
-        found.append(json.loads(entry.text)["n"])
-    assert found == [0, 1]
-
-
 def test_failed_lines_loses_nothing_that_is_appended_meanwhile(tmp_path):
     """Runs of several threads and processes append while redrives rewrite the file: every line is there once."""
     path = tmp_path / "f.jsonl"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.errors import StoreError
@@ -104,26 +102,6 @@ def test_memory_cursor_outlives_its_item(backward):
     rest = store.list(List("shop", None, of_user, 5, first.cursor, backward=backward))
     found = [item["SK"]["S"] for item in (*first.items, *rest.items)]
     assert found == sorted((f"ORDER#{i}" for i in range(4)), reverse=backward)
-
-
-@given(
-    st.sets(st.text("ab", max_size=3), max_size=9), st.text("ab", max_size=2), st.integers(1, 4), st.booleans()
-)  # fmt: skip
-def test_memory_pages_are_the_sorted_keys_cut_up(keys, beginning, limit, backward):
-    """Forwards and backwards, for every beginning and every page size."""
-    store = MemoryStore(SHOP)
-    for sort in keys:
-        store.put("shop", {"PK": s("p"), "SK": s(f"K{sort}")})
-    found, cursor = [], None
-    while True:
-        conditions = of_partition("PK", s("p"), ("SK", f"K{beginning}"))
-        page = store.list(List("shop", None, conditions, limit, cursor, backward))
-        found += [item["SK"]["S"] for item in page.items]
-        cursor = page.cursor
-        if cursor is None:
-            break
-    expected = sorted((f"K{sort}" for sort in keys if sort.startswith(beginning)), reverse=backward)
-    assert found == expected
 
 
 def test_memory_full_page_has_a_cursor():

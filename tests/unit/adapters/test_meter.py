@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import answering
-from sync_rules.adapters.budget import Budget, Costs
+from sync_rules.adapters.budget import Costs
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.meter import (
@@ -16,13 +16,12 @@ from sync_rules.adapters.meter import (
     LAST_SEEN_MAX_ITEMS,
     MeteredStore,
 )
-from sync_rules.language.load import load_rules, parse_rules
+from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.writes import WRITTEN, Check, Condition, Increment, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read, Scan
 from tests.support.builders import index, key, s, table
 from tests.support.worlds import Scene, Tap, event_of
@@ -32,19 +31,6 @@ ABSENT = (Condition(Test.ABSENT, ("id",)),)
 PLAIN = table("plain", {"id": "S"})
 INDEXED = table("indexed", {"id": "S"}, index("by_kind", {"kind": "S"}, projection="all"))
 TABLES = {one.name: one for one in (PLAIN, INDEXED)}
-ORDERS = """
-tables: {{shop: {{key: {{PK: S, SK: S}}, max_write_units_per_second: {limit}}}}}
-entities:
-  user: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: PROFILE}}}}
-  order: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: "ORDER#{{order_id}}"}}}}
-rules: {{names: {{copy: user.name, into: order.user_name}}}}
-"""
-
-
-def ordered(number: int, **values) -> dict:
-    """An order of user 1."""
-    at = {"PK": s("USER#1"), "SK": s(f"ORDER#{number}")}
-    return {**at, "user_id": s("1"), "order_id": s(str(number)), **values}
 
 
 class Told:
@@ -241,26 +227,6 @@ def test_meter_writes_nothing_that_it_could_not_read(told, of):
     failed = Result(Status.FAILED, reason="ThrottlingException: table plain")
     assert results == (failed, WRITTEN, failed)
     assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
-
-
-def test_meter_consumer_begins_anew_with_each_batch_and_message():
-    """A metered store forgets the items of one batch or message before the next."""
-    made = parse_rules(ORDERS.format(limit=10**6))
-    scene = Scene(made)
-    scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})
-    store = MeteredStore(scene.memory, made.tables, budget=Budget(made.tables))
-    consumer = Consumer(made, replace(scene.world, store=store), THIS_PROCESS)
-    for number in range(10):
-        at = scene.put("shop", ordered(number))
-        consumer.handle_event(event_of(made, scene.records[-1]), lambda: 60_000)
-        assert store.seen.get(at) is not None
-        assert len(store.seen._first) == 2  # it, and its source
-    for number in range(10):
-        at = scene.at("shop", "USER#1", f"ORDER#{number}")
-        consumer.handle_message(PullMessage(at))
-        assert store.seen.get(at) is not None
-        assert len(store.seen._first) == 2
-    assert not store.seen._last
 
 
 # ---------------------------------------------------------------- the price of a copy

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from socket import socket
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +13,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import differences, latest_streams, require, require_answer, survey
 from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import UserError
 from tests.support import every_kind
 from tests.support.builders import index, library, shop, table
 from tests.support.engines import unique_prefix
@@ -120,26 +119,6 @@ def test_preflight_needs_a_stream_with_both_images(client, stream, expected):
     client.create_table(**parameters, **({"StreamSpecification": stream} if stream else {}))
     (problem,) = preflight(client, rules)
     assert problem.found == expected
-
-
-@pytest.mark.parametrize(
-    "call", [survey, lambda client, rules: require_answer(client, rules.tables["shop"])], ids=["survey", "prune"]
-)
-def test_preflight_names_the_address_where_nothing_answers(call):
-    """A refused port: the address without who asks, the region, what to do; after two attempts."""
-    with socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    client = aws.dynamodb(f"http://me:pw@127.0.0.1:{port}", "eu-west-1")
-    asked: list[int] = []
-    client.meta.events.register("before-send.dynamodb.DescribeTable", lambda **_: asked.append(1))
-    with pytest.raises(StoreError) as raised:
-        call(client, shop())
-    assert str(raised.value) == (
-        f"EndpointConnectionError: no answer from http://127.0.0.1:{port} (Region eu-west-1): is DynamoDB running there? "
-        "Correct --endpoint-url or --region"
-    )
-    assert len(asked) == 2
 
 
 def test_preflight_require_answer_takes_a_refusal_for_one():

@@ -29,15 +29,6 @@ def left(scene: Scene, drifted) -> set[ItemKey]:
     return {target for _, target, _ in scene.drive(repair(drifted, scene.rules)).left}
 
 
-def test_repair_writes_what_the_source_says_now():
-    """Repair writes the source's value at the time of the repair, not at the time of the finding."""
-    scene = scene_with({**RIGHT, "author_name": s("x")})
-    drifted = found(scene)
-    scene.there("authors", author_item("a1", name=s("Bea"), bio=s("...")))
-    assert left(scene, drifted) == set()
-    assert scene.item(drifted[0].target)["author_name"] == s("Bea")
-
-
 def test_repair_leaves_what_no_pull_can_mend():
     """An orphan that the rule does not clear is left without a write; one that it clears is cleared."""
     orphan = {**RIGHT, "author_id": s("gone")}

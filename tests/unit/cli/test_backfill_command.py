@@ -14,7 +14,6 @@ import pytest
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.preflight import Survey, TableProblem
 from sync_rules.adapters.state import FileState, MemoryState, read_applied_fingerprints
 from sync_rules.audit.link_check import SAMPLE_SEGMENTS
@@ -370,29 +369,6 @@ def test_backfill_from_an_export_that_is_older_than_the_handler_is_refused(comma
     assert not command.scene.tap.writes
 
 
-def test_backfill_from_an_export_of_another_table_is_refused(command, tmp_path):
-    """The manifest names the table: exit code 2, and nothing was done."""
-    code, _, err = command("--from-export", exported(tmp_path / "export", 0, arn=ARN + "others"))
-    assert code == 2
-    assert f"found one of {ARN}others" in err
-    assert command.scene.tap.requests == []
-
-
-def test_backfill_from_an_export_that_is_broken_says_where_and_can_go_on(command, tmp_path):
-    """A broken export is named by file and line; once the file is repaired, --resume completes the backfill."""
-    command.books(3)
-    place = exported(tmp_path / "export", 0, 1, 2)
-    file = tmp_path / "export" / "data" / "a.json.gz"
-    whole = file.read_bytes()
-    file.write_bytes(gzip.compress(gzip.decompress(whole)[:-5]))
-    code, _, err = command("--from-export", place)
-    assert code == 2
-    assert f"{file}:3: expected" in err
-    file.write_bytes(whole)
-    code, summary = command.summary("--from-export", place, "--resume")
-    assert (code, summary["copied"]) == (0, 3)
-
-
 # ---------------------------------------------------------------- stopping and going on
 def test_backfill_stopped_says_how_to_go_on_and_does(command):
     """Stopped, it exits with 130 and saves; --resume does the rest, and counts all of it."""
@@ -466,17 +442,6 @@ def test_backfill_keeps_to_its_rate(command):
     assert (rates, taken) == ([7.0], [4, 4, 4])
     command("--rate", "0")
     assert rates == [7.0, 0.0]
-
-
-def test_backfill_keeps_to_the_limit_of_a_table(command):
-    """A backfill spends from the write budget of the rules file as well as from --rate."""
-    asked: list[tuple[float, dict[str, int]]] = []
-    command.patch.setattr(Budget, "take", lambda budget, costs: asked.append((budget._shares, costs.tables)) or True)
-    command.file.write_text(RULES.replace("books: {key", "books: {max_write_units_per_second: 50, key"))
-    assert "max_write_units" in command.file.read_text()
-    command.books(3, text=s("x" * 1_500))
-    assert command("--rate", "100")[0] == 0
-    assert asked == [({"books": 50.0}, {"books": 4}), ({"books": 50.0}, {"books": 4}), ({"books": 50.0}, {"books": 4})]
 
 
 @pytest.mark.parametrize(("rate", "workers"), [(0.0, 32), (5.0, 4), (500.0, 4), (2_000.0, 16), (1e9, 1_000)])

@@ -6,11 +6,8 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 
-import boto3
 import pytest
-from moto import mock_aws
 
-from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.cli import main
 from sync_rules.cli.commands.failures import show
@@ -43,19 +40,6 @@ def failures(monkeypatch, tmp_path, capsys):
         return code, [json.loads(line) for line in out.splitlines()] if as_json else out
 
     return run
-
-
-@pytest.fixture
-def cloud(monkeypatch):
-    """Queues and buckets."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
-    aws._client.cache_clear()
-    with mock_aws():
-        yield boto3.client("sqs", region_name="us-east-1"), boto3.client("s3", region_name="us-east-1")
-    aws._client.cache_clear()
 
 
 def told(rule: str = "names", reason: str = "ItemTooLarge", hours: int = 0) -> dict:
@@ -124,23 +108,6 @@ def test_failures_says_which_rules_are_gone(failures, tmp_path):
     }  # fmt: skip
     _, out = failures("rules.yaml", "--file", str(tmp_path / "f"), as_json=False)
     assert "gone (gone)" in out
-
-
-def test_failures_looks_into_queues_and_buckets(failures, cloud):
-    """Failures in a queue or a bucket, of any form, are counted and left where they are."""
-    queues, bucket = cloud
-    url = queues.create_queue(QueueName="failed")["QueueUrl"]
-    for body in (json.dumps(told()), json.dumps(batch()), encode(PullMessage(KEY)), "{"):
-        queues.send_message(QueueUrl=url, MessageBody=body)
-    bucket.create_bucket(Bucket="failed")
-    bucket.put_object(Bucket="failed", Key="aws/lambda/u/1", Body=json.dumps(batch(payload={"Records": []})))
-    for _ in range(2):
-        code, rows = failures("--queue", url, "--bucket", "s3://failed/aws/")
-        assert (code, [(row["sort"], row["count"]) for row in rows]) == (
-            1, [("batches", 2), ("failures", 1), ("messages", 1), ("unreadable", 1)],
-        )  # fmt: skip
-    _, out = failures("--queue", url, as_json=False)
-    assert "queue failed: 4 messages received; the queue may hold more" in out
 
 
 @pytest.mark.parametrize(

@@ -115,21 +115,6 @@ def test_infra_warns_of_a_time_to_live_of_a_table_without_rules(template, capsys
     assert main.main(["infra", "--check"]) == 0
 
 
-def test_infra_warns_of_an_index_that_the_next_deployment_deletes(template, capsys):
-    """An index that the next deployment would delete causes a warning on stderr, also with --check."""
-    rules = template.parent / "rules.yaml"
-    text = (ROOT / "tests/deploy/rules.yaml").read_text()
-    one_more = text.replace("indexes: {by_author", "indexes: {other: {o: S}, by_author")
-    rules.write_text(one_more)
-    assert main.main(["infra", "--rules", "rules.yaml"]) == 0
-    capsys.readouterr()
-    rules.write_text(text)
-    assert one_more != text
-    assert main.main(["infra", "--check"]) == 1
-    assert main.main(["infra"]) == 0
-    assert capsys.readouterr().err.count("BooksTable is left without index other") == 2
-
-
 def test_infra_names_the_rules_that_a_strongly_consistent_global_table_refuses(template, capsys):
     """A global table of the template with MultiRegionConsistency STRONG: each rule of it that needs transactions."""
     table = """

@@ -12,7 +12,6 @@ from moto import mock_aws
 
 from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.kept_calls import CallsInFolder
-from sync_rules.adapters.streams import RecordsPage
 from sync_rules.cli import main
 from sync_rules.cli.commands import redrive
 from sync_rules.jobs.redrive import redriver
@@ -20,7 +19,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change, Failure
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import CallMessage, PullMessage, decode, encode
+from sync_rules.pipeline.messages import CallMessage, PullMessage, encode
 from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import ENTITIES, RULES, TABLES, order, user
@@ -159,41 +158,6 @@ def test_redrive_appends_failures_that_are_new(command):
     assert (record["rule"], record["reason"]) == ("names", "ItemTooLarge")
 
 
-def test_redrive_puts_a_bucket_through(command):
-    """Objects of a prefix are processed and deleted; those that fail or are no on-failure records stay."""
-    command.s3.create_bucket(Bucket="failed")
-    good, bad = command.given_up("a"), command.given_up("b")
-    bad["payload"] = bad["payload"].replace('"Keys"', '"Keyes"')
-    for name, body in (("aws/1", good), ("aws/2", bad), ("aws/3", {"hello": 1}), ("other/4", good)):
-        command.s3.put_object(Bucket="failed", Key=name, Body=json.dumps(body))
-    code, rows = command.rows("--bucket", "s3://failed/aws/")
-    assert code == 1
-    assert [row["left"]["where"] for row in rows[:-1]] == ["s3://failed/aws/2", "s3://failed/aws/3"]
-    assert "no dynamodb.Keys" in rows[0]["left"]["reason"]
-    assert "neither a failure record" in rows[1]["left"]["reason"]
-    left = [found["Key"] for found in command.s3.list_objects_v2(Bucket="failed")["Contents"]]
-    assert (left, command.copied()) == (["aws/2", "aws/3", "other/4"], ["a"])
-
-
-def test_redrive_puts_a_queue_through(command):
-    """Failure records, batches and dead letters of a queue are each processed; those that fail again stay."""
-    url = command.queue(
-        json.dumps(command.told("a")), json.dumps({**command.told("b"), "reason": "Old"}),
-        encode(PullMessage(command.at("b"), 11)), "hello",
-    )  # fmt: skip
-    command.reject("b")
-    code, out, _ = command("--queue", url)
-    assert code == 1
-    assert out[-1].startswith("1 retried and removed, 1 written, 2 failed again")
-    queued = sorted(command.queued(url))
-    assert queued[0] == "hello"
-    assert decode(queued[1]) == PullMessage(command.at("b"), 11)
-    assert json.loads(queued[2])["reason"] == "ItemTooLarge"
-    command.scene.tap.result = lambda _write: None
-    command("--queue", url)
-    assert command.queued(url) == ["hello"]
-
-
 def test_redrive_only_shows_with_dry_run(command):
     """`redrive --dry-run` prints what would be retried, and changes neither the file, the queue nor any table."""
     file = command.path / "f.jsonl"
@@ -230,17 +194,6 @@ def test_redrive_waits_for_second_looks_or_hands_them_over(command):
     url = command.queue()
     assert command("--file", str(file), "--fanout-queue", url)[0] == 0
     assert (held(file), command.days.slept) == ([], [60])
-
-
-def test_redrive_of_one_rule(command):
-    """--rule skips other rules' failures; a batch is retried for that rule alone, and kept."""
-    file = command.path / "f.jsonl"
-    lines(file, command.told("a"), command.told("b", "posts"), command.given_up("b"))
-    code, out, _ = command("--file", str(file), "--rule", "names")
-    assert (code, len(held(file))) == (0, 2)
-    assert out == [
-        "1 retried and removed, 2 written, 1 retried for some rules only, and kept, 1 of other rules or functions, skipped"
-    ]
 
 
 def test_redrive_needs_to_know_which_calls_were_made(command):
@@ -295,32 +248,3 @@ def test_redrive_exits_2_for_the_users_mistakes(command, options, words):
     code, out, err = command(*options)
     assert (code, out, command.scene.tap.writes) == (2, [], [])
     assert words in err
-
-
-def test_redrive_reads_a_span_that_the_user_names_in_a_file(command, monkeypatch):
-    """A line with DDBStreamBatchInfo names records in the stream; the line is removed."""
-    lines(command.path / ".sync-rules-failures.jsonl", command.told("a"))
-    event = json.loads(command.given_up("b")["payload"])
-    event["Records"][0]["dynamodb"]["SequenceNumber"] = "7"
-    asked = []
-
-    class Stream:
-        def __init__(self, _client) -> None:
-            pass
-
-        def iterator_at(self, *asked_for):
-            asked.append(asked_for)
-            return "i"
-
-        def records(self, *_):
-            return RecordsPage(tuple(event["Records"]), None)
-
-    monkeypatch.setattr(redrive, "DynamoDBStreams", Stream)
-    arn = "arn:aws:dynamodb:eu-west-1:1:table/shop/stream/2026"
-    info = {"streamArn": arn, "shardId": "shard-0", "startSequenceNumber": "7", "endSequenceNumber": "7"}
-    lines(command.path / "span.jsonl", {"DDBStreamBatchInfo": info})
-    code, out, _ = command("--file", str(command.path / "span.jsonl"))
-    assert (code, asked, command.copied()) == (0, [(arn, "shard-0", "7")], ["b"])
-    assert out == ["1 retried and removed, 1 written"]
-    assert held(command.path / "span.jsonl") == []
-    assert len(held(command.path / ".sync-rules-failures.jsonl")) == 1

@@ -16,11 +16,9 @@ from sync_rules.cli import main
 from sync_rules.cli.commands import verify
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
-from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
-from tests.support import drifts, every_kind
+from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.worlds import Scene
 
@@ -297,75 +295,6 @@ def test_verify_of_a_sample_says_what_was_looked_at(shop):
     assert shop.rows()[1][-1]["rules"]["spent.ledger"]["drift"] == 1
 
 
-# ---------------------------------------------------------------- drift of every kind
-def inject(scene: Scene, drifted: drifts.Drifted) -> None:
-    """Write behind the pipeline's back."""
-    for (table, *values), changes in drifted.edits:
-        at = scene.at(table, *values)
-        if changes is None:
-            scene.memory.delete(at)
-        else:
-            item = {**(scene.memory.item(at) or at.attributes()), **changes}
-            scene.memory.put(table, {name: value for name, value in item.items() if value is not None})
-    scene.records.clear()
-
-
-def told(rows: list[dict]) -> list[drifts.Told]:
-    """The rule, drift and key of each row of a report."""
-    return [
-        (row["rule"], Drift(row["drift"]), (row["target"]["table"], *row["target"]["key"].values())) for row in rows
-    ]
-
-
-@pytest.fixture
-def all_right(command) -> Command:
-    """A shop of every kind in which everything is right."""
-    command.file.write_text(every_kind.text_of(drifts.RULES))
-    command.scene = Scene(parse_rules(command.file.read_text()))
-    for table, item in drifts.ITEMS:
-        command.scene.put(table, item)
-    command.scene.rest()
-    assert command.rows()[0] == 0
-    return command
-
-
-@pytest.mark.parametrize("drifted", drifts.DRIFTS, ids=lambda drifted: drifted.name)
-def test_verify_finds_and_mends_injected_drift(all_right, drifted):
-    """Verify finds exactly the drift that was injected and exits with 1; --repair repairs it if it is repairable."""
-    inject(all_right.scene, drifted)
-    code, rows = all_right.rows()
-    assert (code, sorted(told(rows[:-1]), key=str)) == (1, sorted(drifted.found, key=str))
-    code, rows = all_right.rows("--repair")
-    assert drifted.told in told(rows[:-1])
-    assert (code, all_right.rows()[0]) == ((0, 0) if drifted.repairable else (1, 1))
-
-
-@pytest.mark.parametrize("drifted", drifts.DRIFTS, ids=lambda drifted: drifted.name)
-def test_verify_mends_injected_drift_from_a_report(all_right, drifted, tmp_path):
-    """`--repair --from` repairs the drift that a report lists without scanning any table but the ledger."""
-    inject(all_right.scene, drifted)
-    report = all_right.report(tmp_path / "report.jsonl")
-    all_right.scene.tap.requests.clear()
-    code, rows = all_right.rows("--repair", "--from", str(report))
-    assert drifted.told in told(rows[:-1])
-    assert {request.table for request in all_right.scene.tap.seen(Scan)} <= {"ledger"}
-    if drifted.repairable:
-        assert all(row["repaired"] or row["came_right"] for row in rows[:-1])
-        assert (code, all_right.rows()[0]) == (0, 0)
-    else:
-        assert (code, [row["repaired"] for row in rows[:-1]]) == (1, [False])
-        assert all_right.rows()[0] == 1
-
-
-def test_verify_of_a_copy_that_outlives_its_source_exits_0(all_right):
-    """A copy kept by `on_delete: keep` is counted as orphaned, is no drift, and the exit code is 0."""
-    at = all_right.scene.at(*drifts.LONELY)
-    all_right.scene.there("shop", {**all_right.scene.item(at), "user_name": s("x")})
-    code, (totals,) = all_right.rows()
-    assert (code, totals["rules"]["names"]["orphaned"]) == (0, 1)
-    assert totals["rules"]["names"]["kept"] == 1
-
-
 # ---------------------------------------------------------------- from a report
 def broken(command: Command, *names: str) -> None:
     command.scene.there("books", *({**RIGHT, "book_id": s(name), "author_name": s("x")} for name in names))
@@ -387,27 +316,3 @@ def test_verify_from_a_report_mends_what_it_lists_and_nothing_else(command, tmp_
     assert command.scene.item(command.scene.at("books", "b4"))["author_name"] == s("x")
     code, rows = command.rows("--repair", "--from", str(report))
     assert (code, [row["came_right"] for row in rows[:-1]]) == (0, [True] * 3)
-
-
-def test_verify_from_a_report_of_a_repair_looks_at_what_was_left(command, tmp_path):
-    """--from with the report of a repair checks only the rows that were not repaired."""
-    broken(command, "b1", "b2")
-    b2 = command.scene.at("books", "b2")
-    command.scene.tap.result = lambda write: Result(Status.FAILED, reason="Slow") if write.key == b2 else None
-    report = command.report(tmp_path / "report.jsonl", "--repair")
-    command.scene.tap.result = lambda _write: None
-    code, rows = command.rows("--repair", "--from", str(report))
-    assert (code, [row["target"]["key"]["book_id"] for row in rows[:-1]]) == (0, ["b2"])
-
-
-def test_verify_refuses_a_report_of_other_rules(command, tmp_path):
-    """A report that was made by another rule of that name names the rule, is refused, and nothing is done."""
-    broken(command, "b1")
-    report = command.report(tmp_path / "report.jsonl")
-    command.file.write_text(
-        RULES.replace("copy author.name into book.author_name", "copy author.bio into book.author_name")
-    )
-    command.scene.tap.requests.clear()
-    code, out, err = command("--repair", "--from", str(report))
-    assert (code, out, command.scene.tap.requests) == (2, "", [])
-    assert f"{report}:1: the report is of a rule 'names'" in err

@@ -6,7 +6,6 @@ import json
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto.events.models import EventPattern
 
@@ -14,9 +13,7 @@ from sync_rules.deploy.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, filt
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.rules.ruleset import Rules
-from tests.support.builders import n, s
 from tests.support.every_kind import rules_of
 from tests.test_house import ROOT
 
@@ -64,37 +61,6 @@ def keys(draw, rules: Rules, table: Table) -> ItemKey:
         text = draw(st.sampled_from([text, text, text, "nobody's", text + "x", "x" + text]))
         values.append((attribute.name, attribute.type, "7" if attribute.type == "N" else text))
     return ItemKey(table.name, tuple(values))
-
-
-@st.composite
-def changes(draw, rules: Rules, table: Table) -> Change:
-    """A change of such an item that concerns about any attribute."""
-    key = draw(keys(rules, table))
-    paths = {path for rule in rules.rules.values() for path in (*rule.copies,)}
-    names = sorted(
-        {path[0] for path in paths} | {"name", "status", "total", "title", "memberRole", "boss_id", "user_id"}
-    )
-
-    def image(value: str):
-        return key.attributes() | {name: n(3) if name == "total" else s(value) for name in names}
-
-    sort = draw(st.sampled_from(["created", "changed", "deleted"]))
-    old = None if sort == "created" else image("a")
-    return Change(key, old, None if sort == "deleted" else image("b"), expired=sort == "deleted")
-
-
-@pytest.mark.parametrize(("file", "table"), STREAMS)
-@settings(deadline=None)
-@given(data=st.data())
-def test_filter_lets_through_whatever_the_rules_would_act_on(file, table, data):
-    """No record that asks for any work is dropped, and none of an item that some rule speaks of."""
-    rules = FILES[file]
-    table = rules.tables[table]
-    change = data.draw(changes(rules, table))
-    plan = tasks_of([change], rules)
-    entity = rules.entity_of(change.key)
-    wanted = plan.pulls or plan.pushes or plan.parts or plan.effects or entity in list_entities(rules, table)
-    assert not wanted or matches(filter_criteria(rules, table), change)
 
 
 @pytest.mark.parametrize(("file", "table"), STREAMS)

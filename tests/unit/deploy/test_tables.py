@@ -5,10 +5,10 @@ from __future__ import annotations
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import survey
-from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
+from sync_rules.deploy.tables import create_tables, table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.requests import List
-from tests.support.builders import index, s, shop, table
+from tests.support.builders import index, s, table
 from tests.support.engines import unique_prefix
 
 LISTED_LOCALLY = """
@@ -21,21 +21,6 @@ tables:
 entities: {order: {table: orders}, line: {table: lines}}
 rules: {names: {copy: order.name, into: line.order_name, via: by_order}}
 """
-
-
-def test_table_parameters_of_a_single_table():
-    """Key, on-demand capacity, and a stream with both images."""
-    (parameters,) = all_parameters(shop(prefix="p-"))
-    assert parameters == {
-        "TableName": "p-shop",
-        "AttributeDefinitions": [
-            {"AttributeName": "PK", "AttributeType": "S"},
-            {"AttributeName": "SK", "AttributeType": "S"},
-        ],
-        "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
-        "BillingMode": "PAY_PER_REQUEST",
-        "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-    }
 
 
 def test_table_parameters_of_an_index_with_several_attributes():

@@ -10,7 +10,7 @@ from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
-from sync_rules.pipeline.requests import Apply, Read, Scan
+from sync_rules.pipeline.requests import Scan
 from tests.support import every_kind
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.worlds import Scene
@@ -26,33 +26,6 @@ def shop_scene(orders: int = 3) -> Scene:
     scene = Scene(shop())
     scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(orders)))
     return scene
-
-
-def test_backfill_page_is_a_consistent_image_read_before_the_sources():
-    """The scan is strongly consistent whatever is asked for, and the sources are read after it, before the writes."""
-    scene = shop_scene()
-    result = scene.drive(process_page(Scan("shop", 10), of_all(scene), Bounds()))
-    kinds = [type(request) for request in scene.tap.requests]
-    assert kinds == [Scan, Read, Apply]
-    assert scene.tap.requests[0].consistent
-    assert (result.items, result.asked, result.cursor) == (4, 3, None)
-    assert result.report.outcomes == {("user-name-on-orders", Outcome.COPIED): 3}
-
-
-def test_backfill_loses_nothing_to_a_write_that_comes_in_between():
-    """A write of the application between the scan and the backfill's write is not overwritten: the guard refuses."""
-    scene = shop_scene(1)
-    order = scene.at("shop", "USER#1", "ORDER#0")
-
-    def before(request: object) -> None:
-        if isinstance(request, Apply):
-            scene.tap.before = lambda _request: None
-            scene.put("shop", order_item("1", "0", user_name=s("newer")))
-
-    scene.tap.before = before
-    result = scene.drive(process_page(Scan("shop", 10), of_all(scene), Bounds()))
-    assert result.report.outcomes == {("user-name-on-orders", Outcome.SUPERSEDED): 1}
-    assert scene.item(order)["user_name"] == s("newer")
 
 
 def test_backfill_filters_items_before_anything_is_read_for_them():
@@ -73,17 +46,6 @@ def test_backfill_counts_a_part_on_one_side_only():
     assert result.report.outcomes == {("tags", Outcome.RIGHT): 1}
     alone = scene.drive(process_keys([scene.at("shop", "USER#1", "PROFILE")], selection, Bounds()))
     assert +alone.report.outcomes == {}
-
-
-def test_backfill_takes_away_a_part_whose_source_is_gone():
-    """An element without an edge is found on its node's side, taken out, and counted."""
-    scene = Scene(RULES)
-    scene.there("shop", every_kind.user("1", orders={"SS": ["1", "9"]}), every_kind.user("2"))
-    scene.there("shop", every_kind.order("1", "1", 5))
-    user = scene.at("shop", "USER#1", "PROFILE")
-    result = scene.drive(process_page(Scan("shop", 10), Selection(RULES, frozenset(["tags"])), Bounds()))
-    assert scene.item(user)["orders"] == {"SS": ["1"]}
-    assert result.report.outcomes == {("tags", Outcome.RIGHT): 1, ("tags", Outcome.COPIED): 1}
 
 
 def test_backfill_says_how_many_levels_the_paths_on_a_page_have():

@@ -18,8 +18,8 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import TRIES_MAX, Selection, segments
-from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, abandon, load_unfinished_head, next_position
+from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, load_unfinished_head, next_position
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
@@ -240,29 +240,6 @@ def test_backfill_run_counts_nothing_twice_and_loses_no_more_than_a_page(kills):
     assert totals.count(Outcome.RIGHT) <= 4 * len(kills)
 
 
-def test_backfill_run_saves_a_page_after_its_writes():
-    """When a checkpoint is saved, all that it says is done has been written: progress after the effect."""
-    scene = Scene(shop())
-    scene.memory.page_items = lambda limit: min(limit, 2)
-    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(9)))
-    state = JsonState()
-    seen: list[tuple[str, int]] = []
-
-    def before(name: str) -> None:
-        seen.append((name, sum(1 for item in scene.memory.items("shop") if "user_name" in item)))
-
-    state.before = before
-    inner, said = state.save, []
-    state.save = lambda name, body: (said.append(body), inner(name, body))
-    run_of(scene, state, total=1).run()
-    claimed = [
-        (sum(count for _, _, count in body["totals"]["outcomes"]), written)
-        for (name, written), body in zip(seen, said, strict=True)
-        if name != "backfill"
-    ]
-    assert claimed == [(2, 2), (4, 4), (6, 6), (8, 8), (9, 9), (9, 9)]
-
-
 def test_backfill_run_saves_seldom_where_that_takes_long():
     """A save that took a second is not made again before ten have passed: in between, pages are done unsaved."""
     scene = Scene(shop())
@@ -279,31 +256,6 @@ def test_backfill_run_saves_seldom_where_that_takes_long():
     state.before = slow
     assert run_of(scene, state, total=1, clock=lambda: now[0], on_page=page).run()
     assert 3 <= state.saved <= 7
-
-
-def test_backfill_run_of_another_run_is_never_gone_on_with():
-    """Checkpoints of a backfill that was abandoned mean nothing to the next one, though it has the same supplies."""
-    scene = Scene(shop())
-    scene.memory.page_items = lambda limit: min(limit, 2)
-    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(9)))
-    state = JsonState()
-    with dying_at(scene, state, 12), pytest.raises(KilledError):
-        run_of(scene, state, total=1).run()
-    assert load_unfinished_head(state) is not None
-    assert state.documents["backfill/shop/0-of-1"]["cursor"]
-    abandon(state)
-    assert load_unfinished_head(state) is None
-    for item in scene.memory.items("shop"):
-        if "user_name" in item:
-            scene.put("shop", {**item, "user_name": s("?")})
-    run = run_of(scene, state, total=1)
-    assert run.run()
-    assert run.totals.copies_written == 9
-    state.documents["backfill/shop/0-of-1"] = {
-        "here": {"run": state.documents["backfill"]["run"], "step": 0, "round": 0, "recording": True},
-        "done": True,
-    }
-    assert run_of(scene, state, total=1).run()
 
 
 # ---------------------------------------------------------------- steps and rounds
@@ -354,34 +306,6 @@ def test_backfill_run_counts_a_write_whose_answer_was_lost(page):
     assert paths["03"] == "00|01|02|03"
     assert scene.parked.told == []
     assert (run.totals.copies_written, run.totals.count(Outcome.RIGHT)) == (4, 0)
-
-
-def test_backfill_run_gone_on_with_takes_another_round():
-    """A resumed backfill takes one more round, because earlier pages may have waited for writes that it does not count."""
-    scene = Scene(parse_rules(CHAIN))
-    scene.there("parts", *(every_kind.part(name) for name in ("x", "y", "z")))
-    least, child, root = (item["part_id"]["S"] for item in scene.memory.scan(Scan("parts", 3)).items)
-    scene.there("parts", every_kind.part(least, child), every_kind.part(child, root))
-    scene.memory.page_items = lambda limit: min(limit, 1)
-    state = JsonState()
-
-    def before(_name: str) -> None:
-        if any("path" in item for item in scene.memory.items("parts")):
-            raise KilledError
-
-    state.before = before
-    now = [0.0]
-
-    def page(_totals: object) -> None:
-        now[0] += 2
-
-    with pytest.raises(KilledError):
-        run_of(scene, state, total=1, clock=lambda: now[0], on_page=page).run()
-    assert state.documents["backfill/parts/0-of-1"]["cursor"] == {"part_id": s(child)}
-    state.before = lambda _name: None
-    assert run_of(scene, state, total=1).run()
-    assert scene.item(scene.at("parts", least))["path"] == s(f"{root}|{child}|{least}")
-    assert scene.parked.told == []
 
 
 def test_backfill_run_makes_mirrors_before_what_is_about_them():
@@ -465,33 +389,6 @@ def test_backfill_run_tries_a_page_again_and_counts_its_writes_once():
     assert drift_of(scene) == []
 
 
-def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the_others():
-    """A segment that cannot be scanned is left, with the reason; the others are done, and the next run does the rest."""
-    scene = spread(30)
-    state = JsonState()
-    tried = Counter()
-
-    def before(request: object) -> None:
-        if isinstance(request, Scan):
-            tried[request.segment] += 1
-            if request.segment == 0:
-                raise StoreError("ThrottlingException", "table shop")
-
-    scene.tap.before = before
-    run = run_of(scene, state, total=3)
-    assert not run.run()
-    assert run.left == {"shop/0-of-3": "ThrottlingException: table shop"}
-    assert tried[0] == TRIES_MAX
-    assert 0 < run.totals.copies_written < 30
-    scene.tap.before = lambda _request: None
-    scene.tap.requests.clear()
-    again = run_of(scene, state, total=3)
-    assert again.run()
-    assert {request.segment for request in scene.tap.seen(Scan)} == {0}
-    assert (again.totals.items, again.totals.copies_written, again.left) == (60, 30, {})
-    assert drift_of(scene) == []
-
-
 def test_backfill_run_sets_an_item_aside_that_fails_each_time():
     """An item that always fails gets a failure record and holds up no other item."""
     scene = orders()
@@ -547,27 +444,6 @@ def test_backfill_run_that_breaks_in_one_thread_stops_in_all():
     assert len([request for request in scene.tap.seen(Scan) if request.segment == 1]) == 1
 
 
-def test_backfill_run_stops_between_a_few_writes_and_goes_on():
-    """A stopped backfill finishes the writes in hand and saves; resumed, it makes the remaining writes only."""
-    scene = orders(40, page=100)
-    state = JsonState()
-    stopping = [False]
-
-    def before(request: object) -> None:
-        if isinstance(request, Apply):
-            stopping[0] = True
-
-    scene.tap.before = before
-    run = run_of(scene, state, stopping=lambda: stopping[0], bounds=Bounds(Limits(apply_max_writes=5)), total=1)
-    assert not run.run()
-    assert run.left == {}
-    assert len(scene.tap.writes) == 5
-    assert scene.parked.failures == []
-    scene.tap.before = lambda _request: None
-    assert run_of(scene, state, total=1).run()
-    assert len(scene.tap.writes) == 40
-
-
 def test_backfill_run_refuses_a_position_that_the_rules_do_not_have():
     """A state that is behind the last step of these rules is not taken for a backfill that is done."""
     scene = scene_of([])
@@ -581,21 +457,6 @@ def test_backfill_run_refuses_a_position_that_the_rules_do_not_have():
         with pytest.raises(UserError, match="--restart") if beyond else nullcontext():
             resumed.begin()
             assert resumed.is_over
-
-
-def test_backfill_run_resumed_counts_on_from_its_checkpoints():
-    """The totals of a resumed backfill begin with what was done before it, and end with every item counted once."""
-    scene = Scene(shop())
-    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(12)))
-    scene.memory.page_items = lambda limit: min(limit, 3)
-    state, seen = JsonState(), []
-    with suppress(KilledError), dying_at(scene, state, 12):
-        run_of(scene, state, total=1).run()
-    (done,) = [body["totals"]["items"] for name, body in state.documents.items() if name.startswith(f"{HEAD}/")]
-    assert 0 < done < 13
-    assert run_of(scene, state, total=1, on_page=lambda totals: seen.append(totals.items)).run()
-    assert seen[0] == done
-    assert 13 in seen
 
 
 def test_backfill_run_that_is_stopped_counts_what_it_parked():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import random
 from collections import Counter
 from pathlib import Path
 
@@ -151,25 +150,6 @@ def test_pump_cuts_a_batch_at_the_payload_limit():
     assert h.delivered == [[1, 2], [3]]
 
 
-def test_pump_keeps_records_of_one_item_in_one_lane():
-    """With parallelization, batches hold distinct items, and each item's records come in order."""
-    h = Harness(shard(*range(1, 41), keys=8), parallelization_factor=4, batch_size=5)
-    together: list[list[int]] = []
-
-    def concurrently(function, things):
-        together.append([n for thing in things for n in {p % 8 for p in positions(thing.batch.event())}])
-        shuffled = random.Random(7).sample(range(len(things)), len(things))
-        answers = {place: function(things[place]) for place in shuffled}
-        return [answers[place] for place in range(len(things))]
-
-    h.mapping._concurrently = concurrently
-    h.until_idle()
-    assert any(len(batch) > 1 for batch in together)
-    assert all(len(set(items)) == len(items) for items in together)
-    order = [n for batch in h.delivered for n in batch]
-    assert all([n for n in order if n % 8 == k] == [n for n in range(1, 41) if n % 8 == k] for k in range(8))
-
-
 def test_pump_reads_ahead_only_so_far():
     """A shard that is held up is not read on without limit."""
     h = Harness(shard(*range(1, 101)), answer=throws, read_ahead_max_records=10, maximum_retry_attempts=10_000)
@@ -195,16 +175,6 @@ def test_pump_takes_an_unknown_identifier_for_a_complete_failure(name):
     h = Harness(shard(1, 2), answer=lambda _e: answers.pop(0))
     h.until_idle()
     assert h.delivered == [[1, 2], [1, 2]]
-
-
-def test_pump_delivers_again_from_the_lowest_failed_sequence_number():
-    """The lowest reported number is the checkpoint, compared as a number: 9 comes before 10."""
-    answers = [failed(11, 10, 9), None]
-    h = Harness(shard(8, 9, 10, 11), answer=lambda _e: answers.pop(0))
-    h.mapping.poll()
-    assert h.after() == "8"
-    h.until_idle()
-    assert h.delivered == [[8, 9, 10, 11], [9, 10, 11]]
 
 
 def test_pump_pauses_before_it_delivers_the_rest_again():

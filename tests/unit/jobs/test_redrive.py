@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
@@ -24,15 +23,12 @@ from sync_rules.model.writes import Result, Status, Transaction
 from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
-from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.requests import NULL_PORTS, List
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, library, n, order_item, s, shop, user_item
-from tests.support.depth import deep
 from tests.support.every_kind import order, post, user
 from tests.support.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, record
 from tests.support.worlds import Parked, Scene, event_of
-from tests.unit.pipeline.test_records import real_events, rules_for
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NO_LOOKS = Limits(parked_max_looks=0, failure_again_seconds=0)
@@ -248,21 +244,6 @@ def test_redrive_leaves_what_fails_again_with_its_reason(name):
     bench.scene.tap.result = lambda _write: None
     bench.redrive(shelf)
     assert shelf.bodies == []
-
-
-def test_redrive_leaves_what_is_throttled():
-    """An error of the world is a reason too: nothing is removed that was not done."""
-    bench = Bench()
-    stuck_copy(bench.scene)
-    shelf = bench.failed()
-
-    def throttled(_request):
-        raise StoreError("ThrottlingException")
-
-    bench.scene.tap.before = throttled
-    bench.redrive(shelf)
-    assert {left.reason for left in bench.left} == {"ThrottlingException"}
-    assert {body["reason"] for body in shelf.bodies} == {"ThrottlingException"}
 
 
 def test_redrive_reports_a_lost_source_until_it_is_there_again():
@@ -990,99 +971,7 @@ def test_redrive_without_a_stream_leaves_spans():
 
 
 # ---------------------------------------------------------------- however late
-USERS, IDS = ("1", "2"), ("a", "b", "c")
 NAMES = st.sampled_from(["Ada", "Bea", "Cle"])
-OPS = st.one_of(
-    st.tuples(st.just("user"), st.sampled_from(USERS), NAMES, st.booleans()),
-    st.tuples(st.just("order"), st.sampled_from(USERS), st.sampled_from(IDS), st.integers(1, 9)),
-    st.tuples(st.just("post"), st.sampled_from(IDS), st.sampled_from(USERS), NAMES),
-    st.tuples(st.just("part"), st.sampled_from([("p2", "p1"), ("p3", "p1"), ("p3", "p2"), ("p2", None)])),
-    st.tuples(st.just("gone"), st.sampled_from(["shop", "posts"]), st.integers(0, 9)),
-)
-FATES = st.sampled_from(["delivered", "given up", "rejected"])
-
-
-class Application:
-    """The application that writes the items that rules copy."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-
-    def do(self, op: tuple) -> None:
-        match op:
-            case ("user", name, text, has_email):
-                mail = {"email": s(f"{name}@x")} if has_email else {}
-                self.scene.put("shop", user(name, name=s(text), rank=n(len(text)), **mail))
-            case ("order", name, order_id, total):
-                self.scene.put("shop", order(name, order_id, total))
-            case ("post", post_id, name, title):
-                self.scene.put("posts", post(post_id, name, title))
-            case ("part", (name, parent)):
-                self.scene.put("parts", every_kind.part(name, parent))
-            case ("gone", table, number):
-                items = self.scene.memory.items(table)
-                if items:
-                    key = self.scene.rules.tables[table].key_of(items[number % len(items)])
-                    if not key.values[0][2].startswith("EMAIL"):
-                        self.scene.memory.delete(key)
-
-
-def play(days: list[tuple[list[tuple], str]], *, then_redrive: bool = True) -> tuple[Bench, list[Shelf]]:
-    """Play days of changes whose records are delivered, given up or rejected; later redrive all failures."""
-    bench = Bench(every_kind.rules_of(effects=False))
-    scene, batches = bench.scene, []
-    scene.put("parts", every_kind.part("p1"))  # a part below one without a path has none, and says so
-    scene.rest()
-    application = Application(scene)
-    for ops, fate in days:
-        for op in ops:
-            application.do(op)
-        if fate == "given up":
-            batches.append(bench.given_up())
-            continue
-        if fate == "rejected":
-            scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
-            assert scene.deliver() == []
-            scene.tap.result = lambda _write: None
-        scene.rest()
-        scene.receive()
-    scene.rest()
-    failed = bench.failed()
-    shelves = [Shelf(*batches[::-1]), failed]
-    for _ in range(2 if then_redrive else 0):  # what hung on another entry is right the second time
-        bench.redrive(*shelves)
-        scene.rest()
-    return bench, shelves
-
-
-@settings(max_examples=deep(80), deadline=None)
-@given(st.lists(st.tuples(st.lists(OPS, min_size=1, max_size=4), FATES), min_size=1, max_size=6))
-def test_redrive_days_later_is_harmless(days):
-    """A redrive long after the failures leaves every copy right; a second redrive writes nothing."""
-    bench, shelves = play(days)
-    assert bench.left == []
-    assert [shelf.bodies for shelf in shelves] == [[], []]
-    assert bench.drift() == []
-    again, _ = play(days, then_redrive=False)[1]
-    assert bench.redrive(again).tally.written == 0
-
-
-# ---------------------------------------------------------------- as it was recorded
-@pytest.mark.parametrize("kept", ["text", "map"])
-@pytest.mark.parametrize("event", real_events())
-def test_redrive_puts_recorded_events_through(event, kept):
-    """Every recorded event of AWS's guides, Powertools, SAM and LocalStack is redriven without a failure."""
-    bench = Bench(rules_for(event))
-    (table,) = bench.scene.rules.tables
-    changes, _ = changes_of(read_event(event, bench.scene.rules))
-    for change in changes:
-        if change.new is not None:
-            bench.scene.there(table, {**change.new, "a": s("new")})
-    body = batch_of(event) if kept == "text" else {**batch_of(event), "payload": event}
-    shelf = Shelf(body, body)
-    tally = bench.redrive(shelf).tally
-    assert (shelf.bodies, bench.left, bench.recorded.failures) == ([], [], [])
-    assert tally.records == 2 * len(event["Records"])
 
 
 # ---------------------------------------------------------------- only looking

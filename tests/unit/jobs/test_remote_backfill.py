@@ -344,38 +344,6 @@ def test_remote_backfill_that_lost_a_workers_count_takes_another_round():
     assert scene.parked.told == []
 
 
-def test_remote_backfill_asked_twice_to_end_moves_on_once():
-    """The answer to an end was lost: the next one says the same, though workers are at it already."""
-    scene = chain(4)
-    account = Account(scene)
-    machine = account.machine(InPeace())
-    machine.answer = machine.ask({"do": "begin", "asked": account.asked(segments=2), "execution": "one"})
-    for unit in machine.answer["units"]:
-        machine.work(unit)
-    end = {"do": "end", "run": machine.answer["run"]}
-    first = machine.ask(end)
-    machine.answer = first
-    machine.work(first["units"][0])
-    second = machine.ask(end)
-    assert second["run"] == first["run"]
-    assert second["units"] == first["units"][1:]
-    machine.answer = first
-    assert machine.go_on()["error"] == ""
-    assert machine.ask({"do": "end", "run": machine.answer["run"] or first["run"]})["error"] == ""
-    assert drift_of(scene) == []
-
-
-def test_remote_backfill_of_changed_rules_only():
-    """--changed skips rules that were applied before, and does nothing if all were."""
-    scene = orders()
-    account = Account(scene)
-    assert account.machine().run(account.asked())["error"] == ""
-    scene.tap.requests.clear()
-    said = account.machine(execution="two").run(account.asked(changed=True))
-    assert said["error"] == ""
-    assert scene.tap.requests == []
-
-
 def test_remote_backfill_of_too_many_units_is_refused():
     """A state takes only so much."""
     account = Account(orders())

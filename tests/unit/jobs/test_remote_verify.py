@@ -250,21 +250,6 @@ def test_remote_verify_goes_on_where_a_segment_cannot_be_read():
     assert account.state.documents[name_head("one")]["report"] == ""
 
 
-def test_remote_verify_reports_a_part_that_two_calls_see_once():
-    """An order and its entry lie in different segments: the wrong entry is seen from both, and is one drift."""
-    scene = Scene(RULES)
-    scene.put("shop", every_kind.user("1", name=s("Ada")), *(every_kind.order("1", str(i), i) for i in range(9)))
-    scene.rest()
-    scene.put("shop", *(every_kind.order("1", str(i), 50 + i) for i in range(9)))
-    verifier = Verifier(scene.rules, scene.world, frozenset(scene.rules.rules), grace_seconds=0)
-    found = list(verifier.sweep())
-    account = Account(scene)
-    assert account.run(segments=7)["error"] == ""
-    assert figures(account.tally, scene.rules) == figures(verifier.tally, scene.rules)
-    assert account.tally.unmended == +verifier.tally.unmended
-    assert len(account.rows()) == len(found) + 2
-
-
 # ---------------------------------------------------------------- more than a call can do
 class Clock:
     """Time spent by the scans of ledgers and by waits; a call beyond its limit is killed."""

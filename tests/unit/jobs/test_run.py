@@ -179,16 +179,6 @@ def test_run_stops_when_told_and_saves_what_is_done(tmp_path):
     assert bench.done == [1, 2, 3, 4]
 
 
-def test_run_saves_after_a_message_too(tmp_path):
-    """A message that was handled is not handled again by the next run, though no record was read since."""
-    bench = Bench(tmp_path, 1)
-    local = bench.start()
-    local.step()
-    bench.clock.ms += 60_000
-    local.step()
-    assert checkpoint.load(bench.files.checkpoint, [ARN]).messages == []
-
-
 def test_run_tells_the_consumer_that_a_message_comes_again(tmp_path):
     """A message that was taken before may have been worked on."""
     bench, failing = Bench(tmp_path), [StoreError("ThrottlingException")]
@@ -297,21 +287,6 @@ def test_run_loses_nothing_when_killed_anywhere(tmp_path_factory, seed, records,
     assert life(mortal=False)
     assert set(range(1, records + 1)) <= {d for d in bench.done if isinstance(d, int)}
     assert {pull(n) for n in range(1, records + 1)} <= {d for d in bench.done if isinstance(d, PullMessage)}
-
-
-def test_run_starts_a_new_stream_of_a_known_table_at_its_beginning(tmp_path):
-    """A stream that was enabled again is read from its beginning, with a notice; pending messages stay."""
-    bench = Bench(tmp_path, 1)
-    bench.run(bench.start())
-    bench.stream.held["shard-0"].closed = True  # as of a stream that was disabled
-    local = bench.start(arns=[NEW_ARN])
-    (notice,) = local.take_notices()
-    assert "new stream" in notice
-    assert "verify --repair" in notice
-    assert len(local.pump.queue.pending_messages) == 1
-    bench.run(local)
-    assert bench.done == [1, 1]
-    assert list(checkpoint.load(bench.files.checkpoint, [NEW_ARN]).streams) == [NEW_ARN]
 
 
 def test_run_says_when_the_rules_changed(tmp_path):

@@ -16,7 +16,6 @@ from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change
-from sync_rules.model.values import get
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline import consumer, reconcile
 from sync_rules.rules.kinds.copy import CopyRule
@@ -142,24 +141,6 @@ def test_replay_does_not_bring_back_what_the_rules_deleted(records_of):
         assert run.counts["done"] + run.counts["gone"] + run.counts["copies"] == 5
 
 
-def test_replay_knows_a_delete_that_depends_on_what_another_rule_made(records_of):
-    """A rule may delete an item because of a derived attribute, which the application never wrote."""
-    rules = library(
-        "  kind: {derive: book.kind, as: 'of {author_id}'}\n"
-        "  names: {copy: author.name, into: book.author.name, where: \"kind == 'of a'\", on_delete: delete}\n"
-    )
-    records = records_of(
-        Change(AUTHOR, None, author_item("a", name=s("Ada"))),
-        Change(BOOK, None, book_item("b", "a")),
-        Change(AUTHOR, author_item("a", name=s("Ada")), None),
-        rules=rules,
-    )
-    for variant in VARIANTS:
-        run = Replay(rules, variant)
-        assert list(run.mismatches(records)) == []
-    assert run.store.item(BOOK) is None
-
-
 def test_replay_counts_what_no_table_takes(records_of):
     """A replay skips and counts a write that the table refuses, such as an item that is too large."""
     large = book_item("b", "a", text=s("x" * 400_000))
@@ -183,62 +164,6 @@ def test_replay_leaves_ledgers_out(tmp_path):
 
 
 # ---------------------------------------------------------------- what ends right
-
-
-def test_replay_takes_history_for_what_it_is(records_of):
-    """Snapshots, copies kept after their source's deletion, and stuck copies are no mismatches."""
-    rules = parse_rules(
-        LIBRARY
-        + "  first: {copy: author.name, into: book.first, mode: snapshot}\n"
-        + "  last: {copy: author.name, into: book.last}\n"
-        + "  again: {derive: book.again, as: '{last}!'}\n"
-        + "  stuck: {copy: author.name, into: book.text.name}\n"
-    )
-    records = records_of(
-        Change(AUTHOR, None, author_item("a", name=s("Ada"))),
-        Change(BOOK, None, book_item("b", "a", text=s("no map"))),
-        Change(AUTHOR, author_item("a", name=s("Ada")), author_item("a", name=s("Bea"))),
-        Change(AUTHOR, author_item("a", name=s("Bea")), None),
-        rules=rules,
-    )
-    for variant in VARIANTS:
-        for seed in range(3):
-            run = Replay(rules, replace(variant, seed=seed))
-            assert list(run.mismatches(records)) == []
-            found = run.store.item(BOOK) or {}
-            assert found["again"] == s(f"{found['last']['S']}!")
-
-
-def test_replay_does_not_ask_for_what_cannot_be(records_of):
-    """A replay does not report a copy that no pipeline can write, such as one inside a string."""
-    rules = parse_rules(
-        LIBRARY + "  names: {copy: author.name, into: book.text.name}\n  all: {copy: author.bio, into: book.bio}\n"
-    )
-    records = records_of(
-        Change(AUTHOR, None, author_item("a", name=s("Ada"), bio=s("x" * 12_000))),
-        Change(BOOK, None, book_item("b", "a", text=s("x" * 400_000))),
-        rules=rules,
-    )
-    for variant in VARIANTS:
-        run = Replay(rules, variant)
-        assert list(run.mismatches(records)) == []
-        assert run.store.item(BOOK) == book_item("b", "a", text=s("x" * 400_000))
-
-
-def test_replay_does_not_ask_for_members_that_are_not_in_the_index(records_of):
-    """A member without a key attribute that all are said to have: its failure record says so, and not the replay."""
-    rules = parse_rules("""
-tables: {parts: {key: {part: S}}, teams: {key: {team: S}, indexes: {by_part: {part: S, at: S}}}}
-entities: {part: {table: parts}, team: {table: teams, required: [at]}}
-rules: {teams: {collect: team, into: part.teams, as: "{team}"}}
-""")
-    part, team = key(rules.tables["parts"], "p"), key(rules.tables["teams"], "t")
-    made, linked = {"part": s("p")}, {"team": s("t"), "part": s("p")}
-    changes = Change(part, None, made), Change(team, None, linked), Change(part, made, None), Change(part, None, made)
-    for delivery in VARIANTS:
-        assert replay(records_of(*changes, rules=rules), rules, delivery) is None
-    in_index = Change(team, None, {**linked, "at": s("now")})
-    assert replay(records_of(changes[0], in_index, *changes[2:], rules=rules), rules, IN_ORDER) is None
 
 
 def test_replay_of_real_events_ends_right():
@@ -271,18 +196,6 @@ def rules_for(body: dict) -> Rules:
         "rules: {heads: {derive: thing.head, as: '{Message}!'}}\n"
     )
     return replace(rules, tables={"real": replace(rules.tables["real"], physical_name=name or "real")})
-
-
-def test_replay_makes_the_edit_of_a_carried_attribute_on_a_root(tmp_path):
-    """On a root the attribute is the application's own, and its children take the new value from there."""
-    paths = "{path: part.path, parent: parent_id, depth: depth, carry: [owner]}"
-    rules = every_kind.rules_of(paths=paths)
-    tape = Tape(rules)
-    tape.put("parts", every_kind.part("a") | {"owner": s("Ada")}, every_kind.part("b", "a"))
-    tape.put("parts", every_kind.part("a") | {"owner": s("Bea"), "path": s("a"), "depth": n(0)})
-    run = Replay(rules, IN_ORDER)
-    assert list(run.mismatches(recorded(tmp_path / "r.jsonl", rules, tape.bodies))) == []
-    assert [item["owner"] for item in run.store.items("parts")] == [s("Bea"), s("Bea")]
 
 
 def test_replay_keeps_an_item_of_the_application_under_the_key_of_a_mirror(tmp_path):
@@ -388,30 +301,6 @@ def test_replay_finds_what_differs_from_a_recompute(tmp_path, monkeypatch):
     monkeypatch.setattr(CopyRule, "pulls", lambda _self, change: change.old is None)
     found = first_wrong(records, RULES)
     assert (found.rule, found.check, found.key) == ("names", "recompute", BOOK)
-
-
-def test_replay_leaves_an_emptied_map_to_the_rules_that_read_it(records_of):
-    """A map stays when the copy in it is removed, for a mirror and an embedding rule too: that is no mismatch."""
-    rules = parse_rules("""
-tables:
-  authors: {key: {author_id: S}}
-  books: {key: {book_id: S}, indexes: {by_author: {author_id: S}, by_shelf: {shelf_id: S}}}
-  shelves: {key: {shelf_id: S}}
-  editions: {key: {isbn: S}}
-entities: {author: {table: authors}, book: {table: books}, shelf: {table: shelves}, edition: {table: editions}}
-rules:
-  names: {copy: author.name, into: book.author.name, on_delete: clear}
-  mirrored: {mirror: book, into: edition, attributes: [author]}
-  embedded: {embed: book, into: shelf.books, limit: {items: 3, bytes: 10KB}}
-""")
-    shelf, edition = key(rules.tables["shelves"], "1"), key(rules.tables["editions"], "2")
-    book = book_item("b", "gone", author=m(name=s("Ada")), shelf_id=s("1"), isbn=s("2"))
-    records = records_of(Change(shelf, None, shelf.attributes()), Change(BOOK, None, book), rules=rules)
-    for variant in VARIANTS:
-        run = Replay(rules, variant)
-        assert list(run.mismatches(records)) == []
-        (mirror, parent) = (run.store.item(one) or {} for one in (edition, shelf))
-        assert (mirror["author"], get(parent, ("books", "b", "author"))) == (m(), m())
 
 
 def test_replay_tells_what_never_ends_and_what_fails(records_of, monkeypatch):

@@ -9,7 +9,6 @@ import pytest
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Recorded
 from sync_rules.lab.recording_replay import Mismatch, Replay, replay
-from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item
@@ -101,39 +100,6 @@ def test_replay_of_moves_leaves_them_to_the_rules(tmp_path):
     assert byhand.counts["done"] == 3
 
 
-@pytest.mark.parametrize(("name", "asked"), [("late", False), ("status", True)])
-def test_replay_does_not_ask_for_what_a_move_reports(tmp_path, monkeypatch, name, asked):
-    """An attribute that comes while a move is on its way goes with the old item, and the rule says so. One that was
-    there all the time was never on its way.
-    """
-    records = records_of(tmp_path, before())
-    one, source = Replay(RULES, VARIANTS[0]), key(TABLE, "USER#a", "ORDER#1")
-    tables = one._tables
-    begin = tables.begin
-
-    def begun(puts, delivery):
-        rested = begin(puts, delivery)
-        apply = tables.stage.store.apply
-
-        def just_before(request):
-            if any(isinstance(write, Transaction) and write.actions[0].key == source for write in request.writes):
-                tables.do(Update(source, (((name,), s("CLOSED")),), (), ()), "record")
-            return apply(request)
-
-        monkeypatch.setattr(tables.stage.store, "apply", just_before)
-        return rested
-
-    monkeypatch.setattr(tables, "begin", begun)
-    if asked:
-        broken(monkeypatch, dropping)
-    found = [(wrong.drift, wrong.key, wrong.path) for wrong in one.mismatches(records)]
-    assert (
-        "AttributeLeftBehind: late" in [failure.reason for failure in one._tables.stage.list_failures()]
-    ) is not asked
-    assert (("missing", moved(1), name) in found) is asked
-    assert bool(found) is asked
-
-
 def first_wrong(records: tuple[Recorded, ...]) -> Mismatch:
     found = (replay(records, RULES, replace(variant, seed=seed)) for seed in range(3) for variant in VARIANTS)
     mismatch = next((one for one in found if one is not None), None)
@@ -199,19 +165,3 @@ def test_replay_finds_a_move_that_did_not_happen(tmp_path, monkeypatch):
     )
     found = first_wrong(records)
     assert (found.rule, found.drift, found.check) == ("closed", "missing", "rules")
-
-
-def test_replay_finds_what_was_lost_after_a_move(tmp_path, monkeypatch):
-    """An item that was there under its new key, and is gone."""
-    records = records_of(tmp_path, before())
-    real = Rehearsal.work
-
-    def forgetting(self):
-        went_on = real(self)
-        if not went_on and self.item(moved(1)) is not None:
-            self.store.delete(moved(1))
-        return went_on
-
-    monkeypatch.setattr(Rehearsal, "work", forgetting)
-    found = first_wrong(records)
-    assert (found.drift, found.key, found.check) == ("missing", moved(1), "application")

@@ -68,18 +68,3 @@ def test_replay_misses_a_version_that_nobody_deleted(records, monkeypatch):
     found = replay(records, RULES)
     assert found is not None
     assert (found.rule, found.drift) == ("editions", "missing")
-
-
-def test_replay_misses_nothing_that_follows_from_what_only_a_backfill_brings(tmp_path):
-    """A source that comes after its targets reaches them later, where nothing lists them; so does a copy of the copy."""
-    rules = parse_rules("""
-tables: {notes: {key: {note_id: S}}, teams: {key: {team_id: S}}}
-entities: {note: {table: notes}, team: {table: teams}}
-rules:
-  first: {copy: note.name, into: team.name, mode: snapshot}
-  second: copy team.name into team.title
-""")
-    tape = Tape(rules)
-    tape.put("teams", {"team_id": s("1"), "note_id": s("1")})
-    tape.put("notes", {"note_id": s("1"), "name": s("Ada")})
-    assert replay(recorded(tmp_path / "late.jsonl", rules, tape.bodies), rules) is None

@@ -112,34 +112,12 @@ def test_file_is_read_with_or_without_a_byte_order_mark(tmp_path):
 # ---------------------------------------------------------------- fingerprint
 
 
-def test_fingerprint_does_not_depend_on_order_comments_or_names_in_dynamodb():
-    """The same rules, written otherwise or run in another account."""
-    same = [
-        parsed(*RULES),
-        parsed(*reversed(RULES)),
-        parsed(*RULES, "# a remark"),
-        parsed(*RULES, SHOP_TABLE="shop-prod"),
-        parsed("a: {into: order.user_name, copy: user.name}", RULES[1].replace("name, author.bio", "bio, author.name")),
-    ]
-    assert len({rules.fingerprint for rules in same}) == 1
-
-
 def test_variable_whose_bytes_are_no_text_is_named():
     """Bytes of the environment that are not UTF-8 make no name of anything; both a run and a check say so."""
     rules = BASE + "  kept: {archive: order, into: 's3://bucket/${BELOW}/'}\n"
     with pytest.raises(RulesFileError, match=r"the environment variable BELOW is not UTF-8 +\[SR005\]"):
         parse_rules(rules, environ={"BELOW": "a\udcffb"})
     assert "SR405" in [problem.code for problem in check_rules(rules, {"BELOW": "a\udcffb"})[1]]
-
-
-def test_table_has_a_limit_that_changes_no_fingerprint():
-    """A table's write limit changes no fingerprint."""
-    limited = BASE.replace("key: {author_id: S}", "key: {author_id: S}, max_write_units_per_second: 500", 1)
-    rules = parsed(*RULES, base=limited)
-    limits = {name: table.max_write_units_per_second for name, table in rules.tables.items()}
-    assert limits == {"shop": None, "authors": 500, "books": None}
-    assert rules.fingerprint == parsed(*RULES).fingerprint
-    assert fingerprints.of_each(rules) == fingerprints.of_each(parsed(*RULES))
 
 
 def test_a_renamed_rule_is_found_by_both_names_and_does_the_same():

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, read_applied_fingerprints
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.account.account_backfill import BackfillWork
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection, segments
-from sync_rules.jobs.backfill.scope import Scope, note_applied_rules
+from sync_rules.jobs.backfill.scope import note_applied_rules
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
@@ -24,16 +20,14 @@ from sync_rules.pipeline.books import (
     begin,
     books_of,
     describe_waits,
-    finish,
     finish_empty,
     read_incomplete_books,
 )
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import Apply, Read, Scan, run_work
+from sync_rules.pipeline.requests import Apply, Read, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.books import Books
 from tests.support.builders import m, n, s
-from tests.support.inaccount import SharedMemory
 from tests.support.worlds import Scene
 
 TABLES = """
@@ -162,18 +156,6 @@ def test_a_changed_counter_leaves_the_number_alone_and_so_does_the_old_one_after
 
 
 # ---------------------------------------------------------------- races
-def test_the_mark_is_read_before_the_totals_and_after_them():
-    """A total that was read half full is not shown because a backfill ended meanwhile, and neither is one that another
-    version began to book in meanwhile.
-    """
-    scene, user = shop(COUNT)
-    backfill(scene)
-    mark, totals = the_books(scene).mark, scene.rules.rules["orders"].source
-    scene.tap.requests.clear()
-    scene.pull(user, scene.item(user))
-    reads = [key for request in scene.tap.seen(Read) for key in request.keys]
-    assert reads[0] == reads[-1] == mark
-    assert [totals.fields(key) is not None for key in reads[1:-1]] == [True]
 
 
 def test_the_mark_is_of_the_same_books_before_and_after_the_totals():
@@ -197,41 +179,6 @@ def test_the_mark_is_of_the_same_books_before_and_after_the_totals():
 
     scene.tap.before = begin_again
     scene.pull(user, scene.item(user))
-    assert number_of(scene, user) == n(26)
-
-
-def test_books_that_another_version_began_meanwhile_are_not_completed():
-    """A backfill of the new rules. In its middle the old ones are rolled back to, and forth again: what they booked of
-    children that the backfill had passed is not right, and nobody would look at it again.
-    """
-    scene, user = shop(COUNT, stands=n(26))
-    mine = the_books(scene)
-    begun = scene.drive(begin([mine]))[mine]
-    deploy(scene, "orders: {sum: order.total, into: user.number}")
-    insert(scene, 27)
-    assert not scene.drive(finish(mine, begun))
-    deploy(scene, COUNT)
-    insert(scene, 28)
-    assert scene.drive(begin([mine])) == {mine: begun + 2}
-    assert not scene.drive(finish(mine, begun))
-    assert scene.drive(finish(mine, begun + 2))
-    assert scene.drive(finish(mine, begun + 2))  # again, its answer was lost
-    assert number_of(scene, user) == n(26)
-
-
-def test_books_that_cannot_be_begun_let_their_records_come_again():
-    """Without the mark no entry is written: the books of the other version would still say complete."""
-    scene, user = shop(COUNT)
-    backfill(scene)
-    deploy(scene, "orders: {sum: order.total, into: user.number}")
-    mark = the_books(scene).mark
-
-    failed = Result(Status.FAILED, reason="ThrottlingException")
-    scene.tap.result = lambda write: failed if getattr(write, "key", None) == mark else None
-    scene.put("orders", order(27))
-    entries = len(scene.memory.items("ledger"))
-    assert scene.deliver() != []
-    assert len(scene.memory.items("ledger")) == entries
     assert number_of(scene, user) == n(26)
 
 
@@ -315,46 +262,6 @@ def test_a_repair_that_left_something_completes_nothing():
 
 
 # ---------------------------------------------------------------- in the account, from an export, by --changed
-class Answered:
-    """A backfill or a verify in the account, all of whose questions are asked in turn."""
-
-    def __init__(self, work: Any, asked: dict[str, Any]) -> None:
-        self.units: list[str] = []
-        found = work.begin(asked, "one")
-        while found.more:
-            for unit in found.units:
-                assert work.unit(unit, found.run)
-            found = work.end(found.run)
-        self.error = found.error
-
-
-def in_account(scene: Scene, **asked: Any) -> Answered:
-    def job(names: frozenset[str], request: BackfillRequest) -> Job:
-        supplies = segments(scene.rules, 2, () if request.table is None else (request.table,))
-        scope = Scope(fingerprints.of_each(scene.rules), {"all": "id"}, request.table, request.where, 2)
-        return Job(Selection(scene.rules, names), supplies, scope, dict.fromkeys(scene.rules.tables, 9))
-
-    state = SharedMemory()
-    work = BackfillWork(
-        scene.rules, lambda _sleep: scene.tap, scene.parked, state, job, remaining_ms=lambda: 900_000,
-        sleep=lambda _seconds: None,
-    )  # fmt: skip
-    options = {"rules": [], "changed": False, "table": None, "where": None, "segments": 2, "workers": 1, "rate": 0.0}
-    return Answered(work, {**options, "resume": False, "restart": False, **asked})
-
-
-def test_a_backfill_in_the_account_ends_badly_where_another_version_takes_the_books():
-    scene, user = shop(COUNT, stands=n(3))
-    mine = the_books(scene)
-    other = Books(mine.mark, "other")
-
-    def meddle(request: object) -> None:
-        if isinstance(request, Scan) and scene.memory.item(mine.mark):
-            scene.memory.put(mine.mark.table, other.begin(scene.memory.item(mine.mark)).item)
-
-    scene.tap.before = meddle
-    assert in_account(scene).error == "BooksNotComplete"
-    assert number_of(scene, user) == n(3)
 
 
 def test_a_rule_that_waits_or_is_new_is_changed_and_one_that_was_renamed_is_not():

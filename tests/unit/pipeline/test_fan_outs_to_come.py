@@ -61,18 +61,6 @@ def test_fan_outs_of_a_source_that_changes_all_the_time_are_few(process):
     assert len(process.sent) <= 8 + 3_600 / 300
 
 
-def test_each_change_has_a_fan_out_that_begins_later(process):
-    """The last change is not forgotten: a fan-out is due after each that asked, and not before."""
-    asked = []
-    for seconds in (0, 1, 3, 0.5, 0.6, 7, 0, 2, 11, 400, 1, 1, 0.2, 30):
-        process.passes(seconds)
-        asked.append(process.wall)
-        process.ask()
-    due = [at + delay for at, delay, _ in process.sent]
-    assert all(any(when >= at - 0.5 for when in due) for at in asked)
-    assert len(due) < len(asked)
-
-
 def test_fan_out_after_a_pause_is_sent_at_once(process):
     """Two changes far apart do not wait for each other."""
     process.ask()
@@ -90,16 +78,6 @@ def test_fan_out_in_its_last_two_seconds_serves_nothing_more(process, last):
     assert process.delays == [0, 5, 10]
 
 
-@pytest.mark.parametrize("clock", ["wall", "monotonic"])
-def test_fan_out_that_either_clock_says_is_due_serves_nothing_more(process, clock):
-    """A process that was frozen may find one of its clocks behind."""
-    process.ask()
-    process.ask()
-    setattr(process, clock, getattr(process, clock) + 4.5)
-    process.ask()
-    assert len(process.sent) == 3
-
-
 def test_fan_out_that_begins_serves_nothing_more(process):
     """The same process takes the message, whatever its clocks say."""
     process.ask()
@@ -107,17 +85,6 @@ def test_fan_out_that_begins_serves_nothing_more(process):
     process.pending.begins(REST)
     process.ask()
     assert len(process.sent) == 3
-
-
-def test_fan_out_that_could_not_be_sent_serves_nobody(process):
-    """The next one that asks sends it."""
-    process.ask()
-    process.refuses = True
-    with pytest.raises(StoreError):
-        process.ask()
-    process.refuses = False
-    process.ask()
-    assert process.delays == [0, 5]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage, PushMessage
-from sync_rules.pipeline.requests import Apply, List, Read
-from tests.support.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
+from sync_rules.pipeline.requests import List, Read
+from tests.support.builders import author_item, book_item, key, library, n, order_item, s, shop, user_item
 from tests.support.every_kind import RULES, order, post, text_of, user
 from tests.support.worlds import Scene
 
@@ -60,46 +60,6 @@ def test_fanout_asks_for_what_the_rules_look_at_and_no_more():
     scene.deliver()
     assert {request.attributes for request in scene.tap.seen(List)} == {frozenset({"user_name", "user"})}
     assert [request.attributes for request in scene.tap.seen(Read)] == [{"shop": {"rank"}}]  # there are no orders
-
-
-def test_fanout_through_rounds_reaches_every_target_of_every_source():
-    """More sources and targets than a round may hold are all done, each target once, no round larger than allowed."""
-    limits = Limits(fan_out_page_max_items=3, fan_out_round_max_items=6)
-    scene = Scene(library(settle_seconds=0), limits=limits)
-    scene.there("books", *(book_item(f"b{i}", f"a{i % 5}") for i in range(40)))
-    scene.put("authors", *(author_item(f"a{i}", name=s(f"name of a{i}")) for i in range(5)))
-    scene.deliver()
-    rounds = [len(r.keys) for r in scene.tap.seen(Read) if r.keys[0].table == "books"]
-    assert max(rounds) <= 6 + 3
-    assert len(scene.tap.writes) == 40
-    assert scene.outcomes() == {Outcome.COPIED: 40}
-
-
-def test_fanout_never_touches_another_entity_in_the_same_partition():
-    """Items of other entities under the same partition key are neither written nor counted."""
-    scene = Scene(parse_rules(TWO_ENTITIES))
-    foreign = [
-        {"PK": s("USER#1"), "SK": s(sort)} for sort in ("ORDER#", "ORDERS", "LINE#1", "NOTE#1", "PROFILES", "ORDER")
-    ]
-    keys = [scene.there("shop", item) for item in foreign]
-    mine = [scene.there("shop", {"PK": s("USER#1"), "SK": s(sort)}) for sort in ("ORDER#1", "LINE#1#1")]
-    scene.put("shop", user_item("1", name=s("Ada"), rank=n(1)))
-    scene.deliver()
-    assert {write.key for write in scene.tap.writes} == set(mine)
-    assert [scene.item(at) for at in keys] == foreign
-    assert scene.outcomes() == {Outcome.COPIED: 2}
-
-
-def test_fanout_never_takes_an_index_row_for_an_image():
-    """An index row is never used as an image: a book that has moved on or is deleted is not written."""
-    scene = scene_with(3)
-    scene.memory.propagate = lambda *_: None  # from here on the index lags
-    table = scene.rules.tables["books"]
-    scene.put("books", book_item("b00000", "a2", author_name=s("Bea")))
-    scene.memory.delete(key(table, "b00001"))
-    scene.deliver(scene.records[:1])
-    assert [write.key for write in scene.tap.writes] == [key(table, "b00002")]
-    assert scene.item(key(table, "b00000"))["author_name"] == s("Bea")
 
 
 def test_fanout_of_a_source_that_no_key_can_name_lists_nothing():
@@ -220,7 +180,6 @@ def test_fanout_without_table_or_index_fails_its_own_source_alone(missing):
     assert scene.item(fair)["city_name"] == s("Rome")
 
 
-# ---------------------------------------------------------------- memory
 # ---------------------------------------------------------------- cursors that no longer fit
 def refusing(scene, cursors):
     """The store refuses the cursors that the function is true of, as DynamoDB does those of another Query."""
@@ -259,50 +218,6 @@ ADA = user("1", name=s("Ada"))
 def kinds(*names: str, limits: Limits | None = None, **more: str) -> Scene:
     """Some rules of the shop of every kind."""
     return Scene(parse_rules(text_of({name: RULES[name] for name in names} | more)), limits=limits)
-
-
-def titles(scene: Scene) -> dict[str, str]:
-    posts = scene.item(scene.at("shop", "USER#1", "PROFILE")).get("posts", m())["M"]
-    return {name: entry["M"]["title"]["S"] for name, entry in posts.items()}
-
-
-def test_fanout_of_a_refused_hint_judges_anew():
-    """A hinted target that changes under the look is judged anew at once: who was quicker may not know of the member,
-    for the index does not show it yet.
-    """
-    scene = kinds("posts")
-    at = scene.there("shop", {**ADA, "posts": m()})
-    scene.memory.propagate = lambda *_: None
-    scene.put("posts", post("p", "1", "x"))
-
-    def quicker(request):
-        if isinstance(request, Apply):
-            scene.tap.before = lambda _request: None
-            scene.memory.put("shop", {**ADA, "posts": m(p=m())})
-
-    scene.tap.before = quicker
-    assert scene.deliver(scene.records[:1]) == []
-    assert titles(scene) == {"p": "x"}
-    assert len(scene.tap.writes) == 2
-    assert scene.item(at)["name"] == s("Ada")
-
-
-def test_fanout_looks_again_at_a_group_while_that_finds_something():
-    """A second look that had to write is followed by another, after twice the time, up to the longest delay."""
-    scene = kinds("posts")
-    at = scene.there("shop", {**ADA, "posts": m()})
-    scene.put("posts", post("first", "1", "x"))
-    scene.rest()
-    delays = []
-    for number in range(6):
-        scene.there("posts", post(f"late {number}", "1", "x"))  # without a record: what an index showed late
-        delays += scene.receive()
-        scene.rest()
-    assert delays == [60, 120, 240, 480, 900, 900]
-    assert scene.receive() == [900]
-    assert scene.queue.messages == []
-    assert len(titles(scene)) == 7
-    assert scene.item(at)["name"] == s("Ada")
 
 
 def test_fanout_of_two_groups_waits_for_the_slower_index():

@@ -17,8 +17,8 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.handover import split_keys
-from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, PushMessage, decode, encode
-from sync_rules.pipeline.requests import Apply, Read, run_work
+from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
+from sync_rules.pipeline.requests import run_work
 from tests.support.builders import author_item, book_item, library, s, shop
 from tests.support.depth import deep
 from tests.support.every_kind import order, user
@@ -66,18 +66,6 @@ def chunk(scene: Scene, *books: str, **more: object) -> ChunkMessage:
 
 
 # ---------------------------------------------------------------- what is sent
-def test_handover_sends_every_key_exactly_once():
-    """Every key not processed inline is sent in exactly one chunk, and one second look follows the last page."""
-    scene = scene_with(40)
-    assert scene.deliver() == []
-    sent = received(scene)
-    in_chunks = [key for message, _ in sent if isinstance(message, ChunkMessage) for key in message.targets]
-    assert in_chunks == [scene.at("books", f"b{i:05}") for i in range(6, 40)]
-    assert max(len(message.targets) for message, _ in sent if isinstance(message, ChunkMessage)) == 4
-    pushes = [(message.spread, delay) for message, delay in sent if isinstance(message, PushMessage)]
-    assert pushes == [(True, 0)] * 4 + [(False, 60)]  # 6 inline, then 9, 9, 9 and 7
-    assert names(scene) == {"Eve": 40}
-    assert len(scene.tap.writes) == 40
 
 
 def test_handover_of_a_second_look_remembers_what_it_found():
@@ -157,48 +145,7 @@ def test_handover_whose_time_is_up_sends_what_it_has():
     assert names(scene) == {"Eve": 40}
 
 
-def test_handover_takes_along_what_failed():
-    """Targets that failed before the rest was handed over have messages of their own, and the rest is spread."""
-    scene = scene_with(20)
-    broken = scene.at("books", "b00001")
-    throttled = Result(Status.FAILED, reason="Throttled")
-    scene.tap.result = lambda write: throttled if write.key == broken else None
-    assert scene.deliver() == []
-    pull, rest = scene.queue.messages
-    assert pull == (PullMessage(broken), scene.limits.parked_first_delay_seconds)
-    assert isinstance(rest[0], PushMessage)
-    assert rest[0].spread
-    scene.tap.result = lambda _write: None
-    received(scene)
-    assert names(scene) == {"Eve": 20}
-
-
 # ---------------------------------------------------------------- what a worker does with a chunk
-def test_chunk_takes_its_images_first():
-    """A chunk reads its targets, then their source, then writes; it lists and sends nothing."""
-    scene = scene_with(5)
-    scene.consumer.handle_message(chunk(scene, "b00001", "b00003"))
-    images, source, writes = scene.tap.requests
-    assert isinstance(images, Read)
-    assert [str(key) for key in images.keys] == ["books[b00001]", "books[b00003]"]
-    assert isinstance(source, Read)
-    assert source.keys == (author(scene),)
-    assert isinstance(writes, Apply)
-    assert scene.queue.messages == []
-    assert names(scene) == {"Ada": 3, "Eve": 2}
-
-
-def test_chunk_looks_at_what_is_there_and_still_linked():
-    """A target that is gone, that points to another source by now, or that is another entity's, is left alone."""
-    scene = scene_with(3)
-    moved = book_item("b00000", "a2", author_name=s("Bea"))
-    scene.put("books", moved)
-    scene.memory.delete(scene.at("books", "b00001"))
-    foreign = ItemKey("authors", (("author_id", "S", "a9"),))
-    message = chunk(scene, "b00000", "b00001", "b00002", "b00002")
-    scene.consumer.handle_message(replace(message, targets=(*message.targets, foreign)))
-    assert [write.key for write in scene.tap.writes] == [scene.at("books", "b00002")]
-    assert scene.item(scene.at("books", "b00000")) == moved
 
 
 @pytest.mark.parametrize("what", ["image", "write", "time"])
@@ -219,20 +166,6 @@ def test_chunk_of_which_some_fail_comes_again_whole(what):
     if what != "time":
         with pytest.raises(StoreError, match="Throttled"):
             scene.consumer.handle_message(message)
-
-
-def test_chunk_deletes_what_lost_its_source():
-    """The targets of a source that was removed are deleted by chunks, and only of a message that says it was removed."""
-    scene = scene_with(20, on_delete="delete")
-    scene.rest()
-    scene.queue.messages.clear()
-    scene.memory.delete(author(scene))
-    gone = list(scene.records)
-    scene.consumer.handle_message(chunk(scene, "b00000"))
-    assert len(list(scene.memory.items("books"))) == 20
-    scene.deliver(gone)
-    assert all(message.removed for message, _ in received(scene))
-    assert list(scene.memory.items("books")) == []
 
 
 # ---------------------------------------------------------------- how large a chunk is

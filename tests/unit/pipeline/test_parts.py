@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, Outcome
+from sync_rules.model.items import Failure
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.numbers import spell, total_of
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
@@ -55,19 +55,6 @@ def look(scene: Scene, name: str, target, source, element: str = "") -> PartLook
 
 def elements(scene: Scene, at) -> set[str]:
     return set(scene.item(at).get("orders", {}).get("SS", ()))
-
-
-# ---------------------------------------------------------------- the order of reads
-def test_parts_read_the_target_before_the_source():
-    """Targets of parts are read before their sources, each item once and with strong consistency."""
-    scene = scene_of("tags", "mails")
-    node = scene.there("shop", ADA)
-    scene.put("shop", order("1", "a", 1), order("1", "b", 1))
-    edges = [change.key for change in scene.records]
-    scene.deliver()
-    first, second = scene.tap.seen(Read)
-    assert first.keys == (node,)
-    assert set(second.keys) == set(edges)
 
 
 # ---------------------------------------------------------------- one write for several
@@ -207,27 +194,6 @@ def test_parts_are_joined_with_their_like_in_any_order():
 
 
 # ---------------------------------------------------------------- refusals and rejections
-def answer(scene: Scene, *answers: Result | None):
-    """The store's answers to the next writes; None: what it would answer itself."""
-    left = list(answers)
-    scene.tap.result = lambda _write: left.pop(0) if left else None
-
-
-def test_parts_of_a_refused_joint_are_judged_anew_one_by_one():
-    """The parts of a refused joint write are read and written one by one; a part that is right by then costs nothing."""
-    scene = scene_of("spent")
-    scene.put("shop", order("1", "a", 1), order("1", "b", 2), order("1", "c", 4))
-    records = list(scene.records)
-    scene.tap.before = lambda request: first_alone() if isinstance(request, Apply) else None
-
-    def first_alone() -> None:  # somebody else was given the first record too, and was quicker
-        scene.tap.before = lambda _request: None
-        scene.deliver(records[:1])
-
-    assert scene.deliver(records) == []
-    assert [len(write.actions) for write in scene.tap.writes] == [4, 2, 2, 2]
-    assert scene.item(scene.at("ledger", "spent/T/USER#1", "PROFILE"))["n"] == n(7)
-    assert scene.outcomes() == {Outcome.COPIED: 3, Outcome.RIGHT: 1}
 
 
 def test_parts_that_others_keep_changing_come_again():
@@ -243,24 +209,6 @@ def test_parts_that_others_keep_changing_come_again():
     assert scene.deliver() == [guilty]
     assert scene.item(scene.at("ledger", "spent/T/USER#2", "PROFILE"))["n"] == n(1)
     assert len(scene.tap.seen(Apply)) == Limits().source_reads_max_tries
-
-
-def test_parts_of_a_rejected_joint_park_only_the_guilty():
-    """A joint that can never succeed is tried part by part: the one that cannot is parked, the others are written."""
-    scene = scene_of("tags")
-    node = scene.there("shop", ADA)
-    scene.put("shop", order("1", "good", 1), order("1", "bad", 1), order("1", "fine", 1))
-    bad = scene.records[1].key
-
-    def rejects(write: Write) -> Result | None:
-        held = [element for _, value in write.adds for element in value["SS"]]
-        return Result(Status.REJECTED, reason="ItemTooLarge") if "bad" in held else None
-
-    scene.tap.result = rejects
-    assert scene.deliver() == []
-    assert elements(scene, node) == {"good", "fine"}
-    assert scene.parked.failures == [Failure("tags", node, "ItemTooLarge", member=bad)]
-    assert scene.queue.messages == [(PartMessage("tags", node, bad, "bad", 1), 60)]
 
 
 def test_parts_without_room_cost_no_write():

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from unittest import mock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
-from sync_rules.model.where import compile_where
-from sync_rules.model.writes import Check, Delete, Result, Status, Transaction, Update
+from sync_rules.model.writes import Update
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.requests import Apply, Read, Request
-from sync_rules.pipeline.sources import Sources
+from sync_rules.pipeline.requests import Apply, Read
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
-from tests.support.builders import author_item, book_item, library, mapping, n, order_item, rules_of, s, shop, user_item
+from tests.support.builders import author_item, book_item, library, mapping, n, rules_of, s, shop, user_item
 from tests.support.worlds import Scene, event_of
 
 ADA = author_item("a1", name=s("Ada"), bio=s("..."))
@@ -80,57 +75,6 @@ def test_reconcile_refused_says_why(scene, now, outcome):
     assert scene.memory.item(book) == now
 
 
-NAMES = st.sampled_from([s("Ada"), n("1"), n("1.0"), None])
-BOOKS = st.tuples(st.sampled_from([s("a1"), s("a1"), s("a2"), s("a3"), None]), NAMES, st.none() | NAMES)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"mode": "snapshot"},
-        {"on_delete": "clear"},
-        {"defaults": {("author_name",): s("Ada")}},
-        {"mapping": mapping(name="author__name")},
-        {"where": compile_where("author_bio == 'Ada'", "author")},
-    ],
-)
-@given(name=NAMES, books=st.lists(BOOKS, min_size=5))
-def test_reconcile_wants_the_same_of_all_targets_of_a_source_as_of_each(options, name, books):
-    """Values that are found once for all targets of a source are those that each of them would be found to want."""
-    items = [
-        {
-            "book_id": s(str(number)),
-            **({"author_id": link} if link else {}),
-            **({"author_name": name, "author": {"M": {"name": name}}} if name else {}),
-            **({"author_bio": bio} if bio else {}),
-        }
-        for number, (link, name, bio) in enumerate(books)
-    ]
-    ends = []
-    for wanted in (Sources.find_shared_values, lambda *_: None):
-        with mock.patch.object(Sources, "find_shared_values", wanted):
-            scene = Scene(library(**options))
-            scene.there("authors", author_item("a1", **({"name": name} if name else {})), BEA)
-            scene.put("books", *items)
-            scene.deliver()
-            ends.append((scene.outcomes(), scene.tap.writes, scene.parked.told))
-    assert ends[0] == ends[1]
-
-
-# ---------------------------------------------------------------- the order of things
-def test_reconcile_reads_images_first_and_sources_second(scene):
-    """Images are always read before the sources that they are compared with."""
-    books = [scene.there("books", {**STALE, "book_id": s(f"b{i}")}) for i in range(5)]
-    scene.limits = Limits(fan_out_page_max_items=2)
-    scene.consumer.limits = scene.limits
-    scene.put("authors", {**ADA, "name": s("Eve")})
-    scene.deliver()
-    asked = ["images" if r.keys[0].table == "books" else "sources" for r in scene.tap.seen(Read)]
-    assert asked == ["images", "sources"] * 3
-    assert all(scene.item(book)["author_name"] == s("Eve") for book in books)
-
-
 # ---------------------------------------------------------------- several rules
 def test_reconcile_several_rules_become_one_update():
     """Rules that write one target are one update of it, also into one map that is not there yet."""
@@ -160,23 +104,6 @@ BOOK = {**book_item("b1", "a1"), "house_id": s("h1")}
 
 
 # ---------------------------------------------------------------- strict
-def test_reconcile_strict_reads_a_changed_source_again():
-    """A source that changed under a strict write is read again, and what is written is what it says by then."""
-    scene = Scene(library(strict=True))
-    scene.there("authors", ADA)
-    book = scene.there("books", STALE)
-
-    def rename(request):
-        if isinstance(request, Apply):
-            scene.tap.before = lambda _request: None
-            scene.put("authors", {**ADA, "name": s("Eve")})
-
-    scene.tap.before = rename
-    assert outcomes(scene.pull(book, STALE)) == {Outcome.COPIED: 1}
-    assert scene.item(book)["author_name"] == s("Eve")
-    first, second = scene.tap.writes
-    assert all(isinstance(write, Transaction) and isinstance(write.actions[0], Check) for write in (first, second))
-    assert len(scene.tap.seen(Read)) == 2
 
 
 def test_reconcile_strict_decides_no_other_rule_anew():
@@ -241,32 +168,6 @@ def test_reconcile_obeys_the_delete_policy(on_delete, left):
     scene.deliver(records)
     assert scene.memory.item(book) == left
     assert len(scene.tap.writes) == writes
-
-
-def test_reconcile_deletes_in_a_transaction_that_compares_only_the_link():
-    """A late write of the copy does not save an orphan; the delete checks that the source is absent."""
-    scene = Scene(library(on_delete="delete"))
-    book = scene.there("books", RIGHT)
-    removed(scene)
-
-    def late(request):
-        if isinstance(request, Apply):
-            scene.memory.put("books", {**RIGHT, "author_name": s("late")})
-
-    scene.tap.before = late
-    scene.deliver()
-    assert scene.memory.item(book) is None
-    (write,) = scene.tap.writes
-    assert [type(action) for action in write.actions] == [Check, Delete]
-    assert scene.outcomes() == {Outcome.DELETED: 1}
-
-
-def test_reconcile_a_pull_never_deletes():
-    """A target attached to a source that is gone is left alone: only the source's own removal deletes."""
-    scene = Scene(library(on_delete="delete"))
-    book = scene.put("books", STALE)
-    scene.rest()
-    assert scene.item(book) == STALE
 
 
 TWO_POLICIES = TWO_SOURCES.replace(
@@ -520,23 +421,6 @@ def test_reconcile_a_link_to_an_impossible_key_holds_up_nothing():
     assert [scene.item(task).get("user_name") for task in tasks] == [None, s("Ada")]
 
 
-def test_reconcile_a_refused_delete_is_judged_anew():
-    """A target whose `where` attribute is edited while it is being deleted is deleted all the same."""
-    scene = Scene(shop(on_delete="delete", where=compile_where("total > `5`", "user")))
-    user = scene.there("shop", user_item("1", name=s("Ada")))
-    order = scene.there("shop", order_item("1", "1", total=n(6)))
-    scene.memory.delete(user)
-    edits = iter([7])
-
-    def edit(request: Request) -> None:
-        if isinstance(request, Apply) and (total := next(edits, None)):
-            scene.memory.update(order, [(("total",), n(total))])
-
-    scene.tap.before = edit
-    scene.deliver()
-    assert scene.memory.item(order) is None
-
-
 MEMBERS = """
 tables:
   users: {key: {uid: S}}
@@ -564,18 +448,3 @@ def test_reconcile_never_writes_by_a_link_it_is_changing(strict):
     assert scene.item(member)["team_name"] == s("old")
     scene.rest()
     assert scene.item(member)["team_name"] == s("two")
-
-
-def test_reconcile_a_rule_waits_in_vain_for_one_that_is_parked():
-    """A rule that waits for another to change its link is written by the present link if the other is parked."""
-    scene = Scene(parse_rules(MEMBERS.replace("STRICT", "false")))
-    scene.there("users", {"uid": s("u"), "team": s("t2")})
-    scene.there("teams", {"tid": s("t1"), "name": s("one")})
-    member = scene.put("members", {"mid": s("m"), "uid": s("u"), "team_id": s("t1"), "team_name": s("old")})
-    moves = {("team_id",)}
-    scene.tap.result = lambda write: (
-        Result(Status.REJECTED, reason="ItemTooLarge") if {path for path, _ in write.sets} == moves else None
-    )
-    scene.deliver()
-    assert scene.item(member)["team_name"] == s("one")
-    assert [failure.rule for failure in scene.parked.failures] == ["team"]

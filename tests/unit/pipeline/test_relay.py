@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read
 from tests.support.builders import order_item, s, shop, user_item
-from tests.support.worlds import THROTTLED, Scene
+from tests.support.worlds import Scene
 
 SMALL = Limits(
     fan_out_page_max_items=3, fan_out_inline_max_items=6, fan_out_relay_max_items=5, fan_out_chunk_max_items=4
@@ -109,21 +109,6 @@ def test_relay_goes_on_alone_where_all_is_right():
 
 
 # ---------------------------------------------------------------- what fails
-def test_relay_sends_what_fails_as_chunks():
-    """Targets that fail go on by their keys; the message is done, so that its rest is not sent twice."""
-    scene = scene_with(20)
-    message = handed_over(scene)
-    scene.tap.result = lambda write: THROTTLED if write.key in (at(scene, 7), at(scene, 9)) else None
-    before = scene.outcomes().get(Outcome.FAILED, 0)
-    scene.consumer.handle_message(message)
-    assert scene.outcomes().get(Outcome.FAILED, 0) == before  # they are counted by whoever gets the chunk
-    (rest, _), (chunk, delay) = scene.queue.messages
-    assert isinstance(rest, PushMessage)
-    assert isinstance(chunk, ChunkMessage)
-    assert (chunk.targets, delay) == ((at(scene, 7), at(scene, 9)), 0)
-    scene.tap.result = lambda _write: None
-    received(scene)
-    assert names(scene) == {"Eve": 20}
 
 
 @pytest.mark.parametrize("looks", [0, 1])
@@ -165,6 +150,3 @@ def test_relay_that_dies_again_and_again_does_not_multiply():
                 break
     assert sum(isinstance(request, List) for request in scene.tap.requests) == 7 + 4 * 8
     assert names(scene) == {"Eve": 40, "Ada": 20}
-
-
-# ---------------------------------------------------------------- other rules

@@ -59,28 +59,6 @@ def test_sources_of_the_base_table_are_images_at_once():
     assert [type(request) for request in scene.tap.requests] == [List]
 
 
-def test_sources_through_an_index_are_keys_only():
-    """Members listed through an index are read by key; one that was deleted or has moved on does not count."""
-    scene = scene_of("posts")
-    at = scene.there("shop", ADA)
-    scene.there("posts", *(post(name, "1", name) for name in ("stays", "moves", "goes")))
-    scene.memory.propagate = lambda *_: None
-    scene.put("posts", post("moves", "2", "x"), post("stays", "1", "as it is"))
-    scene.memory.delete(scene.at("posts", "goes"))
-    assert found(scene, at)["posts"] == (post("stays", "1", "as it is"),)
-    assert [type(request) for request in scene.tap.requests] == [List, Read]
-
-
-def test_sources_that_hinted_are_members_before_the_index_shows_them():
-    """A member that an index does not show yet counts if it hinted at the target, or if the present value names it."""
-    scene = scene_of("posts")
-    at = scene.there("shop", {**ADA, "posts": m(named=m())})
-    scene.memory.propagate = lambda *_: None
-    scene.put("posts", post("named", "1", "x"), post("hints", "1", "x"), post("unknown", "1", "x"))
-    named = {item["post_id"]["S"] for item in found(scene, at, scene.at("posts", "hints"))["posts"]}
-    assert named == {"named", "hints"}
-
-
 def test_sources_stop_at_enough():
     """A group with a limit is listed up to one more member than fits."""
     scene = scene_of(few="{embed: order, into: user.few, fields: [total], limit: {items: 3}}")
@@ -160,14 +138,6 @@ def test_sources_of_a_listing_that_fails_fail_their_rule_alone():
     }  # fmt: skip
     assert scene.consumer.telemetry.outcomes["posts", Outcome.FAILED] == 1
     assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
-
-
-def test_sources_of_a_later_page_that_fails_are_not_half_a_group():
-    """A listing of which a later page fails is no listing."""
-    scene = scene_of(listed=LISTED, limits=Limits(fan_out_page_max_items=2))
-    at = scene.there("shop", *(order("1", f"{i}", i) for i in range(5)), ADA)
-    fails(scene, lambda request: isinstance(request, List) and request.cursor is not None)
-    assert isinstance(found(scene, at)["listed"], StoreError)
 
 
 def test_sources_that_cannot_be_read_fail_those_of_their_table_only():

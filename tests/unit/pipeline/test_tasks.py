@@ -70,20 +70,6 @@ def test_plan_pull_checks_all_rules_of_its_target():
     assert [pull.rules for pull in tasks_of([order("Ada", "Bea")], rules).pulls] == [(NAMES, emails)]
 
 
-def test_plan_pulls_what_moves_inside_its_listing_index():
-    """A change of a sort key of the listing index is relevant: the target may have slipped past a page."""
-    rules = parse_rules("""
-tables:
-  authors: {key: {author_id: S}}
-  books: {key: {book_id: S}, indexes: {by_author: {author_id: S, rank: N}}}
-entities: {author: {table: authors}, book: {table: books, required: [rank]}}
-rules: {names: copy author.name into book.author_name}
-""")
-    at = key(rules.tables["books"], "b1")
-    moved = Change(at, book_item("b1", "a1", rank=n(1)), book_item("b1", "a1", rank=n(2)))
-    assert len(tasks_of([moved], rules).pulls) == 1
-
-
 def test_plan_forgets_a_target_that_is_gone():
     """A target that came and went within a batch is not pulled; one that went and came is."""
     came, went = order(None, "Ada"), order("Ada", None)

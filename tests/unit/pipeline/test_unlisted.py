@@ -19,7 +19,6 @@ from sync_rules.model.writes import Put
 from sync_rules.pipeline.requests import run_work
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import key, s
-from tests.support.worlds import Scene
 
 TABLES = """
 tables:
@@ -234,20 +233,3 @@ def test_item_whose_failure_cannot_be_kept_comes_again(monkeypatch):
 
 def refuse(_failure: object) -> None:
     raise StoreError("Down", "the queue is down")
-
-
-@pytest.mark.parametrize("kind", ["copy", "snapshot", "embed", "collect"])
-def test_unlisted_item_that_enters_its_index_late_is_looked_at(kind):
-    """A source that came before was listed without it: its own record is all that tells."""
-    scene = Scene(parse_rules(rules_of(LISTING[kind], entity=", required: [shipped_at]")))
-    order = {"order_id": s("1"), "user_id": s("7")}
-    scene.put("orders", order)
-    scene.rest()
-    scene.put("users", {"user_id": s("7"), "name": s("Ada")})
-    scene.rest()
-    scene.put("orders", {**order, "shipped_at": s("now")})
-    scene.rest()
-    found = [
-        one.difference for one in Verifier(scene.rules, scene.world, scene.rules.keeper_names, grace_seconds=0).sweep()
-    ]
-    assert found == []

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
-
-import pytest
 
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
-from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.values import Item
+from sync_rules.model.items import ItemKey
 from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, Breadcrumb, TreeRule
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
 from tests.support.worlds import Scene
-from tests.unit.rules.test_path import DEPTH, GRAPH, PATH, TENANT, at, part, tree
+from tests.unit.rules.test_path import DEPTH, GRAPH, PATH, TENANT, part, tree
 
 TRAIL = ("trail",)
 TRAILS = Breadcrumb(TRAIL, Ref("name", ("name",)), " / ")
@@ -102,23 +98,6 @@ def test_breadcrumb_is_made_of_names_and_renamed_with_them():
     assert len(scene.tap.writes) == 2
 
 
-def test_breadcrumb_of_a_ring_stays_as_it_was():
-    """A ring is found by ids, also where all its names are one: nothing grows, and it is reported with rule and key."""
-    scene = shop(**{own: ("Same", parent) for own, (_, parent) in TREE.items()})
-    before = column(scene)
-    put(scene, "e", parent_id="z")
-    scene.rest()
-    scene.receive()
-    scene.rest()
-    assert column(scene) == before
-    assert [(failure.rule, failure.key, failure.reason) for failure in scene.parked.failures] == [
-        ("trails", where(scene, "e"), CYCLE)
-    ]
-    put(scene, "e", parent_id=None, name="Top")
-    scene.rest()
-    assert column(scene)["z"] == "Top / Same / Same / Same"
-
-
 def test_breadcrumb_that_is_too_long_is_reported_with_rule_and_key():
     """An item whose breadcrumb would not fit is parked by rule and key; those above it are right."""
     scene = shop(**TREE)
@@ -132,18 +111,6 @@ def test_breadcrumb_that_is_too_long_is_reported_with_rule_and_key():
     scene.receive()
     scene.rest()
     assert (column(scene)["z"] or "").startswith("Electronics / Cameras / yyy")
-
-
-def test_breadcrumb_below_one_that_was_never_made():
-    """An item that has no room for its breadcrumb keeps its children waiting; once it has no name, they wait no more."""
-    scene = shop(**TREE)
-    put(scene, "e", name="n" * 399_990, trail=None, depth=None)
-    scene.rest()
-    assert scene.parked.told == [("trails", "ItemTooLarge")]
-    assert column(scene)["z"] == "Electronics / Cameras / Lenses / Zoom"
-    put(scene, "e", name=None)
-    scene.rest()
-    assert column(scene) == {"e": None, "c": "Cameras", "l": "Cameras / Lenses", "z": "Cameras / Lenses / Zoom"}
 
 
 # ---------------------------------------------------------------- one item
@@ -161,18 +128,6 @@ def test_breadcrumb_goes_with_the_path_of_ids():
     assert cleared == dict.fromkeys((PATH, GRAPH, DEPTH, TRAIL, TENANT))
 
 
-def test_breadcrumb_waits_for_the_parents():
-    """While a parent with a name has no breadcrumb yet, nothing is said of those below; the ids are told at once."""
-    due = part("A", Path="A", name="One")
-    assert TRAIL not in crumbs().compute_values((due,), part("B", "A", name="Two"))
-    assert crumbs().compute_values((due,), part("B", "A", name="Two"))[PATH] == s("A|B")
-    nameless = part("A", Path="A")
-    assert crumbs().compute_values((nameless,), part("B", "A", name="Two"))[TRAIL] == s("Two")
-    assert crumbs().pushes(Change(at("A"), due, nameless))  # they wait for what never comes
-    assert not crumbs().pushes(Change(at("A"), nameless, due))  # its own record makes the breadcrumb
-    assert not crumbs().pushes(Change(at("A"), {**due, "trail": s("One")}, {**due, "trail": s("One"), "name": s("x")}))
-
-
 def test_breadcrumb_reads_a_field_of_the_key_from_the_key():
     """`by` may be a field of the item's key, which no attribute holds and which cannot change."""
     rules = parse_rules("""
@@ -187,45 +142,3 @@ rules:
     scene.put("shop", {"PK": s("T#1"), "SK": s("F#a")}, {"PK": s("T#1"), "SK": s("F#b"), "up": s("a")})
     scene.rest()
     assert scene.item(scene.at("shop", "T#1", "F#b"))["way"] == s("a/b")
-
-
-# ---------------------------------------------------------------- any forest
-def true_path(own: str, items: Mapping[str, Item]) -> list[str] | None:
-    """Walk up and list the ids from the root down; None where there is no root."""
-    walk = [own]
-    while parent := items[walk[0]].get("parent_id", {}).get("S"):
-        if parent in walk or parent not in items:
-            return None
-        walk.insert(0, parent)
-    return walk
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_breadcrumbs_converge_whatever_happens(seed):
-    """Renames, moves, rings, deletes and whole items put anew, delivered in pieces: every item with a root is right."""
-    randoms = random.Random(seed)
-    scene = Scene(parse_rules(RULES))
-    owns = "abcdef"[: randoms.randint(2, 6)]
-    for _ in range(randoms.randint(5, 40)):
-        own, parent = randoms.choice(owns), randoms.choice([None, *owns])
-        match randoms.choice(("move", "move", "name", "name", "put", "delete", "damage")):
-            case "move":
-                put(scene, own, parent_id=parent)
-            case "name":
-                put(scene, own, name=randoms.choice((None, "", "x", "y / z")))
-            case "delete":
-                scene.memory.delete(where(scene, own))
-            case "damage":
-                put(scene, own, trail=randoms.choice((None, "", "w")), trail_ids=randoms.choice((None, "a|b")))
-            case _:
-                scene.put("categories", {"category_id": s(own), "name": s("n")})
-        if randoms.random() < 0.5:
-            scene.deliver()
-    scene.rest()
-    items = {item["category_id"]["S"]: item for item in scene.memory.items("categories")}
-    for own, item in items.items():
-        path = true_path(own, items)
-        if path is not None:
-            names = [name for one in path if (name := items[one].get("name", {}).get("S"))]
-            assert item.get("trail") == (s(" / ".join(names)) if names else None), own
-            assert (item["trail_ids"], item["depth"]) == (s("|".join(path)), n(len(path) - 1)), own

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
@@ -18,8 +16,6 @@ from sync_rules.rules.kinds.collect import NOT_A_SET, CollectRule
 from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, exists, index, key, n, s, table
-from tests.support.depth import deep
-from tests.support.part_worlds import ROAD, PartWorld, rules_of
 
 # ---------------------------------------------------------------- a graph in one table: nodes are self-edges
 GRAPH = table("graph", {"PK": "S", "SK": "S"})
@@ -254,78 +250,6 @@ def test_collect_an_element_that_names_another_edge_is_reported():
     (of_node,) = rule.parts(Change(G1, None, held), GOAL)
     assert of_node.source == key(GRAPH, "G1", "GOALMEMBERSHIP-USER-U1-CO")
     assert rule.write_for(of_node, held, None) == discards(G1, "edges", {"SS": [part.element]})
-
-
-# ---------------------------------------------------------------- whatever happens
-IDS, TEAM_IDS = ("1", "2"), ("a", "b")
-JUNK = (None, {"SS": ["1-HIGH", "9-LOW", "x"]}, {"SS": ["2-LOW"]}, None, s("no set"))
-STEPS = st.one_of(
-    st.tuples(
-        st.just("ticket"), st.sampled_from(IDS), st.sampled_from(("a", "b", "a", "b", "c")),
-        st.sampled_from(("HIGH", "LOW", "HIGH", "LOW", "LO-W")), st.sampled_from((False, False, True)),
-    ),
-    st.tuples(st.just("no ticket"), st.sampled_from(IDS)),
-    st.tuples(st.just("team"), st.sampled_from(TEAM_IDS), st.sampled_from(JUNK)),
-    st.tuples(st.just("no team"), st.sampled_from(TEAM_IDS)),
-    st.tuples(st.sampled_from(ROAD), st.integers(0, 9)),
-)  # fmt: skip
-
-
-def play(world: PartWorld, step) -> None:
-    match step:
-        case ("ticket", ticket_id, team, priority, closed):
-            world.store.put("tickets", ticket(ticket_id, team, priority, **({"closed": s("x")} if closed else {})))
-        case ("no ticket", ticket_id):
-            world.store.delete(ticket_key(ticket_id))
-        case ("team", team, value):
-            world.store.put("teams", {"team_id": s(team), **({} if value is None else {"tickets": value})})
-        case ("no team", team):
-            world.store.delete(key(TEAMS, team))
-        case _:
-            world.step(*step)
-
-
-def expected_set(world: PartWorld, team: str) -> set[str]:
-    """Recompute plainly the open tickets of a team that can be named."""
-    items = [item for item in world.store.items("tickets") if item["team"] == s(team) and "closed" not in item]
-    return {
-        f"{item['PK']['S'].removeprefix('TICKET#')}-{item['priority']['S']}"
-        for item in items
-        if "-" not in item["priority"]["S"]
-    }
-
-
-@pytest.mark.parametrize("strict", [False, True])
-@settings(max_examples=deep(300), deadline=None)
-@given(steps=st.lists(STEPS, min_size=10, max_size=40))
-def test_collect_every_set_is_right_in_the_end(strict, steps):
-    """After any history each set equals a plain recompute, and no other item was created."""
-    world = PartWorld(rules_of(tickets(omit=bare("closed"), strict=strict)))
-    for step in steps:
-        play(world, step)
-    world.rest()
-    for item in world.store.items("teams"):
-        team = item["team_id"]["S"]
-        value = item.get("tickets", {"SS": []})
-        if "SS" in value:
-            assert set(value["SS"]) == expected_set(world, team)
-        else:  # not a set, as the application left it: whatever belongs there is parked
-            named = {part.element for part, trouble in world.parked if trouble == NOT_A_SET and part.source is not None}
-            assert value == s("no set")
-            assert all(part.target.table == "teams" for part, _ in world.parked)
-            assert named <= set().union(*(expected_set(world, name) for name in TEAM_IDS))
-    assert {item["team_id"]["S"] for item in world.store.items("teams")} <= teams_left(steps)
-
-
-def teams_left(steps) -> set[str]:
-    """The teams that the application left there."""
-    left: set[str] = set()
-    for name, *arguments in steps:
-        if name == "team":
-            left.add(arguments[0])
-        elif name == "no team":
-            left.discard(arguments[0])
-    return left
 
 
 # ---------------------------------------------------------------- parts that leave the process

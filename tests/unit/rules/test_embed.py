@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -15,14 +14,14 @@ from sync_rules.model.lookups import Find
 from sync_rules.model.semantics import apply_update, holds
 from sync_rules.model.sizes import value_bytes
 from sync_rules.model.templates import parse_template
-from sync_rules.model.values import Item, get, same
+from sync_rules.model.values import Item, get
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.embed import ENTRIES_MAX_WRITES, EmbedRule
 from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
 from sync_rules.rules.rule import Blocked, Node, causes
-from tests.support.builders import entity, index, key, m, n, of_partition, s, table
+from tests.support.builders import entity, index, key, m, n, s, table
 
 INTO = ("addresses",)
 CRM = table("crm", {"PK": "S", "SK": "S"})
@@ -104,19 +103,6 @@ def test_embed_desires_the_same_in_whichever_order_children_are_found(options, c
     rule = embed(**options)
     shuffled = random.sample(children, len(children))
     assert rule.compute_values(shuffled, image) == rule.compute_values(children, image)
-
-
-@settings(deadline=None)
-@given(OPTIONS, st.lists(CHILDREN, max_size=4), IMAGES)
-def test_embed_comes_to_the_same_whatever_was_there_before(options, history, image):
-    """A parent that lived through many sets of children ends as one that only ever had the last; its siblings stay."""
-    rule = embed(**{**options, "on_overflow": "oldest"})
-    history = [*history, [child("a", street=s("Elm"))]]
-    lived = image
-    for children in history:
-        lived = after(rule, children, lived)
-    assert same(m(**lived), m(**after(rule, history[-1], parent())))
-    assert not differences(lived, rule.compute_values(history[-1], lived))
 
 
 @settings(deadline=None)
@@ -325,22 +311,6 @@ def test_embed_lists_one_child_more_than_fit_where_that_decides(rule, expected):
     assert (found.max_items, found.enough) == expected
 
 
-def test_embed_through_an_index_reads_the_children_its_entries_name():
-    """Children in the parent's map are read by key, because the index may not show them yet."""
-    rule = embed_by_index()
-    image = {"customer": s("1"), "addresses": m(**{"7": m(), "x": m(), "07": m()})}
-    found = rule.members(key(rule.target.table, "1"), image)
-    assert (found.table, found.index, found.conditions) == ("addresses", "by_owner", of_partition("owner", s("1")))
-    assert found.named == (key(rule.source.table, "7"),)
-    beside = embed(find=replace(rule.find, index="GSI1"))  # a child's key may name the parent too
-    assert beside.list_present_members(PARENT, parent(addresses=m(home=m()))) == (key(CRM, "C#1", "A#home"),)
-    assert embed_by_index(by=parse_template("{street}")).members(key(rule.target.table, "1"), image).named == ()
-    claimed = embed_by_index(by=parse_template("{street}"), claimed=True, ids=(("id", "no"),))
-    image = {"customer": s("1"), "addresses": m(x=m(no=n(7)), y=m(), z=s("z"), v=m(no=s("x")))}
-    assert claimed.members(key(rule.target.table, "1"), image).named == (key(rule.source.table, "7"),)
-    assert claimed.find_value_sources(PARENT, image, [("addresses", "x")]) is None
-
-
 # ---------------------------------------------------------------- what matters
 HERE = Hint(PARENT, key(CRM, "C#1", "A#a"))
 
@@ -372,19 +342,3 @@ def test_embed_hints_when_a_child_comes_into_its_index():
     old = {"id": n(7), "owner": s("1")}
     change = Change(key(rule.source.table, "7"), old, {**old, "created": n(1)})
     assert list(rule.hints(change)) == [Hint(key(rule.target.table, "1"), key(rule.source.table, "7"))]
-
-
-def test_embed_shows_the_default_of_what_a_child_lacks():
-    """An entry has the default of each field that its child lacks, also in its size; a null of a child is a value."""
-    one = embed(defaults={"line": s("unknown")})
-    children = [child("1"), child("2", street=s("High")), child("3", street={"NULL": True})]
-    entries = {"1": m(line=s("unknown")), "2": m(line=s("High")), "3": m(line={"NULL": True})}
-    assert one.compute_values(children, {}) == {INTO: m(**entries)}
-    small = value_bytes(m(**{"1": m(line=s("unknown"))}))
-    assert embed(defaults={"line": s("unknown")}, max_bytes=small).compute_values(children[:1], {}) == {
-        INTO: m(**{"1": entries["1"]})
-    }
-    assert embed(defaults={"line": s("unknown")}, max_bytes=small - 1).compute_values(children[:1], {}) == Blocked(
-        "TooManyBytes", member=key(CRM, "C#1", "A#1")
-    )
-    assert "default" not in embed().body()

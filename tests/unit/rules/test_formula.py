@@ -127,12 +127,6 @@ def test_formula_says_what_was_expected(formula, message):
     assert message in str(error.value)
 
 
-def test_formula_table_may_not_hide_a_format():
-    """A table that bears the name of a format is refused, used or not."""
-    with pytest.raises(UserError, match="'upper' is a format already"):
-        parse_formula("{a}", {"upper": {"a": "A"}})
-
-
 def test_formula_joins_those_that_are_there():
     """Joined fields skip what is missing, empty or no text, and are absent when none is there."""
     formula = join_fields(("name.first", "age", "name.last"), ", ")

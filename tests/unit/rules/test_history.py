@@ -53,29 +53,6 @@ def ups(shop: Scene, *prices: int) -> None:
 # ---------------------------------------------------------------- once, and never again
 
 
-def test_history_keeps_what_was_there_before_the_first_change():
-    """An item that is older than the rule has the version that its first change replaces."""
-    shop = scene()
-    shop.there("shop", product(4, name=s("tea"), price=n(3)))
-    shop.put("shop", product(5, name=s("tea"), price=n(9)))
-    shop.rest()
-    assert versions(shop) == {
-        "V#004": {"name": s("tea"), "price": n(3)},
-        "V#005": {"name": s("tea"), "price": n(9)},
-    }
-
-
-def test_history_that_is_erased_with_its_item_stays_erased():
-    """A deletion puts no version, in whatever order item and versions go, and before or after their records."""
-    shop = scene()
-    ups(shop, 3, 4)
-    shop.rest()
-    for key in ("V#002", "PRODUCT", "V#001"):
-        shop.memory.delete(shop.at("shop", "PRODUCT#7", key))
-    shop.rest()
-    assert versions(shop) == {}
-
-
 def test_history_reads_no_source_for_what_a_record_showed():
     """A put version needs two reads by key, of itself and of the one before it, and one write."""
     shop = scene()

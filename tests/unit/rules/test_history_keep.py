@@ -11,8 +11,6 @@ from sync_rules.audit.compare import Drift, look_again
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Bounds
-from sync_rules.model.writes import Delete
-from sync_rules.pipeline.requests import Apply
 from sync_rules.pipeline.series import list_series
 from sync_rules.rules.families import Part
 from tests.support.builders import n, s
@@ -36,22 +34,6 @@ def there(shop: Scene, *numbers: int, item: int | None = None) -> None:
 
 def verifier(shop: Scene, *, repair: bool = False) -> Verifier:
     return Verifier(shop.rules, shop.world, shop.rules.keeper_names, repair=repair, grace_seconds=0)
-
-
-def test_keep_of_an_old_record_that_comes_again():
-    """Its versions are not put again; one that was put at the same time by another worker goes by its own record."""
-    shop = scene()
-    ups(shop, 3, 4, 5, 6)
-    old = shop.records[:2]
-    shop.rest()
-    shop.tap.requests.clear()
-    shop.deliver(old)
-    shop.rest()
-    assert (sorted(versions(shop)), shop.tap.writes) == (["V#003", "V#004"], [])
-    shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s("V#002"), "price": n(4)})
-    shop.rest()
-    assert sorted(versions(shop)) == ["V#003", "V#004"]
-    assert [write.key.values[1][2] for write in shop.tap.writes if isinstance(write, Delete)] == ["V#002"]
 
 
 def test_keep_leaves_what_it_did_not_make():
@@ -79,19 +61,6 @@ def test_keep_goes_by_numbers_alone():
     assert all(one.repaired for one in verifier(shop, repair=True).sweep())
     shop.rest()
     assert sorted(versions(shop)) == ["V#009", "V#010"]
-
-
-def test_keep_deletes_a_version_only_as_it_was_read():
-    """A version that came under its number meanwhile is another one: it is looked at again."""
-    shop = scene()
-    rule = shop.rules.rules["versions.keep"]
-    source, keys = shop.at("shop", "PRODUCT#7", "PRODUCT"), [shop.at("shop", "PRODUCT#7", f"V#00{at}") for at in "321"]
-    (part,) = rule.list_wrong_parts(source, keys)
-    write = rule.write_for(part, {**part.target.attributes(), "price": n(1)}, None)
-    there(shop, 1)
-    shop.there("shop", {**part.target.attributes(), "price": n(2)})
-    (result,) = shop.memory.apply(Apply((write,)))
-    assert (result.status.value, sorted(versions(shop))) == ("refused", ["V#001"])
 
 
 def test_keep_goes_through_more_than_fit_into_a_page(monkeypatch):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change
@@ -16,8 +14,6 @@ from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, index, key, m, mapping, n, s, table
-from tests.support.depth import deep
-from tests.support.part_worlds import ROAD, PartWorld, rules_of
 
 # ---------------------------------------------------------------- users, and a look-up item for each e-mail address
 USERS = table("users", {"user_id": "S"})
@@ -301,54 +297,3 @@ def test_mirror_of_all_is_looked_at_for_any_change():
     stranger = Change(tag_key("a"), tagged("a"), tagged("a", foreign=s("x")))
     assert list(rule.parts(stranger, TAGGED)) == [Part(rule, tag_key("a"), post_key())]
     assert list(rule.parts(Change(post_key(), old, dict(old)), POST)) == []
-
-
-# ---------------------------------------------------------------- whatever happens
-EMAILS, IDS = ("ada@x", "bea@x", "eva@x"), ("1", "2", "3")
-ROAD_STEPS = st.tuples(st.sampled_from(ROAD), st.integers(0, 9))
-NAMES = st.sampled_from((None, s("Ada"), s("Bea")))
-USER_STEPS = st.one_of(
-    st.tuples(st.just("put user"), st.sampled_from(IDS), st.sampled_from(EMAILS), NAMES, st.booleans()),
-    st.tuples(st.just("delete user"), st.sampled_from(IDS)),
-    st.tuples(st.just("delete"), st.sampled_from(EMAILS)),
-    st.tuples(st.just("overwrite"), st.sampled_from(EMAILS), st.sampled_from(IDS), NAMES),
-    ROAD_STEPS,
-)
-
-
-def given_values(**values):
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def play(world: PartWorld, step) -> None:
-    match step:
-        case ("put user", user_id, email, name, gone):
-            world.store.put("users", user(user_id, email, **given_values(name=name, gone=s("x") if gone else None)))
-        case ("delete user", user_id):
-            world.store.delete(key(USERS, user_id))
-        case ("delete", email):
-            world.store.delete(key(LOOKUP, f"EMAIL#{email}"))
-        case ("overwrite", email, owner, name):
-            world.store.put("lookup", look_up(email, owner, **given_values(user_name=name)))
-        case _:
-            world.step(*step)
-
-
-@settings(max_examples=deep(200), deadline=None)
-@given(steps=st.lists(USER_STEPS, min_size=10, max_size=40))
-def test_mirror_every_look_up_is_right_in_the_end(steps):
-    """After any history each address of a user has exactly one mirror, of one of its users."""
-    world = PartWorld(rules_of(by_email(where=bare("!gone"))))
-    for step in steps:
-        play(world, step)
-    world.rest()
-    wanted: dict[str, list] = {}
-    for item in world.store.items("users"):
-        if "gone" not in item:
-            right = look_up(item["email"]["S"], item["user_id"]["S"], **given_values(user_name=item.get("name")))
-            wanted.setdefault(item["email"]["S"], []).append(right)
-    found = {item["PK"]["S"].removeprefix("EMAIL#"): item for item in world.store.items("lookup")}
-    assert found.keys() == wanted.keys()
-    assert all(item in wanted[email] for email, item in found.items())
-    taken = {(part.target, part.source) for part, _ in world.parked}
-    assert len(taken) == sum(len(items) - 1 for items in wanted.values())

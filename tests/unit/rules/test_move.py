@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,9 +20,6 @@ from sync_rules.model.items import Change
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Delete, Put, Transaction
 from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import decode, encode
-from sync_rules.pipeline.parts import message_of
-from sync_rules.pipeline.tasks import part_of
 from sync_rules.rules.compiled_file import dump, read
 from sync_rules.rules.families import Part
 from sync_rules.rules.rule import Blocked
@@ -180,30 +176,6 @@ def test_move_that_could_lose_something_is_reported(rule, item, target, expected
 MOVED = {"PK": s("DEPT#x"), "SK": s("ORDER#1"), "user_id": s("a"), "status": s("CLOSED"), "dept_id": s("x")}
 
 
-@pytest.mark.parametrize(
-    ("there", "told"),
-    [
-        (MOVED, 'AttributeLeftBehind: "a b", late'),
-        ({**MOVED, "late": n(2)}, 'AttributeLeftBehind: "a b"'),
-        ({**MOVED, "late": n(2), "a b": n(1)}, None),
-        ({**MOVED, "user_id": s("b")}, None),  # another order
-        (None, None),  # deleted by its application
-    ],
-)
-def test_move_reports_what_came_between_its_look_and_its_transaction(rule, there, told):
-    """No condition can name an attribute that was not there: the record of the delete shows it. A second look, after a
-    message or by a redrive, knows the names too.
-    """
-    gone = Change(rule.source.table.key_of(order()), order(**{"late": n(1), "a b": n(1), "GSI1PK": s("OPEN")}), None)
-    (part,) = rule.parts(gone, rule.source)
-    found = [(one, rule.write_for(one, there, None)) for one in rule.expand_part(part, there, None)]
-    assert [blocked.reason for _, blocked in found] == ([told] if told else [])
-    for one, blocked in found:
-        again = part_of(decode(encode(message_of(one))), parse_rules(RULES)).part
-        assert [rule.write_for(same, there, None) for same in rule.expand_part(again, there, None)] == [blocked]
-    assert tuple(rule.parts(replace(gone, expired=True), rule.source)) == ()  # that was Time to Live
-
-
 @pytest.mark.parametrize("element", ["late", "[1]", "{}", "[[[["])
 def test_move_is_never_right_in_silence(rule, element):
     """An element that this version did not write is reported, and breaks nothing."""
@@ -243,16 +215,6 @@ def test_move_tells_by_name_what_it_left_behind_until_that_is_there():
     assert redriven() == ["AttributeLeftBehind: late"]
     scene.put("shop", {**scene.item(new), "late": s("SECRET")})
     assert redriven() == []
-
-
-def test_move_never_puts_an_attribute_back():
-    """A record of a delete may come late, or be of another order with the same key: nothing is written for it."""
-    scene = Scene(parse_rules(RULES))
-    new = scene.there("shop", MOVED)  # its application has removed the note since
-    gone = order(note=s("it was erased"))
-    scene.deliver([Change(scene.rules.tables["shop"].key_of(gone), gone, None, "1")])
-    assert scene.item(new) == MOVED
-    assert scene.parked.told == [("closed", "AttributeLeftBehind: note")]
 
 
 def test_move_is_found_by_verify_and_made_by_repair():

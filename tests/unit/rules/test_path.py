@@ -280,20 +280,3 @@ def test_path_causes_no_cycle_by_itself():
     assert causes(nodes[PATH], nodes[DEPTH])
     other = tree(path=("ParentId",), graph=None, depth=None, carry=())
     assert causes(other.nodes()[0], nodes[PATH])
-
-
-# ---------------------------------------------------------------- any forest
-
-
-def test_path_carries_a_default_where_a_parent_has_nothing():
-    """Children of a parent without what is carried have the default, and hand it down; a root's own is not touched."""
-    given = {TENANT: s("nobody")}
-    root, child = part("r", Path="r"), part("c", "r")
-    assert tree(defaults=given).compute_values([root], child)[TENANT] == s("nobody")
-    assert tree(defaults=given).compute_values([{**root, "tenant": s("x")}], child)[TENANT] == s("x")
-    assert TENANT not in tree(defaults=given).compute_values([], root)
-    assert tree(defaults=given, on_delete="clear").compute_values([None], child) == {
-        PATH: None, GRAPH: None, DEPTH: None, TENANT: s("nobody"),
-    }  # fmt: skip
-    assert tree(defaults=given).compute_values([None], child) == given
-    assert tree(defaults=given).compute_values([None], {**child, "tenant": s("x")}) is None

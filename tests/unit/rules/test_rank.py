@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
-from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, expect_value
+from sync_rules.model.writes import Check, Condition, Delete, Test, Transaction, expect_value
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.rule import Blocked
@@ -48,17 +48,6 @@ def test_rank_puts_a_child_where_its_amount_belongs():
     assert put.guard == (Condition(Test.ABSENT, ("PK",)),)
     assert put.item["n"] == n("2.5")
     assert RULE.write_for(part_of(child), put.item, child) is None
-
-
-def test_rank_clears_the_place_that_a_child_left():
-    """A change of the amount is a part at the old place and one at the new; both check the child alike."""
-    old, new = order("a", "u", total=n(1)), order("a", "u", total=n(2))
-    before, after = RULE.parts(Change(key_of(old), old, new), ORDER)
-    check, delete = RULE.write_for(before, item_of(old), new).actions
-    assert delete == Delete(before.target, delete.guard)
-    same_check, put = RULE.write_for(after, None, new).actions
-    assert isinstance(put, Put)
-    assert check == same_check
 
 
 @pytest.mark.parametrize("child", [None, order("a", total=n(1)), order("a", "u"), order("a", "v", total=n(1)), order("a", "u", total=n(2))])  # fmt: skip

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
-from itertools import pairwise, product
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from sync_rules.language.load import load_rules, parse_rules
-from sync_rules.model.entities import Entity, Table
-from sync_rules.model.items import Change
-from sync_rules.model.values import AttributeValue, Item, get
+from sync_rules.language.load import parse_rules
+from sync_rules.model.values import get
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
+from sync_rules.pipeline.tasks import Pull, Tasks
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import n, s
-from tests.support.depth import deep
-from tests.support.every_kind import EFFECTS, RULES, order, rules_of, user
+from tests.support.every_kind import order, rules_of, user
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/rules.yaml"))
-FILES = {path.parent.name: path for path in EXAMPLES}
-EVERY = "every-kind"
-MORE = {  # what rules of these kinds can say beside
-    "nested": "{copy: user.name, into: order.meta.user_name, where: \"status == 'OPEN'\", mode: snapshot}",
-    "paid": "{sum: order.total, into: user.paid, where: \"status == 'PAID'\"}",
-    "seen": "{call: tests.support.every_kind.told, on: order, when: [changed], watch: [total]}",
-}
-ALIKE = "alike"  # keys of several entities begin alike, or with anything, and each is watched for something else
 BEGIN_ALIKE = """
 tables: {shop: {key: {PK: S, SK: S}}}
 entities:
@@ -45,16 +27,6 @@ rules:
   lines: copy user.rank into line.user_rank
   notes: copy user.age into note.user_age
 """
-ALL = RULES | EFFECTS | MORE
-ALONE = [ALIKE, *(name for name in ALL if name != "told")]  # which is made of another one's copy
-
-
-def rules_named(name: str) -> Rules:
-    if name == ALIKE:
-        return parse_rules(BEGIN_ALIKE)
-    if name in ALL:
-        return rules_of(*(other for other in ALL if other != name), **MORE)
-    return rules_of() if name == EVERY else load_rules(FILES[name], {"ARCHIVE_BUCKET": "some-bucket"})
 
 
 def record(table, keys, old, new):
@@ -67,40 +39,6 @@ def record(table, keys, old, new):
             "Keys": keys, "SequenceNumber": "7", **{name: image for name, image in images.items() if image is not None}
         },
     }  # fmt: skip
-
-
-def names_of(rules: Rules) -> list[str]:
-    """Every word of the rules and every key of an index, which may be attributes, and one that none of them knows."""
-    words = re.findall(r"[A-Za-z_]\w*", json.dumps([rule.body() for rule in rules.rules.values()], default=str))
-    keys = {a.name for table in rules.tables.values() for index in table.indexes for a in index.attributes}
-    return sorted({*words, *keys, "unheard_of"})
-
-
-VALUES = (s("a"), s("1"), n(1), n(2), s("USER#1"), {"M": {"x": s("a")}}, {"SS": ["a"]}, {"NULL": True})
-
-
-def telling_values(rules: Rules) -> list[AttributeValue]:
-    """Values that conditions compare with, which are in capitals, and a set of possible elements."""
-    words = [s(name) for name in names_of(rules) if name.isupper()]
-    keys = {value["S"] for entity in rules.entities.values() for value in keys_of(entity).values() if "S" in value}
-    return [*words, {"SS": sorted(keys)}]
-
-
-def keys_of(entity: Entity, number: str = "1") -> Item:
-    """The key of an item of an entity, as attributes; where the number does not do, of what may be of none."""
-    fields = dict.fromkeys(entity.identity, s(number))
-    return {a.name: entity.templates[a.name].build(fields, a.type) or s(number) for a in entity.table.key}
-
-
-def with_one(image: Item, name: str, value: AttributeValue | None) -> Item:
-    """The image with one attribute as given; None: without it."""
-    return {other: one for other, one in image.items() if other != name} | ({} if value is None else {name: value})
-
-
-def read(event: list, rules: Rules, *, filtered: bool = False) -> list[Change]:
-    changes, failures = changes_of(read_event({"Records": event}, rules, filtered=filtered))
-    assert failures == []
-    return changes
 
 
 def judged(pull: Pull) -> list:
@@ -120,69 +58,6 @@ def asked(plan: Tasks) -> tuple:
     """A plan, where of an image counts what the rules go by."""
     pulls = [(replace(one, image=None), one.image is None, judged(one)) for one in plan.pulls]
     return pulls, plan.pushes, plan.parts, plan.effects, plan.origins, plan.since_ms
-
-
-def places_of(rules: Rules) -> list[tuple[Table, Item]]:
-    """The key of an item of each entity, and of one of none in each table."""
-    strangers = [
-        (table, {a.name: s("X#1") if a.type == "S" else n(0) for a in table.key}) for table in rules.tables.values()
-    ]
-    return [(entity.table, keys_of(entity)) for entity in rules.entities.values()] + strangers
-
-
-@pytest.mark.parametrize("name", [*ALONE, *FILES])
-def test_what_the_sieve_leaves_out_asks_for_nothing(name):
-    """A record that the filter leaves out would plan no work."""
-    rules = rules_named(name)
-    names, telling = names_of(rules), telling_values(rules)
-    values = st.none() | st.sampled_from([*VALUES, *telling])
-
-    @settings(max_examples=deep(10), deadline=None)
-    @given(st.fixed_dictionaries(dict.fromkeys(names, values)), values)
-    def check(drawn, value):
-        for table, keys in places_of(rules):
-            old = {name: one for name, one in drawn.items() if one is not None} | keys
-            for changed, to in product(names, (value, *telling)):
-                if changed not in keys:
-                    event = [record(table, keys, old, with_one(old, changed, to))]
-                    if read(event, rules, filtered=True) == []:
-                        assert tasks_of(read(event, rules), rules) == Tasks(), (keys, changed, to)
-
-    check()
-
-
-@st.composite
-def histories(draw, rules: Rules):
-    """The records of some items, each of which comes, changes in this and that, and may go."""
-    names, values = st.sampled_from(names_of(rules)), st.sampled_from([*VALUES, *telling_values(rules)])
-    items = {}
-    for _ in range(draw(st.integers(1, 3))):
-        entity = rules.entities[draw(st.sampled_from(sorted(rules.entities)))]
-        keys = keys_of(entity, draw(st.sampled_from("12")))
-        items[entity.table.name, repr(keys)] = entity, keys
-    records = []
-    for entity, keys in items.values():
-        images = [draw(st.none() | st.dictionaries(names, values, max_size=9))]
-        for name, value in draw(st.lists(st.tuples(names, st.none() | values), max_size=4)):
-            images.append(with_one(images[-1] or {}, name, value))
-        images += [None] * draw(st.integers(0, 1))
-        whole = [None if image is None else {**image, **keys} for image in images]
-        records += [record(entity.table, keys, old, new) for old, new in pairwise(whole) if (old, new) != (None, None)]
-    return records
-
-
-@pytest.mark.parametrize("name", [EVERY, *ALONE, *FILES])
-def test_what_the_sieve_leaves_out_changes_nothing_of_the_rest(name):
-    """A batch is planned alike with and without: an older image says the same to every rule."""
-    rules = rules_named(name)
-
-    @settings(max_examples=deep(60), deadline=None)
-    @given(histories(rules))
-    def check(event):
-        passed, in_full = read(event, rules, filtered=True), read(event, rules)
-        assert asked(tasks_of(passed, rules)) == asked(tasks_of(in_full, rules))
-
-    check()
 
 
 def sieve_of(rules: Rules, table: str) -> RecordFilter:

@@ -9,7 +9,7 @@ import pytest
 
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
-from sync_rules.model.writes import Condition, Delete, Increment, Put, Test, expect_value
+from sync_rules.model.writes import Delete, Increment, Put
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.counted_rule import Weights
 from sync_rules.rules.kinds.tally import TallyRule, shard_of
@@ -166,16 +166,6 @@ def test_tally_moves_a_contribution_in_one_transaction(options, child, increment
     *moved, put = judged(tally(**options), child, entry).actions
     assert tuple(moved) == increments
     assert judged(tally(**options), child, put.item) is None
-
-
-def test_tally_guards_an_entry_by_all_that_was_seen_of_it():
-    """No entry, or one with this total, this group and this amount: nothing else is written over."""
-    rule, child = tally(), order("a", "u", total=n(2))
-    assert judged(rule, child).actions[-1].guard == (Condition(Test.ABSENT, ("PK",)),)
-    entry = entry_of(rule, child)
-    as_seen = (Condition(Test.EXISTS, ("PK",)), *(expect_value((name,), entry[name]) for name in ("into", "at", "n")))
-    assert judged(rule, None, entry).actions[-1] == Delete(entry_key(), as_seen)
-    assert judged(rule, {**child, "total": n(3)}, entry).actions[-1].guard == as_seen
 
 
 def test_tally_follows_a_change_of_shards():

@@ -54,14 +54,6 @@ def test_total_tells_what_it_cannot_say(sources, reason):
     assert total(2).compute_values(sources, {"user_id": s("u")}) == Blocked(reason)
 
 
-def test_total_reads_every_shard_of_a_parent():
-    """The keys of a parent's totals follow from its own key."""
-    parent = {"user_id": s("u"), "stats": m()}
-    assert total().source_keys(parent) == (key(COUNTS, "spent/T/u", "-"),)
-    assert total(2).source_keys(parent) == (key(COUNTS, "spent/T0/u", "-"), key(COUNTS, "spent/T1/u", "-"))
-    assert total(2).source_keys({"user_id": s("x" * 2045)}) == ()
-
-
 @pytest.mark.parametrize("shards", [1, 3])
 def test_total_hints_at_its_parent(shards):
     """A record of any shard names the parent, be it there or not."""

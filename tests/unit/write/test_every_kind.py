@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from sync_rules.model.items import Change
 from sync_rules.model.values import Item
 from sync_rules.write import Transact
 from tests.support import every_kind
@@ -133,106 +132,6 @@ def without(state: dict[tuple[str, object], Item], left: frozenset[str]) -> dict
     """A state without the attributes that these rules keep."""
     kept = {path[0] for name in left for path in RULES.rules[name].copies}
     return {key: {name: value for name, value in item.items() if name not in kept} for key, item in state.items()}
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_every_kind_another_writer_in_between_changes_nothing(seed):
-    """Between read and write somebody changes an item that is there: what is written is as if it had begun after."""
-    random = Random(seed)
-    shop, other = two_begun(random)
-    actions = actions_of(random)
-    others = [drawn(random) for _ in range(10)]
-    there = [one for one in others if (key := RULES.entities[one[1]].table.key_of(one[2])) is not None
-             and one[1] != "post" and shop.scene.memory.item(key) is not None]  # fmt: skip
-    for one in there[:2]:
-        plainly(other, one)
-
-    before = shop.state()
-
-    def meddle(_items: Any) -> None:
-        nonlocal before
-        if len(shop.client.requests) == 1:
-            for one in there[:2]:
-                plainly(shop, one)
-        before = shop.state()
-
-    shop.client.before = meddle
-    with shop.transact() as tx:
-        for action in actions:
-            transacted(tx, action)
-    with other.transact() as later:
-        for action in actions:
-            transacted(later, action)
-    left = frozenset(one.rule for one in (*tx.result.left, *later.result.left))
-    after, meant = without(shop.state(), left), without(other.state(), left)
-    for key in before.keys() | after.keys():
-        was, now, should = before.get(key, {}), after.get(key, {}), meant.get(key, {})
-        written = {name for name in now if was.get(name) != now[name]}
-        assert {name: now[name] for name in written} == {name: should.get(name) for name in written}, (key, there)
-    shop.rest()
-    other.rest()
-    assert shop.state() == other.state()
-
-
-def alike_at_rest(shop: Shop, other: Shop) -> None:
-    """Both hold the same, but for what depends on who came when: a rule keeps what its source said before it went, and
-    a total of nothing may be there or not. A look at every item finds nothing to write.
-    """
-    kept = frozenset({"names", "told", "paths"})
-    assert begun_totals(without(shop.state(), kept)) == begun_totals(without(other.state(), kept))
-    for name, table in RULES.tables.items():
-        for item in shop.scene.memory.items(name):
-            key = table.key_of(item)
-            assert key is not None
-            shop.scene.records.append(Change(key, None, item, str(len(shop.scene.records) + 10**9)))
-    assert not shop.written_by_the_stream()
-
-
-def begun_totals(state: dict[tuple[str, object], Item]) -> dict[tuple[str, object], Item]:
-    """A state without totals of nothing: one that was never begun says the same."""
-    return {
-        key: item
-        for key, item in state.items()
-        if not (key[0] == "ledger" and item.get("n") == n(0) and "at" not in item)
-    }
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_every_kind_transactions_within_transactions(seed):  # noqa: C901
-    """Others make transactions, follow writes and write plainly between read and write; the stream runs in between."""
-    random = Random(seed)
-    shop, other = two_begun(random, addresses=False)
-    several = [actions_of(random) for _ in range(4)]
-    for _, _, item in (action for actions in several for action in actions):
-        cast("dict[str, Any]", item).pop("email", None)  # who comes first has it
-    done: list[Action] = []
-    waiting = list(several)
-
-    def write(actions: list[Action]) -> None:
-        way = random.randrange(3)
-        if way:
-            with shop.transact() as tx:
-                for action in actions:
-                    transacted(tx, action)
-        else:
-            for action in actions:
-                plainly(shop, action)
-        done.extend(actions)
-
-    def meddle(_items: Any) -> None:
-        if waiting and random.random() < 0.6:
-            write(waiting.pop())
-        if random.random() < 0.3:
-            shop.scene.deliver()
-
-    shop.client.before = meddle
-    while waiting:
-        write(waiting.pop())
-    for action in done:
-        plainly(other, action)
-    shop.rest()
-    other.rest()
-    alike_at_rest(shop, other)
 
 
 UNRECORDED = {

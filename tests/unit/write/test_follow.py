@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import order, user
 from tests.support.transacted import Shop
-from tests.unit.write.test_every_kind import RULES, actions_of, plainly, two_begun, without
+from tests.unit.write.test_every_kind import RULES, plainly
 
 
 def followed(shop: Shop, actions: list[Any]) -> Any:
@@ -27,24 +26,6 @@ def followed(shop: Shop, actions: list[Any]) -> Any:
         if before is not None or shop.scene.memory.item(key) is not None:
             noted.change(entity, before, shop.scene.memory.item(key))
     return noted.bring()
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_follow_does_what_the_stream_would_do(seed):
-    """After it all is as the stream would leave it, and the stream writes nothing."""
-    random = Random(seed)
-    shop, other = two_begun(random)
-    actions = actions_of(random)
-    result = followed(shop, actions)
-    for action in actions:
-        plainly(other, action)
-    other.rest()
-    left = frozenset(one.rule for one in result.left)
-    if "mails" not in left:
-        assert without(shop.state(), left) == without(other.state(), left), actions
-    written = shop.written_by_the_stream()
-    assert shop.state() == other.state(), actions
-    assert not written or result.left
 
 
 def test_follow_is_bounded_by_count():

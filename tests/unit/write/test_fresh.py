@@ -29,37 +29,6 @@ def shown(shop: Shop, entity: str, item: Any, **options: Any) -> Any:
     return fresh(RULES, None, entity, item, raw=True, store=shop.scene.memory, **options)  # type: ignore[arg-type]
 
 
-def without_set(item: Any) -> Any:
-    return {name: value for name, value in item.items() if name != "orders"}
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_fresh_shows_what_a_look_would_make_of_an_item(seed):
-    """Whatever was written and not followed yet: it is what the pipeline would make of the item now."""
-    random = Random(seed)
-    shop = begun(random)
-    for _ in range(4):
-        plainly(shop, drawn(random))
-    _, entity, item = drawn(random)
-    key = RULES.entities[entity].table.key_of(item)
-    assert key is not None
-    before = shop.state()
-    seen = shown(shop, entity, item)
-    assert shop.state() == before
-    if shop.scene.memory.item(key) is None:
-        assert seen is None
-        return
-    for _ in range(3 if RULES.into_target(RULES.entities[entity]) else 0):
-        shop.scene.pull(key)
-    looked = shop.scene.memory.item(key)
-    assert looked is not None
-    assert without_set(seen) == without_set(looked)
-    shop.rest()
-    rested = shop.scene.memory.item(key)
-    assert rested is not None
-    assert {*seen.get("orders", {}).get("SS", ())} == {*rested.get("orders", {}).get("SS", ())}
-
-
 def test_fresh_is_one_request():
     """An order and its user are read together, by the order's key."""
     shop = Shop(RULES)

@@ -242,29 +242,6 @@ def test_transact_a_map_that_is_put_away_is_left_for_as_long_as_its_index_may_la
     assert tx.result.left == ()
 
 
-def test_transact_an_item_that_does_not_count_compares_no_others():
-    """An order that its rule leaves out changes: another order may change meanwhile."""
-    shop = shop_with({"most": "{max: order.total, into: user.most, mode: recount, where: \"status == 'PAID'\"}"})
-    change(*SECOND, status=s("PAID"))(shop)
-    shop.rest()
-    once(shop, lambda: change(*SECOND, total=n(4))(shop))
-    with shop.transact() as tx:
-        tx.update("order", key_of(*FIRST), set={"total": n(6)})
-    assert (tx.result.attempts, tx.result.left) == (1, ())
-
-
-def test_transact_a_copy_that_is_put_over_may_change_meanwhile():
-    """A user is renamed and an order put. The old name on the order decides nothing, so its change refuses nothing."""
-    shop = shop_with(named("names"))
-    once(shop, lambda: change(*FIRST, user_name=s("Eve"))(shop))
-    with shop.transact() as tx:
-        tx.update("user", key_of(*USER), set={"name": s("Bob")})
-        tx.put("order", order("7", "1", 6))
-    assert (tx.result.attempts, tx.result.left) == (1, ())
-    assert shop.scene.memory.item(shop.scene.at("shop", *FIRST))["user_name"] == s("Bob")
-    assert shop.written_by_the_stream() == 0
-
-
 def test_transact_a_set_of_numbers_holds_no_text():
     """An application wrote a set of numbers where a rule keeps texts: the element is not in it, and nothing breaks."""
     shop = shop_with(STATES)

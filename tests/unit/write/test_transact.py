@@ -315,12 +315,6 @@ def test_transact_a_token_that_cannot_be_one_is_told(shop, token):
         shop.transact(token=token)
 
 
-def test_transact_what_no_rule_reads_may_change_meanwhile(shop):
-    """Only what was read of a source is checked."""
-    once(shop, lambda: shop.scene.memory.update(shop.scene.at("shop", "USER#7", "PROFILE"), [(("seen",), n(1))]))
-    assert put_order(shop).attempts == 1
-
-
 def test_transact_other_elements_of_a_set_may_change_meanwhile():
     """An element is added to the set as it then is."""
     shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "tags"), effects=False))
@@ -329,32 +323,6 @@ def test_transact_other_elements_of_a_set_may_change_meanwhile():
     once(shop, lambda: shop.scene.memory.update(key, adds=[(("orders",), {"SS": ["2"]})]))
     assert put_order(shop).attempts == 1
     assert item(shop, "USER#7", "PROFILE")["orders"] == {"SS": ["1", "2", "9"]}
-
-
-@pytest.mark.parametrize("rule", ["names", "tags", "counted", "totals", "recounted", "posts", "told"])
-def test_transact_a_source_that_comes_meanwhile_is_read_anew(rule):
-    """An order and a post are put whose user is not there. The user comes meanwhile, and has listed neither of them: it
-    was looked for, and is checked to be absent still. So nothing is left, for each kind of rule.
-    """
-    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != rule), effects=False))
-    shop.rest()
-
-    def comes() -> None:
-        other = shop.transact()
-        other.put("user", user("7", name=s("Ada"), counted=n(3)) if rule == "told" else user("7", name=s("Ada")))
-        other.commit()
-
-    def before(_items: Any) -> None:
-        if len(shop.client.requests) == 1:
-            comes()
-
-    shop.client.before = before
-    with shop.transact() as tx:
-        tx.put("post", post("1", "7", "x"))
-        tx.put("order", order("7", "9", 12))
-    assert tx.result.attempts == 2
-    assert {one.why for one in tx.result.left} <= {"a second look through an index"}
-    assert shop.written_by_the_stream() == 0
 
 
 def with_names() -> Shop:
@@ -657,19 +625,6 @@ def test_transact_override_takes_away_what_a_rule_gave(shop):
     shop.rest()
     assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
     assert item(shop, "USER#7", "PROFILE")["orders"] == {"SS": ["9"]}
-
-
-def test_transact_override_of_a_mirror_is_left_to_the_stream():
-    """The stream sets right what the application insists on in an item that a rule makes, and that is told."""
-    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "mails"), effects=False))
-    shop.scene.put("shop", user("7", name=s("Ada"), email=s("a@x")))
-    shop.rest()
-    with shop.transact() as tx:
-        tx.update("by_email", {"PK": s("EMAIL#a@x"), "SK": s("EMAIL")}, set={"name": s("Eve")}, override=True)
-    assert {one.rule for one in tx.result.left} == {"mails"}
-    assert item(shop, "EMAIL#a@x", "EMAIL")["name"] == s("Eve")
-    assert shop.written_by_the_stream() > 0
-    assert item(shop, "EMAIL#a@x", "EMAIL")["name"] == s("Ada")
 
 
 def test_transact_two_actions_on_one_item_are_one_where_they_can_be(shop):
