@@ -127,7 +127,7 @@ def test_kinds_a_price_is_no_least_of_what_it_was(tmp_path):
 
 
 def test_kinds_look_once_at_each_amount_of_a_link(tmp_path, monkeypatch):
-    """Whether the amounts of a parent's children differ does not depend on a condition."""
+    """No condition repeats the question if the amounts of a parent's children differ."""
     looks: Counter[tuple[int, int]] = Counter()
     inner = number_search._NumberSearch._differs
 
