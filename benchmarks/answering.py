@@ -21,8 +21,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from sync_rules.model.sizes import item_bytes
-from sync_rules.model.units import read_units
+from sync_rules.model.sizes import item_bytes, read_units
 
 PAGE_MAX_BYTES: Final = 2**20  # of Query and Scan
 BATCH_MAX_STATEMENTS: Final = 25  # of BatchExecuteStatement

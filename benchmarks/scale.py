@@ -29,8 +29,8 @@ from sync_rules.extras.design.costs.pipeline_costs import (
 )
 from sync_rules.jobs.dryrun.money import on_demand
 from sync_rules.jobs.dryrun.prices import own_prices
-from sync_rules.model import units
-from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
+from sync_rules.model import sizes
+from sync_rules.model.sizes import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "scale.md"
 BEGIN, END = "<!-- generated: scale -->\n", "<!-- end -->"
@@ -205,7 +205,7 @@ def _limits(copies: int, layout: Layout, stage: int) -> Iterable[Limit]:
 # ---------------------------------------------------------------- units and money
 def write_units(copies: int) -> int:
     """The write units of copies."""
-    return copies * units.write_units(TARGET_BYTES)
+    return copies * sizes.write_units(TARGET_BYTES)
 
 
 def read_units(copies: int, layout: Layout) -> float:

@@ -35,7 +35,7 @@ from sync_rules.adapters.writer import Writer
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import DELAY_MAX_SECONDS, Limits
-from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
+from sync_rules.model.sizes import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Host, Store, World

@@ -51,7 +51,7 @@ from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.extras.design.costs.pipeline_costs import INLINE_COPIES
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Limits
-from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
+from sync_rules.model.sizes import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
 from sync_rules.pipeline.messages import PushMessage
 
 BEGIN, END = "<!-- generated: simulation -->\n", "<!-- end simulation -->"

@@ -16,7 +16,7 @@ from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.verify_unit import sample
 from sync_rules.pipeline.requests import NULL_PORTS, World
-from sync_rules.rules.order import list_swept_tables
+from sync_rules.rules.selection import list_swept_tables
 
 
 def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
 
 from sync_rules import __version__
-from sync_rules.adapters.access_cures import CONFIGURATION_CURES
 from sync_rules.adapters.answers import Parsers, require_answers
 from sync_rules.model.errors import UserError
 
@@ -45,6 +44,13 @@ STATEMENTS: Final = "x-sync-rules-statements"  # a header of the embedded engine
 
 LOCAL_REGION: Final = "us-east-1"
 LOCAL_CREDENTIALS: Final = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+CONFIGURATION_CURES: Final[Mapping[str, str]] = {  # by the name of the exception, where no client can be made
+    "NoRegionError": "Give --region, or set AWS_REGION or a profile with a Region; an emulator takes any",
+    "InvalidRegionError": "Correct --region, AWS_REGION or the profile's Region: expected a name such as eu-central-1",
+    "ProfileNotFound": "Correct AWS_PROFILE, or unset it: `aws configure list-profiles` lists the profiles there are",
+    "PartialCredentialsError": "Set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither and AWS_PROFILE",
+    "ConfigParseError": "Correct the file of profiles that it names",
+}
 
 _session_lock = Lock()  # a session is not thread-safe
 

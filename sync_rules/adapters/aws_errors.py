@@ -17,8 +17,8 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
+from sync_rules import DOCS
 from sync_rules.adapters import aws
-from sync_rules.adapters.access_cures import CURES, DENIED
 from sync_rules.model.errors import StoreError
 
 OTHER_THROTTLE: Final = "Other"  # DynamoDB gave no reason, or one that is not known here
@@ -71,6 +71,43 @@ THROTTLED: Final = frozenset({
     "RequestThrottled", "SlowDown", "Throttling", "ThrottlingError", "ThrottlingException",
 })  # fmt: skip
 
+# ---------------------------------------------------------------- cures that have nothing to do with the request
+WRONG_KEYS: Final = (
+    "AWS does not know these credentials. Correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and use "
+    "--endpoint-url for an emulator"
+)
+EXPIRED: Final = "the credentials have expired. Sign in again, for example with `aws sso login`"
+DENIED: Final = (
+    f"these credentials may not do this. Use others, or allow it: {DOCS}/permissions.md and "
+    "`sync-rules infra iam --explain` list what is needed"
+)
+BY_PROXY: Final = (
+    "the request was refused before the service saw it, as by a proxy. Correct --endpoint-url, the proxy's settings or "
+    "the credentials"
+)
+DOWN: Final = "the service or a proxy before it is not available. Try again later, or correct --endpoint-url"
+LIMITED: Final = "a table, an index or the account is at its limit. Try again later, or raise the limit"
+ELSEWHERE: Final = (
+    "the request was sent elsewhere, as by a proxy or for a bucket of another Region. Correct --endpoint-url or "
+    "--region"
+)
+ACCESS_CURES: Final[Mapping[str, str]] = {  # by the reason of the error
+    **dict.fromkeys(("UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId"), WRONG_KEYS),
+    "InvalidSignatureException": "the signature is wrong. Correct AWS_SECRET_ACCESS_KEY, or set this machine's clock",
+    **dict.fromkeys(("ExpiredToken", "ExpiredTokenException", "RequestExpired"), EXPIRED),
+    **dict.fromkeys(("UnauthorizedSSOTokenError", "SSOTokenLoadError", "TokenRetrievalError"), EXPIRED),
+    "CredentialRetrievalError": "no credentials could be fetched. Correct the profile or the program that gives them",
+    **dict.fromkeys(("AccessDenied", "AccessDeniedException"), DENIED),
+    **dict.fromkeys(("301", "302", "303", "307", "308", "PermanentRedirect"), ELSEWHERE),
+    **dict.fromkeys(("401", "403", "407"), BY_PROXY),
+    **dict.fromkeys(("502", "503", "504", "ServiceUnavailable", "ServiceUnavailableException"), DOWN),
+    **dict.fromkeys(("500", "InternalServerError", "InternalFailure", "RequestTimeout"), DOWN),
+    **dict.fromkeys(("ConnectTimeoutError", "ReadTimeoutError", "EndpointConnectionError"), DOWN),
+    **dict.fromkeys(("ConnectionClosedError", "ProxyConnectionError", "HTTPClientError", "ResponseParserError"), DOWN),
+    **dict.fromkeys(("ThrottlingException", "Throttling", "RequestThrottled", "RequestLimitExceeded"), LIMITED),
+    "ProvisionedThroughputExceededException": LIMITED,
+}
+
 
 class CredentialsError(StoreError):
     """No AWS credentials were found. Failure records and counters keep the code; the command line prints the cure."""
@@ -90,7 +127,7 @@ def store_error(
     cause = reason(error)
     if client is not None and (found := no_answer(error, client)):
         return StoreError(cause, found)
-    cure = (cures or {}).get(cause) or CURES.get(cause)
+    cure = (cures or {}).get(cause) or ACCESS_CURES.get(cause)
     if cure == DENIED and isinstance(error, ClientError) and error.operation_name not in where:
         where = f"{error.operation_name} of {where}"
     return StoreError(cause, where if cure is None else f"{where}: {cure}")

@@ -60,7 +60,6 @@ class Pressure:
         return self._spread(self._pause / 2, self._pause)
 
     def count_writes(self, written: int) -> None:
-        """Count writes."""
         with self._lock:
             self._written += written
             if self._written >= CALM_STATEMENTS:

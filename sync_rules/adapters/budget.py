@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from sync_rules.model.entities import Table
 from sync_rules.model.limits import Limits
-from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
+from sync_rules.model.sizes import PARTITION_MAX_WRITE_UNITS
 
 BURST_SECONDS: Final = 1.0  # of the ceiling, at once
 SLOWER: Final = 0.7  # times the rate, after a throttle
@@ -52,7 +52,7 @@ class Rate:
         self._clock = clock
         self._sleep = sleep
         self._lock = Lock()
-        self._rate = self._cap = ceiling
+        self._rate = ceiling
         self._seen = clock()
         self._slowed = self._seen - SLOWER_AGAIN_SECONDS
         self._asked = 0.0  # units so far
@@ -60,7 +60,6 @@ class Rate:
 
     @property
     def units_per_second(self) -> float:
-        """The current rate."""
         with self._lock:
             self._go_on()
             return self._rate
@@ -90,25 +89,14 @@ class Rate:
             self._go_on()
             if self._seen - self._slowed >= SLOWER_AGAIN_SECONDS:
                 self._slowed = self._seen
-                self._rate = max(self._rate * SLOWER, self._least)
-
-    def cap(self, units_per_second: float) -> None:
-        """Limit the rate until the next call, between the ceiling and one hundredth of it."""
-        with self._lock:
-            self._go_on()
-            self._cap = min(max(units_per_second, self._least), self.ceiling)
-            self._rate = min(self._rate, self._cap)
-
-    @property
-    def _least(self) -> float:
-        return self.ceiling * LEAST
+                self._rate = max(self._rate * SLOWER, self.ceiling * LEAST)
 
     def _go_on(self) -> None:
         """Add the credit since the last call at the rate of that time, then let the rate recover."""
         now = self._clock()
         passed, self._seen = max(0.0, now - self._seen), now
         self._credit = min(self._credit + self._rate * passed, self._asked + self.ceiling * BURST_SECONDS)
-        self._rate = min(self._cap, self._rate + passed * self.ceiling / RECOVERY_SECONDS)
+        self._rate = min(self.ceiling, self._rate + passed * self.ceiling / RECOVERY_SECONDS)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,6 @@ class DynamoStore:
 
     # ------------------------------------------------------------ pages
     def list(self, request: List) -> Page:
-        """One Query, strongly consistent on a base table."""
         expressions = Expressions()
         terms = expressions.key_terms(request.conditions)
         where = f"table {self._physical(request.table)}"
@@ -130,7 +129,6 @@ class DynamoStore:
         return projection if expressions is not None else {**projection, **own.parameters()}
 
     def scan(self, request: Scan) -> Page:
-        """One page of one segment of a Scan."""
         parameters: dict[str, Any] = {"Segment": request.segment, "TotalSegments": request.total_segments}
         if request.consistent:
             parameters["ConsistentRead"] = True
@@ -145,7 +143,6 @@ class DynamoStore:
 
     # ------------------------------------------------------------ writes
     def apply(self, request: Apply) -> tuple[Result, ...]:
-        """Each write on its own, several at once."""
         return self._writer.write_all(request.writes)
 
     def _physical(self, table: str) -> str:

@@ -13,7 +13,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
@@ -24,6 +24,7 @@ from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.s3 import S3Bucket, parse_place
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.pipeline.failure_records import parse_time
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -57,7 +58,6 @@ class Folder:
         return sorted(file.relative_to(self._path).as_posix() for file in self._path.rglob("*") if file.is_file())
 
     def path(self, name: str) -> Path:
-        """The path of a file on this machine."""
         return self._path / name
 
     def open(self, name: str) -> BinaryIO:
@@ -120,7 +120,6 @@ class TableExport:
         return sum(counts) if counts else None
 
     def locate(self, name: str) -> str:
-        """The place of a file, for messages."""
         return f"{self.place.rstrip('/')}/{name}"
 
     def require_items(self, name: str, found: int) -> None:
@@ -172,12 +171,6 @@ def _read_manifest(place: str, shelf: Shelf, names: Sequence[str], summary_name:
         raise UserError(f"{place}: its {FILES} names {missing[0]}, which does not exist. Download the whole export.")
     arns = str(summary.get("tableArn")), summary.get("exportArn")
     return TableExport(place, shelf, files, str(folder), *arns, _read_time(summary))
-
-
-def parse_time(text: str) -> datetime:
-    """A time in ISO 8601, in UTC unless it says otherwise. Raises ValueError."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _read_time(summary: Mapping[str, Any]) -> datetime | None:

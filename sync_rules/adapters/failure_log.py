@@ -89,11 +89,9 @@ class FailureLog:
 
     @property
     def parked_count(self) -> int:
-        """How many failures were written since the start."""
         return self._lines.written
 
     def park(self, failure: Failure) -> None:
-        """Append the failure. Raises StoreError when it cannot be written."""
         self._lines.append(failure_record(failure, datetime.fromtimestamp(self._now_ms() / 1000, UTC)))
 
     def keep(self, message: Message) -> None:

@@ -27,7 +27,6 @@ GONE: Final = "CallNotKept"
 
 
 def name_of(message: CallMessage) -> str:
-    """The name of a call's file or object."""
     change = message.change
     return f"{message.rule}/{change.key.table}-{identity(change)}.json"
 

@@ -217,7 +217,6 @@ class MemoryStore:
 
     # ------------------------------------------------------------ writes of an application
     def item(self, key: ItemKey) -> Item | None:
-        """The current item."""
         return self._find_table(key.table).rows.items.get(identity(key))
 
     def items(self, table: str) -> tuple[Item, ...]:
@@ -257,7 +256,6 @@ class MemoryStore:
         self._store_or_raise(key, new)
 
     def delete(self, key: ItemKey) -> None:
-        """Delete an item if it is there."""
         self._store(key, None)
 
     def propagate(self, table: str, index: Index, key: Values, item: Item | None) -> None:

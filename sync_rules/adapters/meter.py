@@ -21,8 +21,7 @@ from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.semantics import actions_of, apply_action, same_item
-from sync_rules.model.sizes import item_bytes
-from sync_rules.model.units import TRANSACTION_TIMES, index_write_units, read_units, write_units
+from sync_rules.model.sizes import TRANSACTION_TIMES, index_write_units, item_bytes, read_units, write_units
 from sync_rules.model.values import Item, same
 from sync_rules.model.writes import Action, Increment, Result, Status, Transaction, Write
 from sync_rules.pipeline.requests import NOT_SENT, Apply, List, Page, Read, Remembering, Scan, Store

@@ -69,12 +69,12 @@ def make_retry(
     called with the kinds of each throttle, from the thread that met it. `only_unprocessed` leaves all other errors to a
     client that retries by itself. The last error is raised as it is. May be shared by threads.
     """
-    again = _is_unprocessed if only_unprocessed else aws_errors.is_transient
 
     def fails(retry_state: RetryCallState) -> bool:
         """Tell if an attempt may be made again. Counts its throttles, and notes it for the patience of the command."""
         error, command = _error(retry_state), patience.current()
-        failed = error is not None and again(error)
+        unprocessed = isinstance(error, aws_errors.UnprocessedError)
+        failed = unprocessed or (not only_unprocessed and error is not None and aws_errors.is_transient(error))
         if error is not None and failed:
             for kind in aws_errors.throttles(error):
                 on_throttle(kind)
@@ -99,10 +99,6 @@ def make_retry(
         sleep=sleep,
         reraise=True,
     )
-
-
-def _is_unprocessed(error: BaseException) -> bool:
-    return isinstance(error, aws_errors.UnprocessedError)
 
 
 def _error(retry_state: RetryCallState) -> BaseException | None:

@@ -52,7 +52,6 @@ class S3Bucket:
         self._ask(put_object, where, Key=key)
 
     def read(self, key: str) -> bytes:
-        """Read a whole object."""
         with self.open(key, io.BytesIO) as file:
             return file.read()
 
@@ -88,11 +87,9 @@ class S3Bucket:
             parameters["ContinuationToken"] = page["NextContinuationToken"]
 
     def delete(self, key: str) -> None:
-        """Delete an object."""
         self._ask(self._client.delete_object, Key=key)
 
     def locate(self, key: str) -> str:
-        """The place of an object, for messages."""
         return f"s3://{self.name}/{key}"
 
     def _ask(self, call: Callable[..., Any], where: str = "", **parameters: Any) -> Any:
@@ -108,7 +105,6 @@ class S3Archive:
         self._retrying = retrying or retries.make_retry()
 
     def keep(self, keep: Keep) -> None:
-        """Returns once S3 has the object. Raises StoreError."""
         bucket = S3Bucket(self._client, keep.bucket, self._retrying)
         try:  # no Content-Encoding: readers would get the object unpacked under a name that ends in .gz
             bucket.put(keep.name, keep.body, ContentType="application/gzip", IfNoneMatch="*")
@@ -179,11 +175,9 @@ class BucketReports:
         self._bucket = S3Bucket(client, bucket)
 
     def key(self, name: str) -> str:
-        """The key of a report's object."""
         return f"{REPORTS}{name}.jsonl"
 
     def write(self, name: str, file: IO[bytes]) -> None:
-        """Returns once S3 has it."""
         self._bucket.put(self.key(name), file, where=self._bucket.locate(self.key(name)))
 
     def lines(self, name: str) -> Iterator[bytes]:

@@ -52,7 +52,6 @@ class _Queue:
 
     @property
     def name(self) -> str:
-        """The last part of the URL."""
         return self._queue_url.rpartition("/")[2]
 
     def _send(self, body: str, delay_seconds: int = 0) -> None:
@@ -127,7 +126,6 @@ class SqsFailures(_Queue):
         self._now = now
 
     def park(self, failure: Failure) -> None:
-        """Returns once SQS has the record. Raises StoreError."""
         from sync_rules.pipeline.failure_records import failure_record  # noqa: PLC0415 - most functions never have one
 
         self._send(compact(failure_record(failure, self._now())))

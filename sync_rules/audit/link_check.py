@@ -17,8 +17,7 @@ from typing import Final
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Link, Pointer
-from sync_rules.model.sizes import item_bytes
-from sync_rules.model.units import read_units
+from sync_rules.model.sizes import item_bytes, read_units
 from sync_rules.model.values import Item, Path, get, overlaps, show_path
 from sync_rules.pipeline.requests import Read, Scan, Store
 from sync_rules.rules.description import Connection

@@ -45,9 +45,8 @@ from sync_rules.audit.ledger_balance import (
     list_ledgers,
 )
 from sync_rules.audit.verify_tally import DriftFinding, Tally
-from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.items import Alteration, Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.books import begin_all, finish_all
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, run_work
@@ -55,9 +54,8 @@ from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import PartLook, Tasks, pull_of
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part
-from sync_rules.rules.order import Step, cascade, list_swept_tables
 from sync_rules.rules.ruleset import Rules
-from sync_rules.rules.selection import WHOLE, Share
+from sync_rules.rules.selection import WHOLE, Share, Step, cascade, list_swept_tables
 
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000

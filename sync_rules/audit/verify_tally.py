@@ -14,7 +14,7 @@ from secrets import randbelow
 from typing import Any, Final
 
 from sync_rules.audit.compare import Comparison, Difference, Drift
-from sync_rules.model.alterations import Alteration
+from sync_rules.model.items import Alteration
 from sync_rules.rules.selection import Share
 
 SAMPLE_SEGMENTS: Final = 1_000  # of a sampled scan: a share is a number of these

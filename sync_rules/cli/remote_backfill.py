@@ -21,8 +21,8 @@ from sync_rules.jobs.backfill.scope import require_beginning, require_same, rule
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.suggest import explain_unknown_name
-from sync_rules.rules.order import cascade, list_swept_tables
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import cascade, list_swept_tables
 
 VERB: Final = "backfill"
 OPTIONS: Final = {"rules": "--rule", "where": "--where", "rate": "--rate"}  # each of the others is -- and its name

@@ -32,7 +32,6 @@ ANSWER_MAX_SECONDS: Final = 20.0
 
 
 def is_stack_request(event: Mapping[str, Any]) -> bool:
-    """True for a request of CloudFormation."""
     return RESPONSE_URL in event
 
 

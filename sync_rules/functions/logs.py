@@ -81,7 +81,6 @@ class Notes:
             self._counts.failures.update(rule.split(", "))
 
     def count_message(self, message: Message) -> None:
-        """Count a message that was sent."""
         with self._lock:
             later = getattr(message, "delay_seconds", 0) > 0
             self._counts.sent[SECOND_LOOK if later else KINDS[type(message)]] += 1
@@ -121,7 +120,6 @@ class LoggedFailures:
         self._behind = behind
 
     def park(self, failure: Failure) -> None:
-        """Raises StoreError when the queue does not take the record."""
         if self._behind is not None:
             self._behind.park(failure)
         notes.count_failure(failure.rule)
@@ -139,7 +137,6 @@ class CountedQueue:
         self._behind = behind
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """Raises StoreError when the queue does not take it."""
         self._behind.send(message, delay_seconds)
         notes.count_message(message)
 

@@ -104,7 +104,6 @@ def _write_counts(counts: InvocationCounts) -> None:
 
 
 def _write(figures: Mapping[str, float], **dimensions: str) -> None:
-    """Print one document of metrics."""
     if figures:
         metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE_NAME)
         for name, value in dimensions.items():

@@ -131,7 +131,6 @@ def endpoint() -> str | None:
 
 
 def rules_file() -> Path:
-    """The path of the rules file."""
     return Path(os.environ.get(RULES_FILE, "rules.yaml"))
 
 

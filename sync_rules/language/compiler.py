@@ -6,7 +6,7 @@ Invariant: everything wrong with a rule is reported, each problem at its locatio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,8 +14,7 @@ from functools import cached_property
 from typing import Final, ParamSpec, TypeVar
 
 from sync_rules.language import links
-from sync_rules.language.own_names import OwnName
-from sync_rules.language.problems import Location, Problems, severity
+from sync_rules.language.problems import Location, Problem, Problems, severity
 from sync_rules.language.variables import VARIABLE
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity, Table
@@ -24,6 +23,7 @@ from sync_rules.model.lookups import Find, Link
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Path, parse_path, show_path
 from sync_rules.model.where import Where, compile_where
+from sync_rules.rules.ruleset import Rules
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 PATH_LEVELS_MAX: Final = 32
@@ -92,11 +92,9 @@ class RuleCompiler:
     sound: bool = field(default=True, init=False)
 
     def at(self, *key_path: str | int) -> Location:
-        """The location of a value of the rule."""
         return self.known.document.value("rules", self.name, *key_path)
 
     def at_key(self, *key_path: str | int) -> Location:
-        """The location of a key of the rule."""
         return self.known.document.key("rules", self.name, *key_path)
 
     def add(self, code: str, location: Location | str, message: str, cure: str | None = None) -> None:
@@ -317,4 +315,35 @@ class RuleCompiler:
         return (
             f"if every item has {' and '.join(missing)}, say entities.{many.name}.required: [{required}]{sparse}; "
             f"else {links.suggest_index(one, many, link)}"
+        )
+
+
+@dataclass(frozen=True)
+class OwnName:
+    """A path of an entity that begins with the entity's own name. `quoted`: the path with that name in quotes, or "".
+    `sign`: - before an order. `written`: the rule writes there.
+    """
+
+    entity: Entity
+    path: Path
+    location: Location
+    quoted: str
+    sign: str
+    written: bool
+
+
+def doubt_own_names(
+    names: Iterable[OwnName], rules: Rules, said: Callable[[Entity], Collection[str]]
+) -> Iterator[Problem]:
+    """Warn of these paths, unless a rule writes the map, or the file says that all items have it (`said`)."""
+    made = {(rule.target, path[0]) for rule in rules.rules.values() for path in rule.copies}
+    for one in names:
+        name, *rest = one.path
+        if name in said(one.entity) or ((one.entity, name) in made and not one.written):
+            continue
+        short = show_path(tuple(rest))
+        message = f"{show_path(one.path)!r} is {short!r} in a map {name!r} of each {one.entity.name!r}"
+        instead = one.quoted or f"entities.{name}.required: [{name}]"
+        yield Problem(
+            "SR421", message, one.location, f"write {one.sign}{short}; or, if its items have that map, {instead}"
         )

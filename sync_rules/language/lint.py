@@ -13,14 +13,11 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
-from sync_rules.language.compiler import Known
-from sync_rules.language.moves import moves
-from sync_rules.language.own_names import doubt_own_names
+from sync_rules.language.compiler import Known, doubt_own_names
+from sync_rules.language.moves import moves, report_deletions_of_made_items, report_unmade_entities
 from sync_rules.language.problems import Problem, errors
-from sync_rules.language.rollups import report_deletions_of_made_items, report_unmade_entities
 from sync_rules.language.sections import Section
-from sync_rules.language.types import key_types, read_types
-from sync_rules.language.writers import attribute, locate_write, two_writers
+from sync_rules.language.writers import attribute, key_types, locate_write, read_types, two_writers
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity, Ref

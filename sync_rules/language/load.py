@@ -1,4 +1,5 @@
-"""From the rules file to compiled `Rules`: read, validate, compile, lint.
+"""From the rules file to compiled `Rules`: read, validate, compile, lint. A rule may be a sentence, such as
+`copy user.name into order.user_name`, which is read into a form.
 
 Invariant: the caller gets rules that can run, or an error with every problem of the file, each at its location.
 """
@@ -14,11 +15,10 @@ from pathlib import Path
 from sync_rules.language import defaults, lint
 from sync_rules.language.compiler import Known, RuleCompiler
 from sync_rules.language.kinds.options import Model
-from sync_rules.language.kinds.registry import kind_of_form
+from sync_rules.language.kinds.registry import kind_of_form, kinds_with_sentences
 from sync_rules.language.links import default_template
 from sync_rules.language.problems import Problem, Problems, errors
 from sync_rules.language.schema import NAME, EntityForm
-from sync_rules.language.sentences import read_sentence
 from sync_rules.language.table_compiler import compile_tables
 from sync_rules.language.validate import ValidFile, validate
 from sync_rules.language.variables import Variables
@@ -33,7 +33,10 @@ from sync_rules.rules import fingerprints
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+PARTS = re.compile(r"\s*(?P<kind>\w+)\s+(?P<what>\S.*?)\s+into\s+(?P<into>\S.*?)\s*", re.DOTALL)
+SOURCE = re.compile(r"[^\s,](?:[^,]*[^\s,])?")
+WORD = re.compile(r'(?:"[^"]*"|[^\s"])+')
+LONG = "; where, link and the like need the long form"
 
 
 class RulesFileError(UserError):
@@ -140,13 +143,8 @@ def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ..
     rules = () if form is None else kind_of_form(form).compile(compiler, form)
     if not compiler.sound:
         return ()
-    renamed_from = _read_former_name(form)
+    renamed_from = getattr(form, "renamed_from", None)  # a sentence has no options, and a kind of a test need not
     return tuple(replace(rule, renamed_from=renamed_from) for rule in rules) if renamed_from else rules
-
-
-def _read_former_name(form: object) -> str | None:
-    """The former name of a rule that was read. A sentence has no options, and a kind of a test need not have this."""
-    return getattr(form, "renamed_from", None)
 
 
 def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
@@ -154,7 +152,7 @@ def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
     renamed: dict[str, str] = {}
     names = frozenset(known.document.names("rules"))
     for name, entry in entries.items():
-        old = _read_former_name(entry)
+        old = getattr(entry, "renamed_from", None)
         if old is None:
             continue
         compiler = RuleCompiler(known, name)
@@ -236,3 +234,41 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, probl
         templates.setdefault(key.name, default_template(key.name))
     made = form.made_by is not None
     return Entity(name, table, templates, required=tuple(form.required), made=made) if sound else None
+
+
+# ---------------------------------------------------------------- sentences
+def read_sentence(compiler: RuleCompiler, text: str) -> Model | None:
+    """The form that a sentence means; None if it is not a sentence, which is reported."""
+    kinds = kinds_with_sentences()
+    word = next(iter(text.split()), next(iter(kinds)))
+    kind = kinds.get(word)
+    if kind is None:
+        message = f"{word!r} has no short form; it has: {', '.join(kinds)}"
+        compiler.add("SR107", compiler.at(), message, f"write it as a map, with {word}: and its options")
+        return None
+    cure = kind.sentence + LONG
+    match = PARTS.fullmatch(text)
+    if match is None:
+        compiler.add("SR107", compiler.at(), f"expected `{word} ... into ...`", cure)
+        return None
+    document, here = compiler.known.document, ("rules", compiler.name)
+    if WORD.fullmatch(match["into"]) is None:
+        rest = match["into"].split(None, 1)[-1]
+        message = f"expected the sentence to end after one path, found {rest!r}"
+        compiler.add("SR107", document.inside(match.start("into"), *here), message, cure)
+        return None
+    document.locations[(*here, "into")] = document.inside(match.start("into"), *here)
+    sources = list(SOURCE.finditer(match["what"]))
+    for index, source in enumerate(sources):
+        location = document.inside(match.start("what") + source.start(), *here)
+        document.locations.setdefault((*here, word), location)
+        document.locations[(*here, word, index)] = location
+    texts = [source[0] for source in sources]
+    if not texts:
+        compiler.add("SR107", compiler.at(), f"expected a path after `{word}`", cure)
+        return None
+    if not kind.several and (len(texts) > 1 or WORD.fullmatch(texts[0]) is None):
+        compiler.add("SR107", word, f"expected one word between `{word}` and `into`", cure)
+        return None
+    what = texts[0] if len(texts) == 1 else texts
+    return kind.form.model_validate({word: what, "into": match["into"]})

@@ -1,4 +1,4 @@
-"""The problems of a rules file as values: each has a code, a location in the file, and a cure.
+"""The problems of a rules file as values: each has a code of `codes.toml`, a location in the file, and a cure.
 
 Invariant: a check never stops at the first problem: each is added to `Problems`, and what is sound is checked further.
 """
@@ -6,11 +6,12 @@ Invariant: a check never stops at the first problem: each is added to `Problems`
 from __future__ import annotations
 
 import string
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
-from sync_rules.language.codes import code_of
 from sync_rules.model.values import visible
 
 Severity = Literal["error", "warning"]
@@ -109,3 +110,22 @@ class Problems:
 def errors(problems: Iterable[Problem]) -> list[Problem]:
     """The problems that make a rules file unusable."""
     return [problem for problem in problems if problem.severity == "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One kind of problem: what it is called, why it is a problem, and what cures it."""
+
+    title: str
+    why: str
+    cure: str
+
+
+TEXT = Path(__file__).with_name("codes.toml").read_text(encoding="utf-8")
+CODES: dict[str, Code] = {name: Code(**code) for name, code in tomllib.loads(TEXT).items()}
+OF_A_PACKAGE = Code("a problem of a section", "The package that reads this section says so.", "see its documentation")
+
+
+def code_of(name: str) -> Code:
+    """The code of this name; one that other packages report has the same title as all of theirs."""
+    return CODES.get(name, OF_A_PACKAGE)

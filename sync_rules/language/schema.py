@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, create_model
 
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import NO_FORM, Model, by_type
+from sync_rules.language.kinds.options import NO_FORM, Kind, Model, by_type
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
 from sync_rules.language.sections import Section, all_sections
 from sync_rules.model.entities import Distance, KeyType

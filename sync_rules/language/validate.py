@@ -17,8 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import NO_FORM
+from sync_rules.language.kinds.options import NO_FORM, Kind
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule
 from sync_rules.language.problems import Problems
 from sync_rules.language.schema import DeployForm, EntityForm, FileForm, TableForm, file_form

@@ -44,11 +44,7 @@ class Variables:
 def _wrong(found: str | None) -> str:
     if not found:
         return "is not set"
-    try:
-        json_bytes.require_unicode(found)  # bytes that are no UTF-8 are half characters here
-    except ValueError:
-        return "is not UTF-8"
-    return ""
+    return "" if json_bytes.is_encodable(found) else "is not UTF-8"  # bytes that are no UTF-8 are half characters here
 
 
 def blank_variables(text: str) -> str:

@@ -41,7 +41,6 @@ def _rename(by_path: dict[KeyPath, Any], key: KeyPath, meant: str) -> None:
 
 
 def type_name(value: Any) -> str:
-    """The type of a value, in words."""
     return "nothing" if value is None else TYPE_NAMES.get(type(value), type(value).__name__)
 
 
@@ -166,13 +165,6 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     if node is not None:
         reader.document.data = reader.convert(node, ())
     return None if reader.left < 0 else reader.document
-
-
-def places_of(text: str, section: str) -> dict[str, int]:
-    """The line of each name that a section of a document declares, from 1 on."""
-    document = read(text, Problems())
-    names = [] if document is None else document.names(section)
-    return {name: document.key(section, name).line for name in names} if document is not None else {}
 
 
 class _AliasComposer(Composer):

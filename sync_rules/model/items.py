@@ -1,4 +1,4 @@
-"""The values that travel through the pipeline: keys, changes, outcomes, failures, effects.
+"""The values that travel through the pipeline: keys, changes, outcomes, alterations, failures, effects.
 
 Invariant: a value is never changed; progress is a new value. A `Change` is a stream record as read, an `Outcome` the
 result of reconciling one rule on one target.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Final, Literal, NamedTuple
 
+from sync_rules.model.numbers import number_of
 from sync_rules.model.values import AttributeValue, Item
 
 
@@ -135,3 +136,22 @@ class Call:
 
 
 Effect = Keep | Call
+
+
+class Alteration(StrEnum):
+    """The effect of a write on the value at one path."""
+
+    SET = "set"  # nothing was there
+    REPLACED = "replaced"  # another value was there
+    ZEROED = "zeroed"  # the number 0 takes the place of another value
+    REMOVED = "removed"  # a value was there, and nothing is there now
+
+
+def alteration(before: AttributeValue | None, after: AttributeValue | None) -> Alteration:
+    """The effect of a write that turns `before` into `after`. None: no value. The two values differ."""
+    assert before is not None or after is not None, "a write changes something"
+    if before is None:
+        return Alteration.SET
+    if after is None:
+        return Alteration.REMOVED
+    return Alteration.ZEROED if number_of(after) == 0 else Alteration.REPLACED

@@ -74,12 +74,16 @@ def _require_bounds(value: Any) -> None:
 
 def require_unicode(*texts: str) -> None:
     """Raises ValueError for half of a surrogate pair, which has no bytes in UTF-8."""
-    for text in texts:
-        if not text.isascii():
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                raise ValueError("half of a surrogate pair is no character") from None
+    if not all(map(is_encodable, texts)):
+        raise ValueError("half of a surrogate pair is no character")
+
+
+def is_encodable(text: str) -> bool:
+    """True if UTF-8 can hold a text: half a surrogate pair, as a cut emoji leaves it, has no encoding."""
+    try:
+        return text.isascii() or text.encode() != b""
+    except UnicodeEncodeError:
+        return False
 
 
 def tag_binary(value: object) -> dict[str, str]:

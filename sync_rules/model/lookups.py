@@ -38,7 +38,6 @@ class Find:
     sparse: bool = False
 
     def list_missing_attributes(self, item: Item) -> tuple[KeyAttribute, ...]:
-        """Return the index key attributes that an item lacks."""
         return tuple([attribute for attribute in self.needs if attribute.type not in item.get(attribute.name, NOTHING)])
 
     def leaves_out(self, item: Item) -> bool:

@@ -32,7 +32,6 @@ def number_of(value: AttributeValue | None) -> Decimal | None:
 
 
 def is_holdable(number: Decimal) -> bool:
-    """True if DynamoDB can hold the number."""
     if not number.is_finite():
         return False
     return not number or (EXPONENT_MIN <= number.adjusted() <= EXPONENT_MAX and len(digits_of(number)) <= DIGITS_MAX)

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.model.errors import UserError
+from sync_rules.model.json_bytes import is_encodable
 from sync_rules.model.numbers import parse_number, respell
 from sync_rules.model.values import AttributeValue
 
@@ -70,11 +71,6 @@ def _comparable(text: str) -> int | float:
     if number is None:
         raise ValueError("a number that DynamoDB cannot hold")
     return int(number) if number == number.to_integral_value() else float(number)
-
-
-def is_encodable(text: str) -> bool:
-    """True if UTF-8 can hold a text: half a surrogate pair, as a cut emoji leaves it, has no encoding."""
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def has_encodable_texts(value: AttributeValue) -> bool:

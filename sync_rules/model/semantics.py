@@ -245,7 +245,6 @@ def apply_action(action: Action, before: Item | None) -> Item | None:
 
 
 def actions_of(write: Write) -> tuple[Action, ...]:
-    """The actions of a write, each on one item."""
     return write.actions if isinstance(write, Transaction) else (write,)
 
 

@@ -89,7 +89,6 @@ class Where:
         return jmespath.compile(self.text).parsed
 
     def holds_for(self, item: Item, entity: Entity) -> bool:
-        """True if a condition over one item, of this entity, holds."""
         view = entity.view(item, self.paths)
         return self.holds(view, view)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, cast
 
@@ -18,15 +17,12 @@ import jmespath
 from jmespath.functions import Functions
 from jmespath.lexer import Lexer
 
-from sync_rules.model.numbers import SPELLING, spell
-from sync_rules.model.values import AttributeValue
+from sync_rules.model.numbers import SPELLING
 
 Node = dict[str, Any]
 TYPES: Final = ("array", "boolean", "null", "number", "object", "string")  # all that type() gives
 Types = frozenset[str] | None  # of JMESPath; None: any
 
-OPENING: Final = ("lparen", "lbracket", "lbrace", "filter")
-CLOSING: Final = ("rparen", "rbracket", "rbrace")
 NUMBER, TEXT, YES_NO, NOTHING = "number", "string", "boolean", "null"
 ONLY_TEXT: Final = frozenset({TEXT})
 ORDERED: Final = frozenset({NUMBER, TEXT})  # what < and > compare; texts by code point, such as dates
@@ -111,15 +107,15 @@ def _mistakes(node: Node, known: Known) -> Iterator[Mistake]:
         yield from _in_comparison(node, known)
     elif node["type"] == "slice" and node["children"][2] == 0:
         yield Mistake("the step of a slice cannot be 0", "leave the step out")
-    for at, child in enumerate(_children(node)):
-        yield from _mistakes(child, {} if _follows(node, at) else known)
+    for at, child in enumerate(children_of(node)):
+        yield from _mistakes(child, {} if reads_result(node, at) else known)
 
 
-def _children(node: Node) -> list[Node]:
+def children_of(node: Node) -> list[Node]:
     return [child for child in node["children"] if isinstance(child, dict)]
 
 
-def _follows(node: Node, at: int) -> bool:
+def reads_result(node: Node, at: int) -> bool:
     """True if a child of a node reads what another expression gave, and not the item."""
     later = node["type"] in ("subexpression", "index_expression", "pipe", *PROJECTIONS)
     return node["type"] == "expref" or (later and at > 0)
@@ -127,7 +123,7 @@ def _follows(node: Node, at: int) -> bool:
 
 # ---------------------------------------------------------------- functions
 def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
-    name, given = node["value"], _children(node)
+    name, given = node["value"], children_of(node)
     spec = Functions.FUNCTION_TABLE.get(name)
     if spec is None:
         yield _explain_unknown_function(name)
@@ -172,7 +168,7 @@ def _explain_unknown_function(name: str) -> Mistake:
 
 # ---------------------------------------------------------------- comparisons
 def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
-    sides = _children(node)
+    sides = children_of(node)
     equality = node["value"] in ("eq", "ne")
     for side in sides:
         if side["type"] == "field" and side["value"].lower() in CONSTANTS and side["value"] not in known:
@@ -220,52 +216,6 @@ def _suggest_types(sides: list[Node], types: tuple[Types, Types]) -> str:
 
 
 # ---------------------------------------------------------------- names that may be meant as texts
-def equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
-    """The attributes that a condition sets to a text, a number, true or false, so that no other item can fulfil it."""
-    found: dict[str, AttributeValue] = {}
-    rows = [cast("Node", jmespath.compile(text).parsed)]
-    while rows:
-        node = rows.pop(0)
-        if node["type"] == "and_expression":
-            rows = [*node["children"], *rows]
-        elif node["type"] == "comparator" and node["value"] == "eq":
-            names = [side["value"] for side in node["children"] if side["type"] == "field"]
-            values = [side["value"] for side in node["children"] if side["type"] == "literal"]
-            if len(names) == len(values) == 1 and isinstance(values[0], str | int | float):
-                found.setdefault(names[0], _make_value(values[0]))
-    return tuple(found.items())
-
-
-def list_names(text: str) -> tuple[str, ...]:
-    """The names of an item's own attributes in a condition, each once."""
-    rows, found = [cast("Node", jmespath.compile(text).parsed)], dict[str, None]()
-    while rows:
-        node = rows.pop(0)
-        if node["type"] == "field":
-            found[node["value"]] = None
-        rows = [child for at, child in enumerate(_children(node)) if not _follows(node, at)] + rows
-    return tuple(found)
-
-
-def conjuncts(text: str) -> tuple[str, ...]:
-    """The conditions that must all hold, as texts: those between && outside of brackets; else the whole text."""
-    if cast("Node", jmespath.compile(text).parsed)["type"] != "and_expression":
-        return (text.strip(),)
-    depth, ends = 0, [0]
-    for token in Lexer().tokenize(text):
-        depth += (token["type"] in OPENING) - (token["type"] in CLOSING)
-        if token["type"] == "and" and depth == 0:
-            ends += [token["start"], token["start"] + len("&&")]
-    ends.append(len(text))
-    return tuple(text[start:end].strip() for start, end in zip(ends[::2], ends[1::2], strict=True))
-
-
-def _make_value(value: str | float) -> AttributeValue:
-    if isinstance(value, bool):
-        return {"BOOL": value}
-    return {"S": value} if isinstance(value, str) else {"N": spell(Decimal(repr(value)))}
-
-
 def bare_words(text: str) -> Iterator[tuple[str, Node]]:
     """The names of attributes in comparisons without a literal, each with the other side: of two names the right one,
     unless the left one is written like a constant.
@@ -273,10 +223,10 @@ def bare_words(text: str) -> Iterator[tuple[str, Node]]:
     row: list[Node] = [cast("Node", jmespath.compile(text).parsed)]
     while row:
         node = row.pop()
-        row += _children(node)
+        row += children_of(node)
         sides: list[Node] = []
         if node["type"] == "comparator" or (node["type"] == "function_expression" and node["value"] in SEARCHES):
-            sides = _children(node)
+            sides = children_of(node)
         if len(sides) == 2 and not any(side["type"] == "literal" for side in sides):  # noqa: PLR2004
             left, right = sides if node["type"] == "function_expression" or not _constant(sides[0]) else reversed(sides)
             if right["type"] == "field":
@@ -305,10 +255,10 @@ def _types(node: Node, known: Known) -> Types:
         case "function_expression":
             return RETURNS.get(node["value"])
         case "or_expression" | "and_expression":
-            left, right = (_types(child, known) for child in _children(node))
+            left, right = (_types(child, known) for child in children_of(node))
             return None if left is None or right is None else left | right
         case "subexpression" | "pipe":
-            return _types(_children(node)[-1], {})
+            return _types(children_of(node)[-1], {})
     return OF_NODES.get(kind)
 
 
@@ -339,4 +289,4 @@ def _format_node(node: Node, short: str = "one side") -> str:
         return str(node["value"])
     if node["type"] == "function_expression":
         return f"{node['value']}()"
-    return short if node["type"] != "subexpression" else ".".join(map(_format_node, _children(node)))
+    return short if node["type"] != "subexpression" else ".".join(map(_format_node, children_of(node)))

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.items import Alteration, Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import differences

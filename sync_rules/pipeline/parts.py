@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
-from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.model.items import Alteration, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import TOO_LARGE, is_too_large

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sync_rules.model.alterations import Alteration, alteration
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import NOT_IN_INDEX, Failure, ItemKey, Outcome
+from sync_rules.model.items import NOT_IN_INDEX, Alteration, Failure, ItemKey, Outcome, alteration
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
@@ -54,7 +53,6 @@ class Report:
     rebuilt: set[str] = field(default_factory=set)
 
     def add(self, other: Report) -> None:
-        """Add the report of another piece of work."""
         self.outcomes.update(other.outcomes)
         self.alterations.update(other.alterations)
         self.since_ms |= other.since_ms
@@ -69,7 +67,6 @@ class Report:
             self.note(key, unfinished)
 
     def count(self, rules: Iterable[Rule], outcome: Outcome) -> None:
-        """Count an outcome of each of these rules on one target."""
         for rule in rules:
             self.outcomes[rule.name, outcome] += 1
 

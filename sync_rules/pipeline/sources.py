@@ -45,14 +45,12 @@ class Target:
     fresh: bool = False
 
     def only(self, rules: Iterable[Rule]) -> Target:
-        """The same target for some of its rules."""
         some = tuple(rules)
         mine = tuple(rule for rule in self.rules if rule in some)
         return replace(self, rules=mine, removed=tuple(rule for rule in self.removed if rule in some))
 
     @property
     def makers(self) -> tuple[TargetRule, ...]:
-        """The rules that make it while it has members."""
         return tuple(rule for rule in self.rules if rule.makes)
 
 

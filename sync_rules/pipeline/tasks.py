@@ -72,7 +72,6 @@ class Push:
 
     @property
     def message_names(self) -> tuple[str, ...]:
-        """The names of the rules in messages."""
         return tuple(rule.message_name for rule in self.rules)
 
     @property
@@ -103,7 +102,6 @@ class PartLook:
 
 
 def message_of(part: Part, attempt: int = 0) -> PartMessage:
-    """The message that asks to reconcile a part."""
     return PartMessage(part.rule.message_name, part.target, part.source, part.rule.label(part), attempt)
 
 
@@ -182,7 +180,6 @@ class _Batch:
     unlisted: dict[tuple[str, ItemKey], None] = field(default_factory=dict)
 
     def add(self, change: Change, entity: Entity, rules: Rules) -> None:
-        """Ask for the work of one change."""
         self.newest[change.key] = change
         concern = rules.concern(entity)
         entering = rules.list_rules_in_reach(change, entity) if concern.listed else ()
@@ -234,7 +231,6 @@ class _Batch:
             self.found.concerns((rule,), change)
 
     def tasks(self) -> Tasks:
-        """The tasks, each once."""
         if self.found.origins:
             self._trace_own()
         pulls = (_pull(key, one, self.newest.get(key)) for key, one in self.asked.items())

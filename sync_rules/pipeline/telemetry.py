@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from sync_rules.model.alterations import Alteration
-from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.model.items import Alteration, ItemKey, Outcome
 from sync_rules.pipeline.messages import KINDS
 from sync_rules.pipeline.report import Report, Unfinished
 
@@ -88,7 +87,6 @@ class Telemetry:
     lags: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def add(self, report: Report, records: int, now_seconds: float) -> None:
-        """Count a finished piece of work."""
         self.records += records
         self.outcomes.update(report.outcomes)
         self.alterations.update(report.alterations)
@@ -115,7 +113,6 @@ class Telemetry:
         return found
 
     def total(self, *outcomes: Outcome) -> int:
-        """The number of these outcomes, over all rules."""
         return sum(count for (_, outcome), count in self.outcomes.items() if outcome in outcomes)
 
     @property

@@ -101,7 +101,7 @@ class Hierarchy:
             raise UserError("no index lists the children of a parent: name one as `via` of the rule")
 
         def is_child(row: Item) -> bool:
-            parent = self._rule.source_key(row)
+            parent = self._rule.pointer(row)
             # an attribute that the index does not project cannot be compared; the index key names the parent already
             return self._is_ours(row) and (parent is None or identity(parent) == identity(key))
 

@@ -1,4 +1,4 @@
-"""The description of a rule: the answers that only tools need, such as permissions, costs, `graph` and `check`.
+"""The description of a rule: the answers that only tools need, such as permissions, `graph` and `check`.
 
 No answer here decides what the pipeline writes: `rule.Rule` and the families have those. docs/contributing.md lists
 each answer, who asks for it, and its default.
@@ -13,13 +13,11 @@ from enum import Enum, auto
 from typing import final
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.item_change import When
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import Item, Path
 from sync_rules.model.where import Where
 
 TypeOf = Callable[[Entity, Path], str | None]
-Paths = tuple[Path, ...] | None  # that an update changed; None: unknown, or the item was created or deleted
 
 
 class Operation(Enum):
@@ -59,40 +57,6 @@ class Use:
     table: Table
     why: str
     index: str | None = None
-
-
-class Occasion(Enum):
-    """An event that a rule acts on."""
-
-    SOURCE = auto()  # a source is created, deleted, or changed at a path that the rule reads
-    TARGET = auto()  # a target is created, or names another source
-    BACKFILL = auto()  # a first backfill writes a target, or the parts of a source
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """The work for one target: how often a whole target or source is written and read. A write in a transaction
-    counts twice, and `transactions` is the number of such writes. Tests count the same at the store.
-
-    `listings`: listings of all members of the target. `ledger_writes`, `ledger_reads`: units, of the pipeline's own
-    small items. `of_all`: the work is for every target that the source lists. `moves`: an old and a new target are
-    written. `each`: the numbers are for each target of the source. `comes`: a target that is written is a new item.
-    `taken`: an assumption, as a sentence.
-    """
-
-    target_writes: int = 0
-    source_writes: int = 0
-    ledger_writes: int = 0
-    target_reads: int = 0
-    source_reads: int = 0
-    ledger_reads: int = 0
-    listings: int = 0
-    transactions: int = 0
-    of_all: bool = False
-    moves: bool = False
-    each: bool = False
-    comes: bool = False
-    taken: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +146,6 @@ class Description(ABC):
         """The link of the rule; None for a rule without one, and for a rule that reads its own books."""
         return None
 
-    @property
-    def source_fields(self) -> tuple[str, ...]:
-        """The fields of a target that name its one source; none where a target has several, or is its own source."""
-        return ()
-
     def draw(self) -> Drawing | None:
         """The rule as an arrow; None where the arrow of another rule shows it."""
         return None
@@ -218,14 +177,6 @@ class Description(ABC):
     def calls_from_horizon(self) -> bool:
         """True if the rule also calls for changes from before its first deployment that the stream still holds."""
         return False
-
-    def follows(self, when: When) -> bool:
-        """True if the rule may act on such a change of a source."""
-        return True
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """The work for one such event; None for no work. `paths`: the paths that an update changed."""
-        return None
 
 
 def name_of(entity: Entity) -> str:

@@ -17,8 +17,7 @@ from sync_rules.model.values import AttributeValue, Item, Path, describe_place, 
 from sync_rules.model.writes import Condition, Write, expect_values
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Connection, Moment, Operation, Use, name_of
-from sync_rules.rules.rule import Blocked, Node, Rule, let_in
-from sync_rules.rules.uses import list_uses_to_list, list_uses_to_sweep, make_check_use
+from sync_rules.rules.rule import Blocked, Node, Rule, let_in, list_uses_to_list, list_uses_to_sweep, make_check_use
 
 Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
 

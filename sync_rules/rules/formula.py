@@ -185,16 +185,6 @@ def keeps_order(form: Format) -> bool:
     return isinstance(form, partial) and form.func is _padded
 
 
-def keeps_letters(form: Format) -> bool:
-    """True if a format changes how a value is written, and not which value it is: case, spaces, zeros before it."""
-    return keeps_order(form) or keeps_beginnings(form)
-
-
-def keeps_beginnings(form: Format) -> bool:
-    """True if a text that begins with another one also does so in the format."""
-    return form in (_upper, _lower, _nospace)
-
-
 def _nospace(value: AttributeValue) -> str:
     return "".join((text_of(value) or "").split())
 

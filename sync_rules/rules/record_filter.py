@@ -36,7 +36,8 @@ class RecordFilter:
         self._sort = table.sort.name if table.sort is not None and table.sort.type == "S" else None
         found: dict[str, dict[str, Watched]] = {}
         for entity, rules in concerned.items():
-            watched = _list_watched_names(entity, some := tuple(rules))
+            some = tuple(rules)
+            watched = attributes_read((rule, entity) for rule in some).get(table.name, frozenset())
             if some:  # an entity without watched attributes still matters when an item comes or goes
                 of_sort = found.setdefault(_begins(entity, self._partition), {})
                 begins = _begins(entity, self._sort)
@@ -84,10 +85,6 @@ def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:
 
 def _both(one: Watched, other: Watched) -> Watched:
     return None if one is None or other is None else one | other
-
-
-def _list_watched_names(entity: Entity, rules: Iterable[Rule]) -> Watched:
-    return attributes_read((rule, entity) for rule in rules).get(entity.table.name, frozenset())
 
 
 def _begins(entity: Entity, attribute: str | None) -> str:

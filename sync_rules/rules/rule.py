@@ -10,7 +10,7 @@ each kind. No other room asks for a rule's kind. docs/contributing.md lists all 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self, final
@@ -22,7 +22,7 @@ from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.values import Item, Names, Path, overlaps
 from sync_rules.model.where import Where
-from sync_rules.rules.description import Description, Drawing
+from sync_rules.rules.description import Description, Drawing, Moment, Operation, Use, name_of
 
 AttributeRef = tuple[Entity, Path]
 
@@ -272,3 +272,26 @@ def attributes_read(asked: Iterable[tuple[Rule, Entity]]) -> dict[str, Names]:
         before = found.get(table, frozenset())
         found[table] = None if paths is None or before is None else before.union(path[0] for path in paths)
     return found
+
+
+def list_uses_to_list(rule: Rule, moment: Moment) -> Iterator[Use]:
+    """The reads of a listing, for a rule that lists."""
+    if rule.find is not None:
+        why = f"every {name_of(rule.listed_entity)} of one {name_of(rule.anchor)}"
+        yield Use(moment, Operation.QUERY, rule.listed_entity.table, why, rule.find.index)
+        if rule.find.index is not None:
+            yield Use(moment, Operation.READ, rule.listed_entity.table, "what the index lists, as it is now")
+
+
+def list_uses_to_sweep(rule: Rule) -> Iterator[Use]:
+    """Return the scans that check what a rule keeps, and the description of its tables before the first scan."""
+    for table in dict.fromkeys(entity.table for entity in rule.swept_entities):
+        yield Use(Moment.SCANNED, Operation.SCAN, table, "all that it keeps")
+    for table in dict.fromkeys((rule.source.table, rule.target.table)):
+        yield Use(Moment.DESCRIBED, Operation.DESCRIBE, table, "that tables and indexes are as it needs them")
+
+
+def make_check_use(rule: Rule, why: str = "") -> Use:
+    """The check of the source in a transaction."""
+    why = f"{why}{name_of(rule.source)} still is as it was read"
+    return Use(Moment.WRITTEN, Operation.CHECK, rule.source.table, why)

@@ -156,7 +156,6 @@ class Rules:
         return self if titles is None else self.only(n for n, rule in self.rules.items() if rule.title in titles)
 
     def from_source(self, entity: Entity) -> tuple[Rule, ...]:
-        """The rules that read this entity."""
         return self.concern(entity).reading
 
     def into_target(self, entity: Entity) -> tuple[TargetRule, ...]:
@@ -166,10 +165,6 @@ class Rules:
     def parts_of(self, entity: Entity) -> tuple[PartRule, ...]:
         """The rules whose parts are made from, or written on, items of this entity."""
         return self.concern(entity).parts
-
-    def list_anchored_rules(self, entity: Entity) -> tuple[Rule, ...]:
-        """The rules that may start a listing from an item of this entity."""
-        return self.concern(entity).anchored
 
     def list_blind_rules(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
         """Return the rules that cannot find this item: it lacks a key attribute of their index, and no rule will write
@@ -186,7 +181,6 @@ class Rules:
         )
 
     def concern(self, entity: Entity) -> Concern:
-        """The rules that an event on items of an entity concerns."""
         name = entity.name
         if name not in self._concerns:
             around = self._around[name]
@@ -249,10 +243,8 @@ class Rules:
 
     @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:
-        return {name: RecordFilter(table, self._map_rules(table)) for name, table in self.tables.items()}
-
-    def _map_rules(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
-        return {one: self.concern(one).rules for one in self._by_table[table.name]}
+        concerned = {name: {one: self.concern(one).rules for one in of} for name, of in self._by_table.items()}
+        return {name: RecordFilter(table, concerned[name]) for name, table in self.tables.items()}
 
     @cached_property
     def streamed_tables(self) -> tuple[Table, ...]:

@@ -1,12 +1,20 @@
-"""A selection for a job: the rules that keep something in a table, and the share of each table to look at."""
+"""A selection for a job: its rules, each after the rules that feed it, the tables to scan, and the share of each.
+
+Invariant: no copy is checked or repaired before everything that the copy is made from.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
+from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
+from sync_rules.rules.rule import Rule, causes_of
 from sync_rules.rules.ruleset import Rules
 
 
@@ -45,3 +53,57 @@ def select_rules(rules: Rules, names: list[str]) -> frozenset[str]:
             raise UserError(explain_unknown_name("rule", name, dict.fromkeys(kept.values())))
         asked.add(title)
     return frozenset(name for name, title in kept.items() if not names or title in asked)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rules to process together. Where some feed each other, rounds are repeated until one writes nothing."""
+
+    names: frozenset[str]
+    max_rounds: int = 1
+
+
+def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
+    """Order these rules, each after those that feed it.
+
+    Rules that feed each other through different copies, and all rules after them, are one step. Each round makes the
+    next copies of every chain right, so one round per copy suffices. A hierarchy takes a round per level.
+    """
+    waiting = [rule for rule in rules.rules.values() if rule.name in names]
+    place = {rule: number for number, rule in enumerate(waiting)}
+    sorter = TopologicalSorter(_feeders(waiting))
+    with suppress(CycleError):  # what is not in a cycle, or after one, comes in order all the same
+        sorter.prepare()
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready(), key=place.__getitem__)
+        once = frozenset(rule.name for rule in ready if rule.rounds_max == 1)
+        if once:
+            yield Step(once)
+        for rule in ready:
+            if rule.name not in once:
+                yield Step(frozenset([rule.name]), rule.rounds_max)
+            del place[rule]
+        sorter.done(*ready)
+    if place:
+        copies = sum(len(rule.nodes()) for rule in place)
+        yield Step(frozenset(rule.name for rule in place), max(copies, *(rule.rounds_max for rule in place)))
+
+
+def _feeders(rules: Iterable[Rule]) -> dict[Rule, set[Rule]]:
+    """The other rules that feed each of these rules: by what they write, or by making the items that it is about."""
+    found: dict[Rule, set[Rule]] = {rule: set() for rule in rules}
+    makers = {entity: rule for rule in found for entity in rule.owned_entities}
+    for rule, feeders in found.items():
+        feeders.update({makers.get(side, rule) for side in (rule.source, rule.target)} - {rule})
+    for node, writers in causes_of(node for rule in found for node in rule.nodes()).items():
+        found[node.rule].update(writer.rule for writer in writers if writer.rule is not node.rule)
+    return found
+
+
+def list_swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
+    """Return the tables to scan to check everything that the rules in `only` keep, each once."""
+    tables: dict[str, Table] = {}
+    for rule in rules.rules.values():
+        if rule.name in only:
+            tables |= {side.table.name: side.table for side in rule.swept_entities}
+    return tuple(tables.values())

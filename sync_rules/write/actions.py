@@ -15,12 +15,12 @@ from sync_rules.adapters import aws
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.json_bytes import is_encodable
 from sync_rules.model.numbers import number_of, respell_in
 from sync_rules.model.python_values import (
     HALF_PAIR,
     HALF_PAIR_CURE,
     has_encodable_texts,
-    is_encodable,
     plain_of,
     raw_of,
 )

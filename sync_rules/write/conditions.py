@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE, is_encodable
+from sync_rules.model.json_bytes import is_encodable
+from sync_rules.model.python_values import HALF_PAIR, HALF_PAIR_CURE
 from sync_rules.model.values import AttributeValue
 from sync_rules.write.errors import WriteError
 

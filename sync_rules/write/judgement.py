@@ -144,7 +144,7 @@ def _work_on(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pus
 def _listing_rules(key: ItemKey, rules: Rules) -> Iterator[Pushed]:
     """The rules that keep elements on an item, and list the sources in the base table, consistently."""
     entity = rules.entity_of(key)
-    for rule in () if entity is None else rules.list_anchored_rules(entity):
+    for rule in () if entity is None else rules.concern(entity).anchored:
         if isinstance(rule, PartRule) and rule.target is entity and _is_plain(rule):
             yield key, rule
 

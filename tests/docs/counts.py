@@ -24,7 +24,7 @@ from statistics import median
 from typing import Any, Final
 
 from sync_rules.extras.proof.probe import ASSUMPTIONS
-from sync_rules.language.codes import CODES
+from sync_rules.language.problems import CODES
 from tests.deploy.lies import LIES
 from tests.models.__main__ import PAGE as MODELS_PAGE
 from tests.models.__main__ import instances, models

@@ -27,14 +27,14 @@ from pydantic.fields import FieldInfo
 from sync_rules.cli import main
 from sync_rules.cli.exit_codes import MEANINGS
 from sync_rules.cli.show.transaction import transaction_rows
+from sync_rules.extras.design.commands.patterns import list_lines
 from sync_rules.extras.design.commands.show_patterns import markdown, pattern_lines
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.proof.probe import ASSUMPTIONS, SOURCE, Assumption
-from sync_rules.language.codes import CODES
-from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.options import Kind
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
-from sync_rules.language.yaml_source import places_of
+from sync_rules.language.problems import CODES
 from sync_rules.model import limits
 from sync_rules.write.document import read_document
 from sync_rules.write.explanation import explain_write
@@ -264,7 +264,7 @@ def unserved() -> str:
     """A pattern more in that file, which nothing serves, as the command prints it."""
     text = pattern_rules() + ASKED
     proof = prove(parse_rules(text))
-    line = places_of(text, "patterns")["orders-by-total"]
+    line = list_lines(text)["orders-by-total"]
     (answer,) = proof.unserved_answers
     printed = pattern_lines("orders-by-total", answer, f"rules.yaml:{line}")
     return fenced("\n".join([f"# {ASKED.strip()}", *printed]))

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds import registry
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import LinkOption, Model, Via
+from sync_rules.language.kinds.options import Kind, LinkOption, Model, Via
 from sync_rules.language.load import parse_rules
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import Item, Path, get
@@ -73,7 +72,7 @@ from sync_rules.rules.rule import Blocked
 from __future__ import annotations
 from pydantic import Field
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.options import Kind
 from sync_rules.language.kinds.options import LinkOption, Model, Via
 from sync_rules.rules.kinds.latest import LatestRule
 """,

@@ -25,10 +25,10 @@ from sync_rules.functions import logs, runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.lab.demo import story
 from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.language.codes import CODES
 from sync_rules.language.kinds.copy import CopyForm
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.language.problems import CODES
 from sync_rules.model.item_change import ItemChange
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Bounds, Limits

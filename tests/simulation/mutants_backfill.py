@@ -14,7 +14,7 @@ from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Pages
 from sync_rules.jobs.backfill.progress import first_position
 from sync_rules.pipeline.requests import Request, Scan, run_work
-from sync_rules.rules.order import Step
+from sync_rules.rules.selection import Step
 from tests.simulation.breaking import Mutant, Mutation, Work, answered, known, replacing
 from tests.simulation.worlds import among
 

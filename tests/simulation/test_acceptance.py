@@ -19,8 +19,7 @@ from sync_rules.adapters.acceptance import list_guarded_rules
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
-from sync_rules.model.alterations import Alteration
-from sync_rules.model.items import ItemKey
+from sync_rules.model.items import Alteration, ItemKey
 from sync_rules.model.limits import Limits
 from sync_rules.model.values import AttributeValue
 from sync_rules.pipeline import acceptance, parts, reconcile

@@ -11,9 +11,8 @@ from typing import Any
 
 from sync_rules.model.entities import KEY_MAX_BYTES, Index, Table
 from sync_rules.model.semantics import identity, key_values
-from sync_rules.model.sizes import item_bytes
+from sync_rules.model.sizes import item_bytes, read_units
 from sync_rules.model.templates import is_possible
-from sync_rules.model.units import read_units
 from sync_rules.model.values import Item, nest
 
 TERM = re.compile(

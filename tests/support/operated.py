@@ -15,8 +15,7 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.functions import logs, metrics, runtime
 from sync_rules.functions.logs import CountedQueue, LoggedFailures
-from sync_rules.model.alterations import Alteration
-from sync_rules.model.items import Outcome
+from sync_rules.model.items import Alteration, Outcome
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import encode
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry

@@ -99,7 +99,7 @@ class PartWorld:
         entity = self.rules.entity_of(change.key)
         if entity is not None:
             self.works += map(self._look, self.parts(change, entity))
-            for rule in self.rules.list_anchored_rules(entity):
+            for rule in self.rules.concern(entity).anchored:
                 if rule.pushes(change):
                     self.works.append(self._list(rule, change.key))
 

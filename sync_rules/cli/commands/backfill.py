@@ -20,7 +20,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.export_files import find_shelf, parse_time
+from sync_rules.adapters.export_files import find_shelf
 from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State
@@ -54,6 +54,7 @@ from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
+from sync_rules.pipeline.failure_records import parse_time
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:

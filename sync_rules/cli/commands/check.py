@@ -12,9 +12,8 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.problems import github, sarif
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
-from sync_rules.language.codes import CODES
 from sync_rules.language.load import check_rules, read_text
-from sync_rules.language.problems import Problem, errors, severity
+from sync_rules.language.problems import CODES, Problem, errors, severity
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.rules.ruleset import Rules

@@ -21,8 +21,7 @@ from sync_rules.cli.show.display import Display, open_display
 from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.model.alterations import Alteration
-from sync_rules.model.items import REFUSALS, Outcome
+from sync_rules.model.items import REFUSALS, Alteration, Outcome
 
 GROUPS: Final = {
     "copied": (Outcome.COPIED,),

@@ -22,8 +22,8 @@ from sync_rules.cli.show.text import VERBS, describe_alterations
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, Since
 from sync_rules.jobs.dryrun.money import on_demand, plan_capacity
 from sync_rules.jobs.dryrun.prices import Prices
-from sync_rules.model.alterations import Alteration
-from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
+from sync_rules.model.items import Alteration
+from sync_rules.model.sizes import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.failure_records import printable, show_key

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules import DOCS, HOME, __version__
-from sync_rules.language.codes import code_of
-from sync_rules.language.problems import Problem
+from sync_rules.language.problems import Problem, code_of
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.files import as_mistake
-from sync_rules.model.alterations import Alteration
+from sync_rules.model.items import Alteration
 from sync_rules.model.values import visible
 
 Row = tuple[dict[str, Any], str | tuple[str, ...]]  # for machines; and for people, a line or several

@@ -51,9 +51,8 @@ from sync_rules.jobs.account.verify_unit import (
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.books import begin_all, finish_all
 from sync_rules.pipeline.requests import World, run_work
-from sync_rules.rules.order import Step, cascade, list_swept_tables
 from sync_rules.rules.ruleset import Rules
-from sync_rules.rules.selection import Share, select_rules
+from sync_rules.rules.selection import Share, Step, cascade, list_swept_tables, select_rules
 
 SEGMENT_ITEMS: Final = 100_000  # of all tables together: minutes of a call, were it only 500 a second
 SEGMENTS_MAX: Final = 1_000

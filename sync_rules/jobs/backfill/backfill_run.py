@@ -39,7 +39,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.books import begin_all, finish_all
 from sync_rules.pipeline.requests import NULL_PORTS, Failures, Store, Work, World, run_work
-from sync_rules.rules.order import cascade
+from sync_rules.rules.selection import cascade
 
 T = TypeVar("T")
 SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is

@@ -21,8 +21,8 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Work
-from sync_rules.rules.order import list_swept_tables
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import list_swept_tables
 
 PAGE_MAX_LINES: Final = 500
 LINE: Final = "line"

@@ -26,9 +26,9 @@ from sync_rules.model.where import compile_where
 from sync_rules.pipeline.books import books_of
 from sync_rules.rules import fingerprints
 from sync_rules.rules.families import PartRule
-from sync_rules.rules.order import list_swept_tables
 from sync_rules.rules.rule import let_in
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import list_swept_tables
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

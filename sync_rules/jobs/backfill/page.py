@@ -27,8 +27,8 @@ from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import Pull, tasks_of
 from sync_rules.pipeline.telemetry import SETUP_REASONS
 from sync_rules.pipeline.work import do_tasks
-from sync_rules.rules.order import list_swept_tables
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import list_swept_tables
 
 PAGE_MAX_ITEMS: Final = 500
 TRIES_MAX: Final = 6  # after retries of each call

@@ -13,11 +13,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters.state import Body, State
-from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Outcome
-from sync_rules.rules.order import Step
+from sync_rules.model.items import Alteration, Outcome
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Step
 
 HEAD: Final = "backfill"
 UNREADABLE: Final = "the state of the backfill cannot be read: restart it with --restart"

@@ -16,8 +16,7 @@ from sync_rules.adapters.state import State
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.sizes import item_bytes
-from sync_rules.model.units import read_units
+from sync_rules.model.sizes import item_bytes, read_units
 from sync_rules.model.values import Item, get
 from sync_rules.pipeline.requests import Scan, Store
 from sync_rules.rules import fingerprints

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.model.alterations import Alteration
-from sync_rules.model.items import ItemKey
-from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
+from sync_rules.model.items import Alteration, ItemKey
+from sync_rules.model.sizes import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import Path
 from sync_rules.rules.families import EffectRule, ListingRule, TargetRule
 from sync_rules.rules.rule import Rule

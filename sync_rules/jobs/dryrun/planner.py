@@ -20,9 +20,8 @@ from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything, segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
-from sync_rules.model.alterations import alteration
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome
+from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome, alteration
 from sync_rules.model.values import Item, Path, get, overlaps, same
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store

@@ -19,15 +19,13 @@ from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.semantics import actions_of, place_of
-from sync_rules.model.sizes import item_bytes
-from sync_rules.model.units import READ_UNIT_BYTES, read_units
+from sync_rules.model.sizes import READ_UNIT_BYTES, item_bytes, read_units
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Check, Result, Status, Write
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.families import PartRule
-from sync_rules.rules.order import cascade
 from sync_rules.rules.ruleset import Rules
-from sync_rules.rules.selection import WHOLE, Share
+from sync_rules.rules.selection import WHOLE, Share, cascade
 
 ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item that only the dry run has
 

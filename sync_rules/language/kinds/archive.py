@@ -7,8 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler, key_types
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom
+from sync_rules.language.kinds.options import Kind, Model, OwnWhere, RenamedFrom
 from sync_rules.language.variables import blank_variables
 from sync_rules.model.entities import Entity
 from sync_rules.rules.kinds.archive import ArchiveRule, check_bucket_name, parse_into

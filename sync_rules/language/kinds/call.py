@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, Names, OwnWhere, RenamedFrom
+from sync_rules.language.kinds.options import Kind, Model, Names, OwnWhere, RenamedFrom
 from sync_rules.model.item_change import When
 from sync_rules.rules.kinds.call import ALWAYS, CallRule, Since
 

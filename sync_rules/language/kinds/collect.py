@@ -6,8 +6,7 @@ from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.hops import route
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import format_fields, parent_rule, require_text
+from sync_rules.language.kinds.options import Kind, format_fields, parent_rule, require_text
 from sync_rules.language.kinds.values import VALUES_ONLY, ValuesForm, compile_values, is_of_values, refuse
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link

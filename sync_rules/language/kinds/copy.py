@@ -9,10 +9,10 @@ from pydantic import Field, Tag
 from sync_rules.language import defaults, links
 from sync_rules.language.compiler import RuleCompiler, key_types
 from sync_rules.language.hops import Route, route
-from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
     HopsOption,
     HopsVia,
+    Kind,
     Model,
     Names,
     RenamedFrom,
@@ -82,7 +82,8 @@ class CopyForm(Model):
 
 
 def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
-    mapping = _entities(compiler, form) if _names_an_entity(compiler, form) else _mapping(compiler, form)
+    of_entity = isinstance(form.copied, str) and form.copied in compiler.known.entities
+    mapping = _entities(compiler, form) if of_entity else _mapping(compiler, form)
     if form.mode == "snapshot" and form.on_delete != "keep":
         compiler.add("SR116", "on_delete", f"a snapshot cannot {form.on_delete} with its source")
         mapping = None
@@ -141,11 +142,6 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, way: Route, source:
     cure = f"if that can be, {links.suggest_index(source, target, way.link)}"
     compiler.add("SR419", "mode", f"{nothing}: one that comes before it stays empty", cure)
     return True
-
-
-def _names_an_entity(compiler: RuleCompiler, form: CopyForm) -> bool:
-    """True for a rule that names an entity, and only deletes or reports the targets of a deleted source."""
-    return isinstance(form.copied, str) and form.copied in compiler.known.entities
 
 
 def _entities(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[()]] | None:

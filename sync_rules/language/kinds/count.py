@@ -17,8 +17,7 @@ from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.hops import route
 from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
 from sync_rules.language.kinds.groups import GroupLink, read_groups, without_groups
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Shards, parent_rule
+from sync_rules.language.kinds.options import Kind, Shards, parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compile_weights
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Link

@@ -10,8 +10,7 @@ from pydantic import Field, Tag, WithJsonSchema
 from sync_rules.language import defaults
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.kinds.archive import time_to_live
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, RenamedFrom, by_type, plain_number
+from sync_rules.language.kinds.options import Kind, Model, RenamedFrom, by_type, plain_number
 from sync_rules.model.values import AttributeValue, show_path
 from sync_rules.rules.expiry import Expiry, is_expiry, parse_expiry
 from sync_rules.rules.formula import Formula, join_fields, parse_formula

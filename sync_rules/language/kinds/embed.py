@@ -9,9 +9,9 @@ from pydantic import Field, Tag
 
 from sync_rules.language import defaults, links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
-from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
     Chosen,
+    Kind,
     LinkOption,
     Model,
     OnDelete,

@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.mirror import Mirrored, check_attributes, key_fields, own_attributes
-from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom, format_fields
+from sync_rules.language.kinds.options import Kind, Model, OwnWhere, RenamedFrom, format_fields
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import show_path

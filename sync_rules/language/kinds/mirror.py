@@ -12,8 +12,7 @@ from pydantic import Field, Tag
 
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, Names, OwnWhere, RenamedFrom, Renames, by_type
+from sync_rules.language.kinds.options import Kind, Model, Names, OwnWhere, RenamedFrom, Renames, by_type
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.lookups import Link
 from sync_rules.model.suggest import explain_unknown_name

@@ -1,8 +1,9 @@
-"""Options and compiler steps that several kinds share; editors show the descriptions."""
+"""A kind of rule as the rules file knows it; options, whose descriptions editors show, and steps that kinds share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal
 
@@ -171,3 +172,25 @@ def parse_fields(compiler: RuleCompiler, given: list[str] | Mapping[str, str]) -
             message = f"{show_path(name)!r} is inside a map: an entry is flat"
             compiler.add("SR120", "fields", message, f"give it a name of its own: {name[-1]}")
     return tuple((path, name[0]) for path, name in found)
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """One kind of rule. A kind works as soon as it is in `registry.KINDS`.
+
+    `name` is the key that tells its rules apart, and required in its `form`. `compile` returns the compiled
+    rules: first the rule with the name of the entry, then others named NAME.part; none after a reported error.
+    """
+
+    name: str
+    form: type[Model]
+    compile: Callable[[RuleCompiler, Any], tuple[Rule, ...]]
+    sentence: str = ""  # the short form, such as "count ENTITY into ENTITY.ATTRIBUTE"; empty for none
+    example: str = ""  # a sentence for the JSON Schema
+    alone: bool = False  # its rules read nothing but the item that they write
+    gives: bool = False  # a rule with a default gives an attribute to every target
+    several: bool = False  # whether a sentence may name several sources, separated by commas
+    missing: Mapping[str, str] = field(default_factory=dict)  # by option: the cure when it is missing
+    meant: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by option: the cure when a single value, put in for {}, stands for a map; "link over several": there is none

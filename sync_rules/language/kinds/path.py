@@ -12,8 +12,7 @@ from pydantic import Field
 
 from sync_rules.language import defaults, links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, RenamedFrom, Settle, Shards, Sparse, require_text
+from sync_rules.language.kinds.options import Kind, Model, RenamedFrom, Settle, Shards, Sparse, require_text
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.values import AttributeValue, Path, overlaps

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from sync_rules.language.kinds import archive, call, collect, copy, count, derive, embed, history, mirror, path
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model
+from sync_rules.language.kinds.options import Kind, Model
 
 # Messages and the JSON Schema list them in this order.
 KINDS: dict[str, Kind] = {

@@ -12,9 +12,9 @@ from typing import Final, Literal
 
 from sync_rules.model.item_change import When
 from sync_rules.model.items import Call, Change
-from sync_rules.model.values import Path, has_changed, overlaps
+from sync_rules.model.values import Path, has_changed
 from sync_rules.model.where import Where
-from sync_rules.rules.description import Drawing, Effort, Occasion, Paths
+from sync_rules.rules.description import Drawing
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.rule import Blocked, let_in
 
@@ -36,16 +36,6 @@ class CallRule(EffectRule):
     @cached_property
     def watched_paths(self) -> tuple[Path, ...]:
         return tuple(self.source.locate_field(path) for path in self.watch)
-
-    def follows(self, when: When) -> bool:
-        return when in self.when
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """The table that remembers calls is written before and after each."""
-        unwatched = (
-            paths is not None and self.watch and not any(overlaps(a, b) for a in paths for b in self.watched_paths)
-        )
-        return Effort(ledger_writes=2) if occasion is Occasion.SOURCE and not unwatched else None
 
     def body(self) -> Mapping[str, object]:
         body = {

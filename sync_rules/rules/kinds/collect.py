@@ -24,19 +24,15 @@ from sync_rules.model.writes import Check, Transaction, Update, Write, expect_it
 from sync_rules.rules.description import (
     Connection,
     Drawing,
-    Effort,
     Moment,
-    Occasion,
     Operation,
-    Paths,
     TypeOf,
     Use,
     name_of,
 )
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.kinds.element import Element
-from sync_rules.rules.rule import Blocked, Node, let_in
-from sync_rules.rules.uses import make_check_use
+from sync_rules.rules.rule import Blocked, Node, let_in, make_check_use
 
 NOT_A_SET: Final = Blocked("NotASet", of_target=True)
 
@@ -91,19 +87,6 @@ class CollectRule(ListingRule, PartRule):
             "settle_seconds": self.settle_seconds,
             **({"sparse": True} if self.sparse else {}),  # others keep the body of before
         }
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A write of the node, without or with a check of the edge; node and edge are read twice. An element that
-        changes goes out and in. A node that came lists its edges.
-        """
-        if occasion is Occasion.TARGET:
-            return Effort(listings=1 if self.find is None or self.find.index is None else 2)
-        if paths is not None:
-            writes, checks = (4, 4) if self.strict else (2, 0)
-            return Effort(writes, checks, target_reads=2, source_reads=2, transactions=writes + checks if checks else 0)
-        if self.strict:
-            return Effort(2, 2, target_reads=2, source_reads=2, transactions=4)
-        return Effort(target_writes=1, target_reads=2, source_reads=2)
 
     @property
     def connection(self) -> Connection | None:

@@ -134,7 +134,6 @@ class CopyRule(LinkedRule):
         return not self.snapshot and self.where is None and not (self.find is not None and self.find.sparse)
 
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:
-        """The value of each copy, given a source."""
         view = self.source.view(source, self._read)
         found = {to: get(view, path) for path, to in self.mapping}
         if not self.defaults:

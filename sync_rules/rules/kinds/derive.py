@@ -15,7 +15,7 @@ from sync_rules.model.numbers import respell
 from sync_rules.model.sizes import KeyLimit, fit_value, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
 from sync_rules.model.where import Where
-from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf, Use
+from sync_rules.rules.description import Drawing, TypeOf, Use
 from sync_rules.rules.expiry import Expiry
 from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.formula import Formula
@@ -39,10 +39,6 @@ class DeriveRule(TargetRule):
     @cached_property
     def copies(self) -> tuple[Path, ...]:
         return (self.path,)
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A write of the item: its record shows all that is needed."""
-        return None if occasion is Occasion.TARGET else Effort(target_writes=1)
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:

@@ -16,10 +16,9 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, translate_identity
 from sync_rules.model.values import Item, Path, has_changed, same
 from sync_rules.model.where import Where
-from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Paths, Use
+from sync_rules.rules.description import Connection, Moment, Use
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
-from sync_rules.rules.rule import Blocked, let_in
-from sync_rules.rules.uses import list_uses_to_list
+from sync_rules.rules.rule import Blocked, let_in, list_uses_to_list
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
 WHOLE: Final[Path] = ()  # stands for every attribute of an item; it overlaps any path
@@ -60,15 +59,6 @@ class GatheredRule(ListingRule, TargetRule):
         """The targets; also the members, if an index could omit one."""
         reported = self.find is not None and self.find.needs and not self.sparse
         return (self.target, self.source) if reported else (self.target,)
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A write of the target, and two looks at all its members; through an index a third one, later. A target that
-        came is looked at, too.
-        """
-        looks = 2 if self.find is None or self.find.index is None else 3
-        if occasion is Occasion.SOURCE:
-            return Effort(target_writes=1, target_reads=1, listings=looks)
-        return Effort(listings=looks - 1)
 
     def list_uses_to_read(self) -> Iterator[Use]:
         return list_uses_to_list(self, Moment.CHECKED)

@@ -22,7 +22,7 @@ from sync_rules.model.sizes import index_key_limits
 from sync_rules.model.templates import Fields
 from sync_rules.model.values import AttributeValue, Item, Path, has_changed, overlaps
 from sync_rules.model.writes import Delete, Write, differences, expect_item
-from sync_rules.rules.description import Drawing, Effort, Moment, Occasion, Operation, Paths, Use, name_of
+from sync_rules.rules.description import Drawing, Moment, Operation, Use, name_of
 from sync_rules.rules.families import Members, Part, Seen
 from sync_rules.rules.kinds.mirror import CHECK_MAX_ATTRIBUTES, MirrorRule, Values, put_of
 from sync_rules.rules.rule import Blocked, Node, let_in
@@ -113,10 +113,6 @@ class KeepRule(VersionRule):
 
     def draw(self) -> Drawing:
         return Drawing(self.target, (), (), (f"keeps the newest {self.keep}",))
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """For a version that came, the newest are listed, and one of them goes."""
-        return Effort(target_writes=1, target_reads=self.keep + 2) if occasion is Occasion.TARGET else None
 
     @property
     def copies(self) -> tuple[Path, ...]:
@@ -222,12 +218,6 @@ class HistoryRule(VersionRule):
         key, numbers = self.target.table.key_of(item), list_version_fields(self.source, self.target, self.fields)
         fields = (self.target.fields(key) if key is not None else None) or {}
         return super().owns(item) and any(text_of(fields.get(field)) != ZERO["N"] for field in numbers)
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A write of the version; versions and item are read before it, and for its own record."""
-        if occasion is Occasion.TARGET:
-            return None
-        return Effort(target_writes=1, target_reads=3, source_reads=1, comes=True)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
         """The version of a state. With `newest`, version 0 is not one."""

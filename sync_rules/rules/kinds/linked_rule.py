@@ -19,10 +19,9 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer, translate_ide
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, expect_item
-from sync_rules.rules.description import Connection, Effort, Moment, Occasion, Operation, Paths, Use, name_of
+from sync_rules.rules.description import Connection, Moment, Operation, Use, name_of
 from sync_rules.rules.families import TargetRule
-from sync_rules.rules.rule import Blocked
-from sync_rules.rules.uses import list_uses_to_list
+from sync_rules.rules.rule import Blocked, list_uses_to_list
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
 
@@ -50,10 +49,6 @@ class LinkedRule(TargetRule):
         }
 
     @property
-    def source_fields(self) -> tuple[str, ...]:
-        return tuple(ref.field for _, ref in self.link)
-
-    @property
     def connection(self) -> Connection:
         of_source = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))
         of_target = tuple((self.target, path) for path in (self.where.target_paths if self.where else ()))
@@ -65,13 +60,6 @@ class LinkedRule(TargetRule):
         if self.where is not None and self.where.source_paths:
             return self.find is None or not self.find.leaves_out(target)
         return self.where_holds({}, target) is True
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """One write of each target. The record of a new target and the record of that write each read the source."""
-        times, checked = (2, 2) if self.strict else (1, 0)
-        if occasion is Occasion.SOURCE:
-            return None if self.pull_only else Effort(times, checked, transactions=times + checked - 1, of_all=True)
-        return Effort(times, checked, source_reads=2, transactions=times + checked - 1)
 
     @property
     def lists_by(self) -> tuple[object, ...]:
@@ -86,9 +74,6 @@ class LinkedRule(TargetRule):
 
     def points(self, item: Item) -> bool:
         return self.pointer(item) is not None
-
-    def source_key(self, target: Item) -> ItemKey | None:
-        return self.pointer(target)
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
         key = self.pointer(target)

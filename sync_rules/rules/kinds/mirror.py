@@ -17,7 +17,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.sizes import fit_value, index_key_limits
 from sync_rules.model.templates import Fields, Template
-from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, overlaps, show_path
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
 from sync_rules.model.where import Where
 from sync_rules.model.writes import (
     Check,
@@ -34,7 +34,7 @@ from sync_rules.model.writes import (
     target_exists,
     update_of,
 )
-from sync_rules.rules.description import Drawing, Effort, Occasion, Operation, Paths, TypeOf, Use
+from sync_rules.rules.description import Drawing, Operation, TypeOf, Use
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Blocked, Node, let_in
 
@@ -73,19 +73,6 @@ class MirrorRule(PartRule):
             "each": self.each,
             "where": self.where and self.where.text,
         }
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A transaction of the mirror and its source, both read twice; of two mirrors if one moves."""
-        if occasion is Occasion.TARGET:
-            return None
-        each = self.each is not None
-        if self.each is not None and paths is not None and any(overlaps(path, self.each[1]) for path in paths):
-            taken = f"an update of {show_path(self.each[1])} is taken to change one element of it"
-            return Effort(4, 2, target_reads=4, source_reads=2, transactions=6, taken=taken)
-        keys = [ref.path for field, ref in self.fields if field in self.target.identity]
-        if paths is not None and any(overlaps(path, key) for path in paths for key in keys):
-            return Effort(4, 2, target_reads=4, source_reads=2, transactions=6, each=each)
-        return Effort(2, 2, target_reads=2, source_reads=2, transactions=4, each=each)
 
     # ---------------------------------------------------------------- what a mirror holds
     @cached_property
@@ -206,7 +193,6 @@ class MirrorRule(PartRule):
         )
 
     def _each_fields(self, source: Item) -> Iterator[Fields]:
-        """The fields of each mirror that there should be."""
         read = {field: ref.read(source) for field, ref in self.fields}
         fields = {field: value for field, value in read.items() if value is not None}
         yield from ({**fields, **each} for each in self._each(source))
@@ -241,7 +227,6 @@ class MirrorRule(PartRule):
         return dict.fromkeys(found)
 
     def _list_own_paths(self, *mirrors: Item | None) -> tuple[Path, ...]:
-        """Return the paths of a mirror that the rule writes."""
         if self.attributes is not None:
             return self.copies
         return self.target.drop_key_paths((name,) for mirror in mirrors for name in mirror or ())
@@ -321,7 +306,6 @@ class MirrorRule(PartRule):
 
 
 def put_of(key: ItemKey, held: Values, guard: tuple[Condition, ...]) -> Put:
-    """The put of the item of this key that holds these values."""
     return Put(key, _item(key, held), guard)
 
 

@@ -18,7 +18,7 @@ from sync_rules.model.numbers import text_of
 from sync_rules.model.semantics import apply_write
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
 from sync_rules.model.writes import differences, misfit, update_of
-from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
+from sync_rules.rules.description import Drawing, TypeOf
 from sync_rules.rules.families import Desired
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.linked_rule import LinkedRule
@@ -89,14 +89,6 @@ class TreeRule(LinkedRule):
         made = (self.path, self.graph, self.depth, self.crumb.path if self.crumb else None)
         return (*(path for path in made if path is not None), *self.carry)
 
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """An item is written once; its parent is read for each of its two records, and its own children are listed."""
-        if occasion is Occasion.SOURCE:
-            return None
-        moves = "an item that gets another parent or name is taken to have nothing below it: that would be rewritten"
-        taken = moves if paths is not None else ""
-        return Effort(target_writes=1, source_reads=2, ledger_reads=1, taken=taken)
-
     @cached_property
     def name_paths(self) -> tuple[Path, ...]:
         return () if self.crumb is None else self.target.drop_key_paths((self.crumb.name.path,))
@@ -144,7 +136,7 @@ class TreeRule(LinkedRule):
 
     def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
         """All copies, but for a root what its descendants take from it, which is the root's own."""
-        is_root = self.source_key(item) in (None, key)
+        is_root = self.pointer(item) in (None, key)
         return tuple(path for path in self.copies if path not in self.carry) if is_root else self.copies
 
     def levels(self, image: Item) -> int:

@@ -18,13 +18,12 @@ from sync_rules.model.numbers import spell
 from sync_rules.model.values import AttributeValue, Item, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, expect_item
 from sync_rules.rules import ledger
-from sync_rules.rules.description import Effort, Occasion, Paths, Use
+from sync_rules.rules.description import Use
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.ledger import AMOUNT, RANK
-from sync_rules.rules.rule import Blocked, Node
-from sync_rules.rules.uses import make_check_use
+from sync_rules.rules.rule import Blocked, Node, make_check_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +65,6 @@ class RankedRule(BookedRule):
             place = self._place(change.key, image)
             if place is not None:
                 yield self._nowhere(change.key) if isinstance(place, Blocked) else place.key
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A transaction of the entry and a check of the child; both are read twice, the mark of the books, too."""
-        if occasion is Occasion.TARGET:
-            return None
-        if paths is not None:  # its place is another one
-            return Effort(source_writes=2, ledger_writes=4, transactions=6, source_reads=2, ledger_reads=5)
-        return Effort(source_writes=2, ledger_writes=2, transactions=4, source_reads=2, ledger_reads=3)
 
     def unconditional(self) -> Self:
         return replace(self, where=None)

@@ -13,7 +13,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import is_holdable, spell, total_of
 from sync_rules.model.values import Item, Path
 from sync_rules.rules.books import Books
-from sync_rules.rules.description import Drawing, Effort, Occasion, Paths, TypeOf
+from sync_rules.rules.description import Drawing, TypeOf
 from sync_rules.rules.families import Desired, Members
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
@@ -55,14 +55,6 @@ class RecountRule(CountedRule, MakingRule, GatheredRule):
 
     def draw(self) -> Drawing | None:
         return None if self.ends else Drawing(self.target, self.reads, self.copies)
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """One item is read where an end of the list is enough, and the mark of the books."""
-        if not self.ends:
-            return super().effort(occasion)
-        if occasion is Occasion.SOURCE:
-            return Effort(target_writes=1, target_reads=1, ledger_reads=6)
-        return Effort(ledger_reads=2)
 
     @property
     def ends(self) -> bool:

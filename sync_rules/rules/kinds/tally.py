@@ -15,11 +15,11 @@ from typing import Literal
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
-from sync_rules.model.values import AttributeValue, Item, Path, overlaps
+from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, expect_item
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
-from sync_rules.rules.description import Effort, Moment, Occasion, Operation, Paths, TypeOf, Use
+from sync_rules.rules.description import Moment, Operation, TypeOf, Use
 from sync_rules.rules.families import Desired, Hint, Part
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.booked_rule import BookedRule
@@ -66,15 +66,6 @@ class TallyRule(CountedRule, BookedRule):
 
     def is_known_by_key(self, entity: Entity) -> bool:
         return True  # an entry is named by the key of its child alone
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A transaction of the entry and the total; entry and child are read twice, the mark of the books, too."""
-        if occasion is Occasion.TARGET:
-            return None
-        links = [ref.path for _, ref in self.link]
-        if paths is not None and any(overlaps(path, link) for path in paths for link in links):  # another parent
-            return Effort(ledger_writes=6, transactions=6, source_reads=2, ledger_reads=3, moves=True)
-        return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5)
 
     def find_total(self, item: Item) -> ItemKey | None:
         held = self.read_contribution(item)
@@ -225,12 +216,6 @@ class TotalRule(MakingRule):
             "ledger": self.source.table.name,
             **self.making_body(),
         }
-
-    def effort(self, occasion: Occasion, paths: Paths = None) -> Effort | None:
-        """A write of the parent, by its total, which is read twice with the mark of the books."""
-        if occasion is Occasion.TARGET:
-            return Effort(ledger_reads=2)
-        return Effort(target_writes=1, target_reads=1, ledger_reads=4)
 
     @property
     def owned_entities(self) -> tuple[Entity, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model
+from sync_rules.language.kinds.options import Kind, Model
 from tests.support.toy_kind.rule import LatestRule
 
 

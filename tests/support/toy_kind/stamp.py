@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model
+from sync_rules.language.kinds.options import Kind, Model
 from sync_rules.model.values import Path
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Node

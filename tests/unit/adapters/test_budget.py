@@ -17,7 +17,7 @@ from sync_rules.adapters.budget import PARTITIONS_MAX, Budget, Costs
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.meter import limit_store
 from sync_rules.cli import commands
-from sync_rules.model.units import PARTITION_MAX_WRITE_UNITS
+from sync_rules.model.sizes import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.writes import WRITTEN, Condition, Test, Update
 from sync_rules.pipeline.requests import NOT_SENT, Apply, Read
 from tests.support.builders import key, n, s, table

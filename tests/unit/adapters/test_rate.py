@@ -36,8 +36,7 @@ STEPS = st.lists(
     | st.tuples(st.just("take now"), st.floats(0.5, 400))
     | st.tuples(st.just("take soon"), st.floats(0.5, 400))
     | st.tuples(st.just("pass"), st.floats(0, 30))
-    | st.tuples(st.just("throttled"), st.just(0))
-    | st.tuples(st.just("cap"), st.floats(0, 200)),
+    | st.tuples(st.just("throttled"), st.just(0)),
     max_size=40,
 )
 
@@ -58,10 +57,8 @@ def test_rate_never_lets_more_through_than_it_says(ceiling, steps):
             assert step == "take" or clock() <= until + 1e-6
         elif step == "pass":
             clock.now += amount
-        elif step == "throttled":
-            rate.slow_down()
         else:
-            rate.cap(amount)
+            rate.slow_down()
         assert 0 < rate.units_per_second <= ceiling
     most = max([ceiling * BURST_SECONDS, *(amount for _, amount in let)])
     for i, (since, _) in enumerate(let):
@@ -100,18 +97,6 @@ def test_rate_never_stands_still():
         clock.now += 1
         rate.slow_down()
     assert 1 <= rate.units_per_second < 10
-
-
-def test_rate_stays_under_its_cap():
-    """A cap holds at once and however much time passes, and goes when it is lifted."""
-    rate, clock = rate_of(100)
-    rate.cap(20)
-    assert rate.units_per_second == 20
-    clock.now += 1_000
-    assert rate.units_per_second == 20
-    rate.cap(1_000)
-    clock.now += 1_000
-    assert rate.units_per_second == 100
 
 
 @pytest.mark.parametrize(("rate", "most"), [(0, 200), (0.5, 1), (100, 10), (1_000_000, 200)])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.adapters.meter import base_units, index_units
-from sync_rules.model.units import read_units, write_units
+from sync_rules.model.sizes import read_units, write_units
 from tests.support.builders import index, n, s, table
 
 KB = 1_024

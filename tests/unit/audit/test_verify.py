@@ -11,13 +11,11 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.language.load import parse_rules
-from sync_rules.model.alterations import Alteration
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import ItemKey
+from sync_rules.model.items import Alteration, ItemKey
 from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline.requests import Apply, Read, Scan, World
-from sync_rules.rules.order import cascade
-from sync_rules.rules.selection import Share
+from sync_rules.rules.selection import Share, cascade
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, m, mapping, n, rules_of, s
 from tests.support.depth import deep

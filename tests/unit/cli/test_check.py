@@ -7,10 +7,9 @@ from random import Random
 import pytest
 
 from sync_rules.cli import main
-from sync_rules.language.codes import CODES
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import check_rules
-from sync_rules.language.problems import errors
+from sync_rules.language.problems import CODES, errors
 from tests.support.depth import deep
 
 BROKEN = sorted((Path(__file__).parents[1] / "broken").glob("*.yaml"))

@@ -10,8 +10,7 @@ from handlers import stream
 from sync_rules.adapters import aws_errors
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.functions import logs, metrics
-from sync_rules.model.alterations import Alteration
-from sync_rules.model.items import Change, Outcome
+from sync_rules.model.items import Alteration, Change, Outcome
 from sync_rules.pipeline.messages import KINDS, ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
 from tests.support.builders import s

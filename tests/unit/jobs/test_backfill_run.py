@@ -28,8 +28,8 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply, Scan
 from sync_rules.rules.ledger import VERSION
-from sync_rules.rules.order import Step
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.selection import Step
 from tests.support import every_kind
 from tests.support.builders import mapping, n, order_item, s, shop, user_item
 from tests.support.depth import deep

@@ -18,8 +18,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item
 from sync_rules.rules.ledger import GROUP, VERSION
-from sync_rules.rules.order import list_swept_tables
-from sync_rules.rules.selection import Share
+from sync_rules.rules.selection import Share, list_swept_tables
 from tests.support import every_kind
 from tests.support.builders import n
 from tests.support.depth import deep

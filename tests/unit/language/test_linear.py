@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.checking import rules_text
 from sync_rules.language.load import check_rules
-from sync_rules.rules.order import cascade
+from sync_rules.rules.selection import cascade
 
 OURS = str(Path(sys.modules["sync_rules"].__file__ or "").parent)
 TWICE_AT_MOST = 2.2

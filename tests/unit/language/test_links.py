@@ -37,7 +37,7 @@ def test_link_takes_other_names_and_nested_places():
         'campaign: {table: campaigns}, order: {table: orders, key: {CPK: "C#{campaign._id}"}}',
         "{copy: campaign.name, into: order.campaign.name, link: {_id: campaign._id}}",
     )
-    assert rule.source_key({"CPK": {"S": "C#5"}}).values == (("_id", "S", "5"),)
+    assert rule.pointer({"CPK": {"S": "C#5"}}).values == (("_id", "S", "5"),)
     assert conditions(rule, _id="5") == ([("CPK", "C#5")], None)
 
 
@@ -70,7 +70,7 @@ def test_singleton_source_is_everybodys():
         "copy prices.vat into book.vat",
     )
     assert rule.link == ()
-    assert rule.source_key({}) == ItemKey("settings", (("name", "S", "prices"),))
+    assert rule.pointer({}) == ItemKey("settings", (("name", "S", "prices"),))
     assert conditions(rule) == ([("kind", "BOOK")], None)
 
 

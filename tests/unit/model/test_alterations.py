@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.alterations import Alteration, alteration
+from sync_rules.model.items import Alteration, alteration
 from sync_rules.model.values import AttributeValue
 
 

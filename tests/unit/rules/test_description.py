@@ -70,6 +70,6 @@ def test_description_is_not_asked_by_what_runs_for_each_record(path):
 def test_description_is_no_part_of_what_a_rule_is():
     """No answer to tools is read by the code that makes fingerprints, orders rules or filters records."""
     tools = {name for name in vars(Description) if not name.startswith("_")}
-    for name in ("fingerprints", "order", "record_filter", "books", "ledger"):
+    for name in ("fingerprints", "selection", "record_filter", "books", "ledger"):
         tree = ast.parse((PACKAGE / f"rules/{name}.py").read_text())
         assert not {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & tools, name

@@ -216,7 +216,7 @@ def test_path_reads_ids_out_of_composite_keys():
     link = (("part_id", Ref("parent", ("parent",))), ("tenant_id", component.ref("tenant_id")))
     one = tree(source=component, target=component, link=link, own=component.ref("part_id"), find=None)
     item = {"PK": s("T#t1"), "SK": s("PART#b"), "parent": s("a")}
-    assert one.source_key(item) == key(shop, "T#t1", "PART#a")
+    assert one.pointer(item) == key(shop, "T#t1", "PART#a")
     assert one.compute_values(({"PK": s("T#t1"), "SK": s("PART#a"), "Path": s("a")},), item)[PATH] == s("a|b")
     assert one.deciding_paths == (("parent",),)
 

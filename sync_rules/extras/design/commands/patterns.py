@@ -35,8 +35,8 @@ from sync_rules.extras.design.run.pattern_runs import PatternRun, PatternTrial, 
 from sync_rules.extras.design.run.sample_calls import parse_arguments
 from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
-from sync_rules.language.problems import errors
-from sync_rules.language.yaml_source import places_of
+from sync_rules.language.problems import Problems, errors
+from sync_rules.language.yaml_source import read
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item
@@ -122,7 +122,7 @@ def patterns(
         return 0
     proof = prove(rules)
     hots = find_hot_keys(rules, proof)
-    places = {name: f"{rules_file}:{line}" for name, line in places_of(text, "patterns").items()}
+    places = {name: f"{rules_file}:{line}" for name, line in list_lines(text).items()}
     if only:
         proof, hots = replace(proof, answers={name: proof.answers[name] for name in only}, unread=(), idle=()), ()
     kept = {name: list_keepers(rules, proof.answers[name]) for name in only or ()}
@@ -135,6 +135,13 @@ def patterns(
             put_out("\n".join(lines(proof, hots, places, kept)), out)
     doubtful = proof.unread or proof.idle or any(one.certain for one in hots)
     return int(bool(proof.unserved_answers) or (strict_warnings and bool(doubtful)))
+
+
+def list_lines(text: str) -> dict[str, int]:
+    """The line of each pattern that a rules file declares, from 1 on."""
+    document = read(text, Problems())
+    assert document is not None, "its rules were compiled"
+    return {name: document.key("patterns", name).line for name in document.names("patterns")}
 
 
 def _require_patterns(names: Iterable[str], rules: Rules) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sync_rules.extras.design.costs.bill import TABLE_MAX_UNITS, Money, Provision, Tariff
+from sync_rules.extras.design.costs.efforts import Occasion, find_effort, follows
 from sync_rules.extras.design.costs.loads import Load, Place, share_invocations, sum_loads
 from sync_rules.extras.design.costs.volumes import MeasuredEntity, Sizes, replace_volumes
 from sync_rules.extras.design.costs.workload import apply_write, follow_rules
@@ -19,11 +20,14 @@ from sync_rules.extras.design.patterns.graphs import AROUND
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.dryrun.money import gigabytes
 from sync_rules.jobs.dryrun.prices import Region
-from sync_rules.model.units import count_stored_bytes
 from sync_rules.model.values import show_path
-from sync_rules.rules.description import Occasion
+from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Limits.html
+# https://aws.amazon.com/dynamodb/pricing/on-demand/
+ITEM_MORE_BYTES = 100  # AWS bills this beside each item's names and values, in tables and indexes
 
 
 @dataclass(frozen=True)
@@ -137,13 +141,14 @@ def _ask_writes(sizes: Sizes, title: str) -> None:
     """Note that no pattern says how often a rule has something to do, where none does."""
     rules = [rule for rule in sizes.rules.rules.values() if rule.title == title]
     own = [rule for rule in rules if not sizes.is_made(rule.source)]
-    efforts = [(rule.source, rule.effort(Occasion.SOURCE)) for rule in own]
-    efforts += [(rule.target, rule.effort(Occasion.TARGET)) for rule in own if rule.effort(Occasion.SOURCE) is None]
+    of_sources = {rule: find_effort(rule, Occasion.SOURCE) for rule in own}
+    efforts = [(rule.source, effort) for rule, effort in of_sources.items()]
+    efforts += [(rule.target, find_effort(rule, Occasion.TARGET)) for rule in own if of_sources[rule] is None]
     sources = [entity for entity, effort in efforts if effort is not None and not effort.of_all]
     if not sources or title in sizes.unsure:
         return
-    write = "put" if any(rule.follows("created") for rule in rules) else "delete"
-    if write == "delete" and any(rule.follows("changed") for rule in rules):
+    write = "put" if any(follows(rule, "created") for rule in rules) else "delete"
+    if write == "delete" and any(follows(rule, "changed") for rule in rules):
         write = "update"
     with sizes.subject(title):
         sizes.lack(
@@ -153,8 +158,8 @@ def _ask_writes(sizes: Sizes, title: str) -> None:
 
 def _copies(rule: Rule) -> bool:
     """True for a rule that copies from one source, which its targets name."""
-    effort = rule.effort(Occasion.SOURCE)
-    return effort is not None and effort.of_all and bool(rule.source_fields) and bool(rule.copies)
+    effort = find_effort(rule, Occasion.SOURCE)
+    return effort is not None and effort.of_all and isinstance(rule, LinkedRule) and bool(rule.link and rule.copies)
 
 
 def _ask_updates(sizes: Sizes, rule: Rule) -> None:
@@ -255,10 +260,11 @@ def _estimate_storage(sizes: Sizes, tariff: Tariff) -> list[TableStorage]:
             if size is None or items is None:
                 known = False
                 continue
-            own += count_stored_bytes(size, items)
+            own += (size + ITEM_MORE_BYTES) * items
             for index in table.indexes:
                 if sizes.is_in(entity, index):
-                    more = count_stored_bytes(sizes.row_bytes(entity, index) or size, sizes.rows_of(entity, index) or 0)
+                    row = (sizes.row_bytes(entity, index) or size) + ITEM_MORE_BYTES
+                    more = row * (sizes.rows_of(entity, index) or 0)
                     rows, local = rows + more, local + more * index.local
         prices = tariff.region.storage
         storage = None if prices is None else prices.gb_month * gigabytes(own + rows)

@@ -12,7 +12,7 @@ from typing import Final
 
 from sync_rules.jobs.dryrun.money import MILLION
 from sync_rules.jobs.dryrun.prices import Region
-from sync_rules.model.units import READ_UNIT_BYTES, read_units
+from sync_rules.model.sizes import READ_UNIT_BYTES, read_units
 
 INLINE_COPIES: Final = 1_000  # made where the record arrives; the rest goes to workers
 CHUNK_COPIES: Final = 200  # of one message to a worker, where an index lists them

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sync_rules.extras.design.costs.efforts import Effort, Occasion, find_effort, follows
 from sync_rules.extras.design.costs.loads import Load, Place
 from sync_rules.extras.design.costs.pipeline_costs import (
     RECORD_SECONDS,
@@ -23,9 +24,8 @@ from sync_rules.extras.design.costs.volumes import Sizes
 from sync_rules.extras.design.patterns.declarations import WritePattern
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.units import READ_UNIT_BYTES, index_write_units, read_units, write_units
+from sync_rules.model.sizes import READ_UNIT_BYTES, index_write_units, read_units, write_units
 from sync_rules.model.values import Path, overlaps
-from sync_rules.rules.description import Effort, Occasion
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
 
@@ -190,7 +190,7 @@ def _occasions(rule: Rule, event: WriteEvent) -> Iterator[Occasion]:
 
 def _read_by(rule: Rule, event: WriteEvent) -> bool:
     """True if a rule reads what changes of a source."""
-    if rule in event.by or not rule.follows("created" if event.came else "deleted" if event.gone else "changed"):
+    if rule in event.by or not follows(rule, "created" if event.came else "deleted" if event.gone else "changed"):
         return False
     if event.came or event.gone:
         return True
@@ -206,7 +206,7 @@ def _has_overlap(paths: tuple[Path, ...] | None, read: list[Path] | tuple[Path, 
 def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: WriteEvent) -> Done | None:
     """The work of a rule for an event. None: nothing is done."""
     whole = event.came or event.gone
-    effort = rule.effort(occasion, None if whole else event.paths)
+    effort = find_effort(rule, occasion, None if whole else event.paths)
     if effort is None:
         return None
     _note_assumptions(sizes, rule, effort)

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from sync_rules.extras.design.patterns.declarations import Pattern, RangeForm
 from sync_rules.extras.design.patterns.key_makers import Field, Maker
 from sync_rules.model.entities import Entity, Index
-from sync_rules.model.units import read_units
+from sync_rules.model.sizes import read_units
 
 Request = Literal["GetItem", "BatchGetItem", "Query", "SearchVectors", "PutItem", "UpdateItem", "DeleteItem"]
 Form = Literal["equals"] | RangeForm

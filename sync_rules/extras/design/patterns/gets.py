@@ -15,6 +15,7 @@ from sync_rules.extras.design.patterns.answers import (
     batches_of,
     places_of,
 )
+from sync_rules.extras.design.patterns.condition_parts import conjuncts, equalities, list_names
 from sync_rules.extras.design.patterns.declarations import GetPattern, SearchPattern
 from sync_rules.extras.design.patterns.key_access import (
     AccessPath,
@@ -25,7 +26,6 @@ from sync_rules.extras.design.patterns.key_access import (
     list_strangers,
 )
 from sync_rules.extras.design.patterns.proof_input import ProofInput
-from sync_rules.model import where_check
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import show_path
 from sync_rules.rules.kinds.copy import CopyRule
@@ -161,13 +161,13 @@ def _filters(pattern: GetPattern, found: Reach) -> tuple[str, tuple[str, ...]]:
         return "", ()
     served = {name for name, _ in pattern.fixed if name in found.as_written}
     left: list[str] = []
-    for text in where_check.conjuncts(pattern.where.text):
-        names = [name for name, _ in where_check.equalities(text)] if len(where_check.list_names(text)) == 1 else []
+    for text in conjuncts(pattern.where.text):
+        names = [name for name, _ in equalities(text)] if len(list_names(text)) == 1 else []
         if names and names[0] in served:
             served.discard(names[0])  # a second value of the same field excludes the first
             continue
         left.append(text)
-    paths = tuple(dict.fromkeys(name for text in left for name in where_check.list_names(text)))
+    paths = tuple(dict.fromkeys(name for text in left for name in list_names(text)))
     return " && ".join(left), paths
 
 

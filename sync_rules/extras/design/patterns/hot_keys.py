@@ -17,7 +17,7 @@ from sync_rules.extras.design.patterns.key_makers import Maker
 from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.extras.design.patterns.prover import Proof
 from sync_rules.model.entities import Entity
-from sync_rules.model.units import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS, write_units
+from sync_rules.model.sizes import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS, write_units
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.ruleset import Rules
 

@@ -15,7 +15,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, KeyAttribute
 from sync_rules.model.templates import PIECE, Template, as_key, as_text
 from sync_rules.model.values import AttributeValue
-from sync_rules.rules.formula import PLAIN, Formula, Slot, keeps_beginnings, keeps_letters, keeps_order
+from sync_rules.rules.formula import PLAIN, Formula, Slot, keeps_order
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.ruleset import Rules
 
@@ -44,7 +44,7 @@ class Field:
     @property
     def exact(self) -> bool:
         """True if equal texts are of equal values, but for case and spaces: not for a hash, a month or a weight."""
-        return self.slot is None or all(map(keeps_letters, self.slot.formats))
+        return self.slot is None or all(keeps_order(one) or one in PLAIN.values() for one in self.slot.formats)
 
     @property
     def is_literal(self) -> bool:
@@ -54,7 +54,7 @@ class Field:
     @property
     def begins(self) -> bool:
         """True if the beginning of a value makes the beginning of its text."""
-        return self.padded is None and (self.slot is None or all(map(keeps_beginnings, self.slot.formats)))
+        return self.padded is None and (self.slot is None or set(self.slot.formats) <= {*PLAIN.values()})
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
+from sync_rules.extras.design.patterns.condition_parts import equalities
 from sync_rules.extras.design.patterns.declarations import (
     Direction,
     GetPattern,
@@ -39,7 +40,6 @@ from sync_rules.language.compiler import NEARLY, Known, key_types
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.lint import list_named_attributes
 from sync_rules.language.problems import Location
-from sync_rules.model import where_check
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.sizes import ITEM_MAX_BYTES
@@ -292,7 +292,7 @@ class PatternCompiler:
         except UserError as error:
             self.add("SR114", "where", error.found, error.cure or None)
             return None, ()
-        fixed = where_check.equalities(form.where)
+        fixed = equalities(form.where)
         for name, _ in fixed:
             if name in form.by:
                 self.add("SR502", "where", f"{name!r} is given in `by`, and has a value here", "leave one of them out")

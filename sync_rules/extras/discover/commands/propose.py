@@ -34,7 +34,7 @@ from sync_rules.extras.discover.propose.proposal import Proposal
 from sync_rules.extras.discover.propose.proposal_writer import hide_texts, write_proposal
 from sync_rules.extras.discover.propose.table_files import Gathered
 from sync_rules.model.errors import UserError
-from sync_rules.model.units import PARTITION_MAX_READ_UNITS
+from sync_rules.model.sizes import PARTITION_MAX_READ_UNITS
 
 WORKSPACE: Final = Path(".sync-rules-propose")
 READ_RATE: Final = PARTITION_MAX_READ_UNITS / 2  # the other half is the application's

@@ -31,7 +31,7 @@ from sync_rules.jobs.backfill.throttle import Crew, make_slowing_sleep
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import address_of, check_table_name
 from sync_rules.model.errors import UserError
-from sync_rules.model.units import READ_UNIT_BYTES, read_units
+from sync_rules.model.sizes import READ_UNIT_BYTES, read_units
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sync_rules.jobs.dryrun.money import MONTH_HOURS, compute_scaled_units, of_capacity, on_demand, plan_capacity
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.model.errors import UserError
-from sync_rules.model.units import index_write_units, read_units, write_units
+from sync_rules.model.sizes import index_write_units, read_units, write_units
 
 VIRGINIA = own_prices().regions["us-east-1"]
 OWN = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.rules.description import Effort, Occasion
+from sync_rules.extras.design.costs.efforts import Effort, Occasion, find_effort
 from tests.docs import test_costs as counted
 
 
@@ -29,7 +29,7 @@ def units(effort: Effort) -> tuple[int, int]:
 def test_effort_is_what_the_pipeline_takes(page, rule, story):
     """One event of a source: the efforts of all rules that the rule of the file was compiled into, added up."""
     shop = counted.Shop(f"docs/rules/{page}.md", rule)
-    efforts = [one.effort(Occasion.SOURCE) for one in shop.rules.rules.values() if one.title != "feeds-of-posts"]
+    efforts = [find_effort(one, Occasion.SOURCE) for one in shop.rules.rules.values() if one.title != "feeds-of-posts"]
     story(shop)
     meter = shop.costs()
     stated = [units(effort) for effort in efforts if effort is not None]
@@ -42,14 +42,14 @@ def test_effort_of_a_derived_attribute_is_one_write():
     counted.store(shop)
     meter = shop.costs()
     assert (meter.writes, meter.reads) == (1, 0)
-    assert {units(one.effort(Occasion.SOURCE)) for one in shop.rules.rules.values()} == {(1, 0)}
+    assert {units(find_effort(one, Occasion.SOURCE)) for one in shop.rules.rules.values()} == {(1, 0)}
 
 
 def test_effort_of_a_copy_is_that_of_each_target():
     """A target that came: one write, and its source for both of its records. A source: all of its targets."""
     shop = counted.Shop("docs/rules/copy.md")
     (rule,) = (one for one in shop.rules.rules.values() if one.title == "user-name-on-orders")
-    assert units(rule.effort(Occasion.TARGET)) == (1, 2)
-    of_source = rule.effort(Occasion.SOURCE)
+    assert units(find_effort(rule, Occasion.TARGET)) == (1, 2)
+    of_source = find_effort(rule, Occasion.SOURCE)
     assert of_source.of_all
     assert units(of_source) == (1, 0)
