@@ -22,7 +22,7 @@ from typing import Any, Final
 from benchmarks.running import LOOPBACK, ROOT
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import WRITES
-from sync_rules.deploy.tables import create_tables
+from sync_rules.deploy.tables import compare_tables, create_missing_tables
 from sync_rules.lab.embedded_engine import run_engine
 from sync_rules.language.load import parse_rules
 
@@ -60,7 +60,7 @@ class Shop:
         self.folder, self.url, self.pid = folder, url, pid
         self.client: Any = aws.dynamodb(url)
         (folder / "rules.yaml").write_text(RULES)
-        create_tables(self.client, parse_rules(RULES, environ={}))
+        create_missing_tables(self.client, compare_tables(self.client, parse_rules(RULES, environ={})))
 
     def load(self, copies: int) -> None:
         """Put the orders, and then the user, whose record is the last one."""

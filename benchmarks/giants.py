@@ -24,7 +24,7 @@ from typing import Any, Final
 from benchmarks.emulator import BATCH_WRITE_MAX_ITEMS, NOTE, RULES
 from benchmarks.running import LOOPBACK, ROOT
 from sync_rules.adapters import aws
-from sync_rules.deploy.tables import create_tables
+from sync_rules.deploy.tables import compare_tables, create_missing_tables
 from sync_rules.lab.embedded_engine import run_engine
 from sync_rules.language.load import parse_rules
 
@@ -42,7 +42,7 @@ class Shop:
         self.folder, self.url = folder, url
         self.client: Any = aws.dynamodb(url)
         (folder / "rules.yaml").write_text(RULES)
-        create_tables(self.client, parse_rules(RULES, environ={}))
+        create_missing_tables(self.client, compare_tables(self.client, parse_rules(RULES, environ={})))
 
     def load(self, user: str, orders: int) -> None:
         items = [{"PK": {"S": f"USER#{user}"}, "SK": {"S": f"ORDER#{n:07}"}, "note": NOTE} for n in range(orders)]

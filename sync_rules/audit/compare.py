@@ -179,7 +179,9 @@ def compare(stock: Stock) -> Work[Comparison]:
     """Compare targets, with their images as given, and parts, which are read, with their sources."""
     comparison = Comparison()
     unlisted = dict.fromkeys(stock.unlisted)
-    comparison.different += (_report_unlisted_item(rule, key) for rule, key in unlisted)
+    comparison.different += (  # only the application can set a key attribute
+        Difference(rule, Drift.STUCK, key, None, (), "", "", NOT_IN_INDEX, repairable=False) for rule, key in unlisted
+    )
     missing = yield from stock.read_missing_targets()
     for targets in split_rounds([*stock.targets, *missing], BOUNDS.limits):
         sources = yield from read_expected_sources(targets, BOUNDS)
@@ -213,11 +215,6 @@ def _compare_empty(target: Target, comparison: Comparison) -> tuple[TargetRule, 
     found = Difference(maker.name, drift, target.key, None, (), held, "", reason, repairable=not stays, tried=stays)
     comparison.different.append(found)
     return tuple(rule for rule in target.rules if stays and rule is not maker)
-
-
-def _report_unlisted_item(rule: str, key: ItemKey) -> Difference:
-    """Return the difference of an item without a key attribute of its rule's index. Only the application can set it."""
-    return Difference(rule, Drift.STUCK, key, None, (), "", "", NOT_IN_INDEX, repairable=False)
 
 
 def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, comparison: Comparison) -> None:
@@ -380,7 +377,6 @@ def list_values_at_stake(item: Item | StoreError | None, write: object, copies: 
 
 
 def whole(item: Item | StoreError | None) -> object:
-    """An item as a value."""
     return sort_value({"M": item}) if item is not None and not isinstance(item, StoreError) else None
 
 

@@ -31,8 +31,6 @@ CopyState = Drift | Literal["right", "kept", "waiting", "nothing"]
 # ---------------------------------------------------------------- a record
 @dataclass(frozen=True, slots=True)
 class PushQuery:
-    """The Query that a push makes."""
-
     table: str
     index: str | None
     conditions: KeyConditions
@@ -106,7 +104,6 @@ def list_changed_names(old: Item, new: Item) -> tuple[str, ...]:
 
 
 def _with(change: Change, name: str) -> Item:
-    """The old image with one attribute as it is now."""
     item = {at: value for at, value in (change.old or {}).items() if at != name}
     now = (change.new or {}).get(name)
     return item if now is None else {**item, name: now}
@@ -164,7 +161,6 @@ def _by_default(rule: Rule, item: Item) -> str:
 
 
 def parts_on(key: ItemKey, item: Item, entity: Entity | None, rules: Rules) -> list[Part]:
-    """The parts that are written on an item."""
     change = Change(key, None, item)
     of_entity: Iterable[PartRule] = rules.parts_of(entity) if entity is not None else ()
     return [

@@ -69,8 +69,8 @@ class FormerRules:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables that could hold leftovers, as the old file names them."""
-        tables = {entity.table.name: entity.table for rule in self._rules for entity in _list_written_entities(rule)}
-        return tuple(tables.values())
+        written = ((*rule.owned_entities, *((rule.target,) if rule.copies else ())) for rule in self._rules)
+        return tuple({entity.table.name: entity.table for some in written for entity in some}.values())
 
     @property
     def deleted_rules(self) -> frozenset[str]:
@@ -106,10 +106,6 @@ class FormerRules:
         return tuple(path for entity, path in written if entity is today)
 
 
-def _list_written_entities(rule: Rule) -> tuple[Entity, ...]:
-    return (*rule.owned_entities, *((rule.target,) if rule.copies else ()))
-
-
 def _has_more(rule: Rule, entity: Entity, item: Item) -> bool:
     """True if an item that a rule made holds something that no rule made."""
     return isinstance(rule, TargetRule) and rule.target is entity and rule.find_unexpected_attribute(item) is not None
@@ -132,6 +128,5 @@ def _paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iter
 
 
 def _whole(rule: Rule, key: ItemKey, item: Item) -> Leftover:
-    """An item that the rule made."""
     guard = (target_exists(key), *expect_values(item, [(name,) for name in item if name not in key.attributes()]))
     return Leftover(rule.title, key, (), Transaction((Delete(key, guard),)))

@@ -108,7 +108,6 @@ class Tally:
         self.waiting.update(comparison.waiting)
 
     def count_drift(self, one: Difference, *, repaired: bool) -> DriftFinding:
-        """Count a drift, and whether it was repaired."""
         self.drift[one.rule] += 1
         self.repaired[one.rule] += repaired
         self.unmended[one.rule, one.drift] += not repaired

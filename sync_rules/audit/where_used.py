@@ -73,7 +73,6 @@ def list_archives(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
 
 
 def _list_readers(writer: Rule, rules: Rules) -> frozenset[str]:
-    """Return the names of the rules that read what `writer` writes."""
     return frozenset(rule.name for rule in rules.rules.values() if writer.feeds(rule))
 
 
@@ -118,7 +117,6 @@ def _list_targets(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) ->
 
 
 def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
-    """The use that a part makes of an item."""
     image = _read(store, part.target)
     entity = rules.entity_of(part.target)
     assert part.source is not None, "it was asked about its source"
@@ -145,7 +143,6 @@ def _of_total(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Ite
 
 
 def _there(rule: Rule, image: Item) -> tuple[Path, ...]:
-    """The paths of a rule that exist on an item."""
     return tuple(path for path in rule.copies if get(image, path) is not None)
 
 

@@ -56,7 +56,7 @@ def find_account(machine: str, endpoint_url: str | None, region: str | None) -> 
     return Account(stack, Machine(aws.stepfunctions(endpoint_url, region), arn), state, endpoint_url, region)
 
 
-def list_typed_parameters(context: typer.Context, *parameters: str) -> frozenset[str]:
-    """The parameters that were given on the command line, as opposed to the environment or a default."""
-    sources = {name: context.get_parameter_source(name) for name in parameters}
-    return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
+def is_typed(context: typer.Context, parameter: str) -> bool:
+    """True if a parameter was given on the command line, as opposed to the environment or a default."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"

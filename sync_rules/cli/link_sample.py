@@ -6,18 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 from sync_rules.audit.link_check import LinkFinding, sample_links
 from sync_rules.model.errors import UserError
-from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
-
-
-def require_rules(rules: Rules, accepted: Iterable[str]) -> None:
-    """Raises UserError when --accept names a rule that the file does not have."""
-    titles = {rule.title for rule in rules.rules.values()}
-    for title in accepted:
-        if title not in titles:
-            raise UserError(f"--accept: {explain_unknown_name('rule', title, sorted(titles))}")
 
 
 def sample_new_rules(

@@ -9,9 +9,11 @@ import errno
 import os
 import platform
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import wraps
+from importlib.resources import files
 from io import TextIOWrapper
 from typing import Annotated, Any, NamedTuple
 
@@ -30,65 +32,29 @@ from sync_rules.model.errors import SyncRulesError, UserError
 
 
 class VerbEntry(NamedTuple):
-    """A line of `--help`: its group, and what the verb does. `module` has `VERB`, and a function of the verb's name.
-    `package` brings the libraries of the verb.
+    """A verb in its group: what it does, and what its exit codes mean, "" for nothing to say. `module` has `VERB`, and
+    a function of the verb's name. `package` brings the libraries of the verb.
     """
 
     group: str
-    line: str
     module: str
+    line: str = ""
+    well: str = ""
+    found: str = ""
+    mistake: str = ""
+    interrupted: str = ""
     package: str = "sync-rules"
 
 
-# The names of all built-in verbs, as text: `--help` imports no module of theirs.
-GROUPS: dict[str, dict[str, str]] = {
-    "Begin": {
-        "init": "Begin a project of your own: rules, a scenario, template, CI.",
-        "demo": "Run the demo, or one example, on an embedded DynamoDB engine.",
-        "check": "Check a rules file: every problem with its reason and its cure.",
-        "graph": "Draw which attributes are derived from which.",
-        "schema": "Write the JSON Schema of rules files, for editors.",
-    },
-    "Rehearse": {
-        "test": "Play scenarios in memory, under every delivery order.",
-        "emulator": "Run a DynamoDB engine on this machine, in memory, until stopped.",
-        "record": "Write the stream records of all tables to a file, until stopped.",
-        "replay": "Replay a recording in memory, under every delivery order.",
-    },
-    "Apply": {
-        "tables": "Create the tables of the rules file, on an emulator or on AWS.",
-        "infra": "Generate the template's rule-dependent parts; list permissions.",
-        "preview": "Show the requests of a write, each action with its reason.",
-        "plan": "Show a backfill's writes, reads, cost and duration in advance.",
-        "run": "Consume the tables' streams and keep copies correct.",
-        "backfill": "Apply the rules to items that already exist.",
-    },
-    "Operate": {
-        "verify": "Compare every copy with its source; --repair corrects drift.",
-        "explain": "Explain an item: its values, its users; a record's effects.",
-        "failures": "Show recorded failures by rule and reason, with count and time.",
-        "redrive": "Retry failed work; safe at any later time.",
-        "prune": "Find what deleted rules left in the tables; --apply removes it.",
-        "doctor": "Examine a deployed stack: each finding with its cure.",
-    },
-    "Design": {
-        "patterns": "Prove each access pattern: its request, or why there is none.",
-        "cost": "Price the access patterns and rules for a month, by Region.",
-    },
-    "Discover": {"propose": "Propose rules from the data that is there, with evidence."},
-    "Prove": {"selftest": "Prove in your account what sync-rules relies on from AWS."},
-}
+# All built-in verbs, as text: `--help` imports no module of theirs.
+GROUPS: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
+    files("sync_rules.cli").joinpath("verbs.toml").read_text("utf-8")
+)
 ROOMS = {"Design": "extras.design", "Discover": "extras.discover", "Prove": "extras.proof"}  # others are in `cli`
-PACKAGES = {"propose": "sync-rules[propose]"}
-VERBS: dict[str, VerbEntry] = {
-    verb: VerbEntry(
-        group,
-        line,
-        f"sync_rules.{ROOMS.get(group, 'cli')}.commands.{verb}",
-        PACKAGES.get(verb, "sync-rules"),
-    )
-    for group, lines in GROUPS.items()
-    for verb, line in lines.items()
+VERBS = {
+    verb: VerbEntry(group, f"sync_rules.{ROOMS.get(group, 'cli')}.commands.{verb}", **said)
+    for group, verbs in GROUPS.items()
+    for verb, said in verbs.items()
 }
 PLUG_INS = "sync_rules.verbs"  # entry points of other packages: the name is the verb, the value its module
 ISSUES = f"{HOME}/issues"
@@ -179,14 +145,12 @@ def _report_bug(error: Exception) -> int:
 
 
 class _Verbs(TyperGroup):
-    """The verbs in their groups."""
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         del ctx
         width = max(map(len, VERBS))
-        for group, lines in GROUPS.items():
+        for group, verbs in GROUPS.items():
             with formatter.section(group):
-                formatter.write_dl([(verb.ljust(width), line) for verb, line in lines.items()])
+                formatter.write_dl([(verb.ljust(width), said["line"]) for verb, said in verbs.items()])
 
 
 def _make_application(given: list[str]) -> Callable[..., Any]:
@@ -223,7 +187,7 @@ def _find_plug_in(verb: str) -> VerbEntry | None:
     from importlib import metadata  # noqa: PLC0415 - slow to import, and only needed here
 
     for point in metadata.entry_points(group=PLUG_INS, name=verb):
-        return VerbEntry("", "", point.module, point.dist.name if point.dist else "sync-rules")
+        return VerbEntry("", point.module, package=point.dist.name if point.dist else "sync-rules")
     return None
 
 

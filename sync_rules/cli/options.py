@@ -11,9 +11,12 @@ import typer
 
 from sync_rules.cli.show.text import without_secrets
 from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import explain_unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from sync_rules.rules.ruleset import Rules
 
 RULES_FILE: Final = Path("rules.yaml")  # where none is named
 STACK: Final = "sync-rules"
@@ -164,6 +167,14 @@ def read_sample(text: str | None) -> SampleShare:
     if share.percent is None or not SAMPLE_MIN_PERCENT <= share.percent <= 100:  # noqa: PLR2004 - percent
         raise UserError(f"--sample {text}: expected a percentage from {SAMPLE_MIN_PERCENT} to 100, such as 5 or 5:4711")
     return share
+
+
+def require_titles(names: Iterable[str], rules: Rules, file: str = "", option: str = "") -> None:
+    """Raises UserError for a name that no rule has. `file` and `option`: where it should be, and where it was given."""
+    titles = dict.fromkeys(rule.title for rule in rules.rules.values())
+    for name in names:
+        if name not in titles:
+            raise UserError(f"{option and f'{option}: '}{explain_unknown_name('rule', name, titles, file)}")
 
 
 def repeat_options(rules_file: Path, endpoint_url: str | None, region: str | None, state: str = STATE) -> str:

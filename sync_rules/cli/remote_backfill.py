@@ -34,8 +34,6 @@ def code_of(run: BackfillRun, *, done: bool) -> int:
 
 
 class RemoteBackfill:
-    """The backfill in an account."""
-
     def __init__(self, account: Account, rules_file: Path, *, as_json: bool) -> None:
         self._account = account
         self._rules_file = rules_file

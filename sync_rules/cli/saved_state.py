@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,6 @@ from sync_rules.adapters.effects import short_name
 from sync_rules.adapters.failure_log import require_writable
 from sync_rules.adapters.files import lock_file
 from sync_rules.adapters.state import FileState, State, TableState
-from sync_rules.cli.options import STATE
 from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,19 +19,10 @@ if TYPE_CHECKING:
     from sync_rules.rules.ruleset import Rules
 
 TABLE: Final = "table:"  # begins the name of a table
-VARIABLE: Final = "SYNC_RULES_STATE"
-EARLIER: Final = "SYNC_RULES_STATE_TABLE"  # named the table in earlier versions
 
 
 def state_file(place: str) -> Path | None:
-    """The file that --state names, or None for a table.
-
-    Raises:
-        UserError: when only the variable of earlier versions names a place: its state would be ignored.
-    """
-    if place == STATE and os.environ.get(EARLIER) and not os.environ.get(VARIABLE):
-        cure = f"set {VARIABLE} to {TABLE}{os.environ[EARLIER]}, or remove {EARLIER} to use the file {STATE}"
-        raise UserError(f"the commands do not read {EARLIER}: {cure}")
+    """The file that --state names, or None for a table."""
     return None if place.startswith(TABLE) else Path(place)
 
 

@@ -1,4 +1,4 @@
-"""The declaration of a verb, which stands beside its function: exit codes, and options that need or exclude others.
+"""The declaration of a verb, which stands beside its function: how it ends, and options that need or exclude others.
 
 Invariant: an option that says what is done is refused where it would have no effect. Settings of where and how fast,
 such as --region or --rate, may be given to every form of a verb, so that a script can always give them.
@@ -19,19 +19,14 @@ Options = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """A verb, apart from its options: its function declares those.
+    """A verb, apart from its options: its function declares those. verbs.toml says what it does.
 
-    `well` and `found` are the meanings of the exit codes 0 and 1, "" for a code that the verb never ends with.
-    `mistake` adds what is particular about 2. `stopped` is the code after Ctrl-C; `interrupted` adds what is particular
-    about it. `only_reads`: the verb writes nothing, and says so when it is interrupted. `needs` has, by option, the
-    options that give it an effect; `excludes` has, by option, the options that it cannot be given with.
+    `stopped` is the code after Ctrl-C. `only_reads`: the verb writes nothing, and says so when it is interrupted.
+    `needs` has, by option, the options that give it an effect; `excludes` has, by option, the options that it cannot be
+    given with.
     """
 
-    well: str
-    found: str = ""
-    mistake: str = ""
     stopped: ExitCode = ExitCode.INTERRUPTED
-    interrupted: str = ""
     only_reads: bool = False
     needs: Mapping[str, Options] = field(default_factory=dict)
     excludes: Mapping[str, Options] = field(default_factory=dict)
@@ -40,13 +35,6 @@ class Verb:
     def ends(self) -> bool:
         """False for a verb that runs until it is stopped."""
         return self.stopped is ExitCode.INTERRUPTED
-
-    def exit_codes(self) -> str:
-        """The exit codes of the verb in one sentence."""
-        parts = [f"0: {self.well}", f"1: {self.found}" if self.found else "", f"2: {self.mistake or 'a mistake'}"]
-        if self.ends:
-            parts.append(f"130: interrupted{self.interrupted and ', '}{self.interrupted}")
-        return f"Exit code {'; '.join(filter(None, parts))}."
 
     def require_sense(self, context: typer.Context) -> None:
         """Check the options that were given. A value from the environment is not refused, and satisfies a need.

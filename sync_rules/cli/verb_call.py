@@ -16,7 +16,7 @@ import typer
 from sync_rules.cli.options import LineForm
 from sync_rules.cli.verb import Verb
 
-READ: Final = frozenset({"rules_file", "files", "record", "before", "data"})  # parameters: files that verbs read once
+READ: Final = frozenset({"rules_file", "files", "record", "before", "data", "write"})  # files that verbs read once
 STDIN: Final = Path("/dev/stdin")
 
 

@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -126,11 +125,10 @@ def list_called_files(rules: Rules, rules_file: Path) -> list[Path]:
         UserError: when there is no such module beside the rules file.
     """
     folder = rules_file.parent
-    sources = ModuleFolder(folder)
     modules: dict[str, None] = {}
     for rule, function in rules.functions.items():
         module = function.rpartition(".")[0]
-        if sources.path_of(module) is None:
+        if find_module(folder, module) is None:
             raise UserError(
                 f"{rules_file}: rule {rule} calls {function}, and there is no module {module} beside the rules file:"
                 f" put it into {folder}, as only modules in that folder are deployed"
@@ -138,7 +136,7 @@ def list_called_files(rules: Rules, rules_file: Path) -> list[Path]:
         if module.split(".", maxsplit=1)[0] in (*OURS, "infra"):
             raise UserError(f"{rules_file}: rule {rule} calls {function}: sync-rules has a package of that name")
         modules[module] = None
-    return list_imported_files(modules, sources)
+    return list_imported_files(modules, folder)
 
 
 def find_platform(text: str, template: Path) -> tuple[str, str]:
@@ -221,7 +219,6 @@ def precompile(directory: Path, python: str) -> None:
 
 
 def _run(command: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run pip or uv, with more in its environment."""
     return subprocess.run(command, env=os.environ | more, capture_output=True, text=True, check=False)  # noqa: S603
 
 
@@ -233,34 +230,23 @@ def _copy(root: Path, paths: Iterable[Path], directory: Path) -> None:
 
 
 # ---------------------------------------------------------------- imports, from the source: no module runs
-@dataclass(frozen=True)
-class ModuleFolder:
-    """A folder of modules."""
-
-    root: Path
-
-    def path_of(self, module: str) -> Path | None:
-        """The file of a module, None when it is not in this folder."""
-        parts = module.split(".")
-        if not all(parts):
-            return None
-        folder = self.root.joinpath(*parts)
-        return next(filter(Path.is_file, (folder / "__init__.py", folder.with_name(f"{folder.name}.py"))), None)
-
-    def name_of(self, path: Path) -> str:
-        """The module in a file."""
-        parts = path.relative_to(self.root).with_suffix("").parts
-        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+def find_module(folder: Path, module: str) -> Path | None:
+    """The file of a module, None when it is not in this folder."""
+    parts = module.split(".")
+    if not all(parts):
+        return None
+    place = folder.joinpath(*parts)
+    return next(filter(Path.is_file, (place / "__init__.py", place.with_name(f"{place.name}.py"))), None)
 
 
-def list_imported_files(modules: Iterable[str], sources: ModuleFolder) -> list[Path]:
+def list_imported_files(modules: Iterable[str], folder: Path) -> list[Path]:
     """The files of these modules, with the packages they are in, and of all modules in the folder that they import,
     directly or through others.
     """
     waiting, found = [*modules], dict[str, Path]()
     while waiting:
         name = waiting.pop()
-        path = sources.path_of(name)
+        path = find_module(folder, name)
         if name in found or path is None:
             continue
         found[name] = path

@@ -52,8 +52,6 @@ LAMBDA: Final = "AWS/Lambda"
 
 @dataclass(frozen=True)
 class MetricLine:
-    """One metric of a graph."""
-
     namespace: str
     metric: str
     dimensions: Dimensions
@@ -84,7 +82,6 @@ def dashboard_resource(deployment: Deployment) -> dict[str, Any]:
 
 
 def list_rows(deployment: Deployment) -> list[list[MetricGraph]]:
-    """The graphs, row by row."""
     subjects = rule_subjects(deployment)
     searched = subjects[0].id == ALL_RULES
     drifting = {ALL_RULES, *(subject.id for subject in rule_subjects(deployment, kept=True))}

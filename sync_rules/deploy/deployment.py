@@ -103,13 +103,9 @@ def read_deployment(path: Path) -> Deployment:
         for section in ("tables", "rules")
         for name in document.names(section)
     }
-    return Deployment(rules, tuple(variables.values()), lines, _read_write(document))
-
-
-def _read_write(document: Document) -> Write:
-    """The write function that a file asks for, once it is known to be valid."""
     asked = (document.data.get("deploy") or {}).get("write", False)
-    return "url" if asked == "url" else "function" if asked else ""
+    write: Write = "url" if asked == "url" else "function" if asked else ""
+    return Deployment(rules, tuple(variables.values()), lines, write)
 
 
 def _find_variables(document: Document) -> Iterator[tuple[int, re.Match[str]]]:

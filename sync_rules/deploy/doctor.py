@@ -16,7 +16,7 @@ from sync_rules import DOCS, __version__
 from sync_rules.adapters.acceptance import set_stack
 from sync_rules.adapters.preflight import differences, time_to_live_problems
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
-from sync_rules.deploy import write_function
+from sync_rules.deploy import resources
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.measures import link_section
@@ -291,7 +291,6 @@ def check_roles(denied: Iterable[tuple[str, str, str, str]]) -> Iterator[StackFi
 
 
 def check_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[StackFinding]:
-    """The alarms of the stack."""
     by_name = {alarm["AlarmName"]: alarm for alarm in alarms}
     wanted = [physical for kind, physical in site.resources.values() if kind == "AWS::CloudWatch::Alarm"]
     silent = [name for name, one in by_name.items() if not one.get("AlarmActions")]
@@ -311,14 +310,14 @@ def check_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[StackFinding]
 
 def check_write(site: Site, url: Answer) -> Iterator[StackFinding]:
     """The write function beside what the rules file asks for, and who may call its Function URL."""
-    asked = {WRITE: bool(site.deployment.write), write_function.URL: site.deployment.write == "url"}
+    asked = {WRITE: bool(site.deployment.write), resources.WRITE_URL: site.deployment.write == "url"}
     for name, wanted in asked.items():
         if wanted and name not in site.resources:
             yield StackFinding(f"{name} is not deployed, and {site.rules_file} asks for it", DEPLOY)
         elif name in site.resources and not wanted:
             yield StackFinding(f"{name} is deployed, and {site.rules_file} does not ask for it", DEPLOY)
-    if url.get("AuthType", write_function.AUTHORISED) != write_function.AUTHORISED:
-        yield StackFinding(f"{write_function.URL}: anybody may call it (AuthType {url['AuthType']})", BY_HAND)
+    if url.get("AuthType", resources.AUTHORISED) != resources.AUTHORISED:
+        yield StackFinding(f"{resources.WRITE_URL}: anybody may call it (AuthType {url['AuthType']})", BY_HAND)
 
 
 def _name_alarms(names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws_errors, retries
 from sync_rules.adapters.preflight import is_strong
-from sync_rules.deploy import doctor, write_function
+from sync_rules.deploy import doctor, resources
 from sync_rules.deploy.doctor import SOMETHING, Answer, Site, StackFinding
 from sync_rules.deploy.permissions import FANOUT, FUNCTIONS, STREAM, WRITE, list_functions
 from sync_rules.deploy.roles import list_statements, role_of, short_name
@@ -152,19 +152,17 @@ class Examination:
 
     def _of_write(self) -> Iterator[StackFinding]:
         function = self.site.physical(WRITE)
-        url = function and write_function.URL in self.site.resources
+        url = function and resources.WRITE_URL in self.site.resources
         found = self._ask("lambda:GetFunctionUrlConfig", FunctionName=function) if url else {}
         return doctor.check_write(self.site, found)
 
     def _of_mappings(self) -> Iterator[StackFinding]:
-        stream, fanout = (self._mappings(self.site.physical(name)) for name in (STREAM, FANOUT))
-        return doctor.check_mappings(self.site, self._descriptions, stream, fanout)
-
-    def _mappings(self, function: str) -> Iterator[Answer]:
-        marks = ("Marker", "NextMarker")
-        return ask_pages(
-            self.client, "lambda:ListEventSourceMappings", "EventSourceMappings", marks, FunctionName=function
+        action, key, marks = "lambda:ListEventSourceMappings", "EventSourceMappings", ("Marker", "NextMarker")
+        stream, fanout = (
+            ask_pages(self.client, action, key, marks, FunctionName=self.site.physical(name))
+            for name in (STREAM, FANOUT)
         )
+        return doctor.check_mappings(self.site, self._descriptions, stream, fanout)
 
     def _of_queues(self) -> Iterator[StackFinding]:
         urls = {name: self.site.physical(name) for name in doctor.QUEUES}

@@ -45,7 +45,6 @@ def list_entities(rules: Rules, table: Table) -> tuple[Entity, ...]:
 
 
 def _pattern(entity: Entity) -> Pattern:
-    """The pattern that the keys of an entity's items match."""
     said: dict[str, frozenset[tuple[bool, str]]] = {}
     for attribute in entity.table.key:
         template = entity.templates[attribute.name]

@@ -15,24 +15,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, Final
 
 from sync_rules import DOCS
 from sync_rules.adapters import aws_errors
 from sync_rules.deploy.deployment import Deployment, logical_id
+from sync_rules.deploy.permissions import WRITE
 from sync_rules.deploy.resources import mapping_id
-from sync_rules.model.items import Outcome
-from sync_rules.model.limits import DELAY_MAX_SECONDS
+from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS
 from sync_rules.pipeline.telemetry import (
-    DRIFT_SHARE,
-    FAILURE_RECORDS,
-    LAG,
-    METRIC_NAMES,
     NAMESPACE,
-    SETUP_ERRORS,
-    THROTTLED,
-    UNREADABLE,
 )
 
 ACTIONS: Final = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
@@ -40,13 +34,7 @@ RULES_MAX: Final = 50  # rules with alarms of their own; more rules share theirs
 ALL_RULES: Final = "AllRules"
 NEAR_TIMEOUT: Final = "near its timeout"  # a threshold computed from the function's `Timeout` in the template
 NEAR_MS: Final = TIME_RESERVED_MS // 2  # work normally ends twice as long before the timeout
-CONCURRENCY_MAX: Final = 500  # half of what an account may run at once unless it asked for more
 RUNBOOK: Final = f"{DOCS}/runbook.md"
-
-AWS_DOCS: Final = "https://docs.aws.amazon.com/"
-LAMBDA_METRICS: Final = AWS_DOCS + "lambda/latest/dg/monitoring-metrics-types.html"
-SQS_METRICS: Final = AWS_DOCS + "AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html"
-STATES_METRICS: Final = AWS_DOCS + "step-functions/latest/dg/procedure-cw-metrics.html"
 
 STACK_REF: Final = {"Ref": "AWS::StackName"}  # the functions' value of dimension `service`
 Dimensions = tuple[tuple[str, Any], ...]
@@ -106,89 +94,18 @@ class Subject:
     dimensions: Dimensions
 
 
-LAG_ALARM_MS: Final = {"Fn::Sub": "${LagAlarmSeconds}000"}
-ALWAYS: Final[Mapping[str, Any]] = {"periods": 3, "breaching_periods": 3}  # for a quarter of an hour
-OFTEN: Final[Mapping[str, Any]] = {"period_seconds": 60, "periods": 5, "breaching_periods": 3}
-FUNCTIONS: Final = ("StreamFunction", "FanoutFunction", "VerifyFunction", "BackfillFunction", "RedriveFunction")
-WRITE: Final = "WriteFunction"  # there only where it is asked for
+def _read(one: dict[str, Any]) -> Measure:
+    typed = {"of": Of(one["of"]), "missing": Missing(one.get("missing", "notBreaching"))}
+    return Measure(**{**one, **typed, "only": tuple(one.get("only", ()))})
+
+
+FILE: Final = Path(__file__).with_name("measures.yaml")
+MEASURES: Final = tuple(map(_read, read_yaml(FILE.read_text(encoding="utf-8"), FILE.name)["measures"]))
 MACHINES: Final = ("BackfillMachine", "VerifyMachine", "RedriveMachine")
-DEPTH: Final = "ApproximateNumberOfMessagesVisible"
-
-
-def _of_lambda(name: str, section: str, metric: str, meaning: str, only: tuple[str, ...], **more: Any) -> Measure:
-    of = more.pop("of", Of.FUNCTION)
-    return Measure(name, section, of, metric, meaning, namespace="AWS/Lambda", only=only, source=LAMBDA_METRICS, **more)
-
-
-def _of_queue(name: str, section: str, metric: str, meaning: str, queue: str, **more: Any) -> Measure:
-    return Measure(
-        name, section, Of.QUEUE, metric, meaning, namespace="AWS/SQS", statistic="Maximum", only=(queue,),
-        source=SQS_METRICS, **more,
-    )  # fmt: skip
-
-
-MEASURES: Final = (
-    # ------------------------------------------------------------ rule by rule
-    Measure("Lag", "Lag", Of.RULE, LAG, "A hundredth of the work of {}, or more, is done later than LagAlarmSeconds.",
-            statistic="p99", threshold=LAG_ALARM_MS, **OFTEN),
-    Measure("Failed", "Failed work", Of.RULE, METRIC_NAMES[Outcome.FAILED],
-            "Work of {} has failed, and come again, for a quarter of an hour on end.", **ALWAYS),
-    Measure("FailureRecord", "Failure records", Of.RULE, FAILURE_RECORDS,
-            "{} cannot make an item right as it is, and has kept a failure record."),
-    Measure("Drift", "Drift", Of.KEPT, DRIFT_SHARE,
-            "A verify found wrong copies of {} that no pending work repairs. No complete verify has been clean since.",
-            statistic="Maximum", period_seconds=3_600, missing=Missing.NOTHING),
-    # ------------------------------------------------------------ streams
-    _of_lambda("IteratorAge", "Iterator age", "IteratorAge",
-               "{} is more than LagAlarmSeconds behind a stream, which forgets after 24 hours.", ("StreamFunction",),
-               statistic="Maximum", threshold=LAG_ALARM_MS, **OFTEN),
-    _of_lambda("Dropped", "Dropped events", "DroppedEventCount",
-               "The mapping of {} gave up records, and they are in no bucket.", (), of=Of.MAPPING),
-    _of_lambda("GivenUp", "Batches given up", "OnFailureDestinationDeliveredEventCount",
-               "The mapping of {} gave up records after all tries; the bucket has them.", (), of=Of.MAPPING),
-    _of_lambda("Undelivered", "Undelivered failures", "DestinationDeliveryFailures",
-               "What {} gave up could not be put where failures go.", ("StreamFunction", "VerifyFunction")),
-    Measure("UnreadableRecords", "Unreadable records", Of.PIPELINE, UNREADABLE,
-            "A stream record could not be read, and a failure record has been kept of it."),
-    # ------------------------------------------------------------ functions
-    _of_lambda("Errors", "Function errors", "Errors",
-               "An invocation of {} ended with an exception, without memory or at its timeout.", (*FUNCTIONS, WRITE)),
-    _of_lambda("Throttles", "Throttled functions", "Throttles",
-               "Lambda has refused to run {} for a quarter of an hour on end: the account runs too much at once.",
-               ("StreamFunction", "FanoutFunction", WRITE), **ALWAYS),
-    _of_lambda("Duration", "Duration", "Duration", "An invocation of {} all but reached its timeout.",
-               ("StreamFunction", "FanoutFunction", WRITE), statistic="Maximum", threshold=NEAR_TIMEOUT),
-    _of_lambda("Concurrency", "Concurrency", "ConcurrentExecutions",
-               "{} takes more than half of what an account may run at once by default.", ("StreamFunction",),
-               statistic="Maximum", threshold=CONCURRENCY_MAX, **OFTEN),
-    _of_lambda("Recursion", "Recursive invocations", "RecursiveInvocationsDropped",
-               "Lambda took calls of {} for a loop and stopped them.", ("StreamFunction", "FanoutFunction")),
-    # ------------------------------------------------------------ queues
-    _of_queue("Age", "Queue age", "ApproximateAgeOfOldestMessage",
-              "A message has waited in {} for more than twice the longest delay.", "FanoutQueue",
-              threshold=2 * DELAY_MAX_SECONDS),
-    _of_queue("Depth", "Dead letters", DEPTH, "There are messages in {} that failed each time.", "FanoutDeadLetters",
-              missing=Missing.NOTHING),
-    _of_queue("Depth", "Failed schedule", DEPTH, "There are scheduled runs in {} that failed each time.",
-              "AsyncDeadLetters", missing=Missing.NOTHING),
-    _of_queue("Depth", "Failure records", DEPTH, "There are failure records in {} that wait for a redrive.",
-              "FailuresQueue", missing=Missing.NOTHING),
-    # ------------------------------------------------------------ DynamoDB
-    Measure("Throttled", "DynamoDB throttles", Of.CAUSE, THROTTLED,
-            "DynamoDB has throttled the pipeline for a quarter of an hour on end: {}.", **ALWAYS),
-    Measure("SetupErrors", "Setup errors", Of.PIPELINE, SETUP_ERRORS,
-            "Work fails because a table, an index, a queue or a permission is missing."),
-    # ------------------------------------------------------------ state machines
-    Measure("Executions", "Failed executions", Of.MACHINE, "ExecutionsFailed", "An execution of {} failed.",
-            namespace="AWS/States", only=MACHINES, source=STATES_METRICS),
-    Measure("TimedOut", "Failed executions", Of.MACHINE, "ExecutionsTimedOut", "An execution of {} had no end in time.",
-            namespace="AWS/States", only=MACHINES, source=STATES_METRICS),
-)  # fmt: skip
 
 
 # ---------------------------------------------------------------- subjects
 def list_subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
-    """The subjects of a measure in this deployment."""
     match measure.of:
         case Of.RULE | Of.KEPT:
             return rule_subjects(deployment, kept=measure.of is Of.KEPT)
@@ -271,7 +188,6 @@ def alarm_resources(deployment: Deployment, timeouts_seconds: Mapping[str, int])
 
 
 def alarm_id(measure: Measure, subject: Subject) -> str:
-    """The logical id of an alarm."""
     return f"{subject.id}{measure.name}Alarm"
 
 

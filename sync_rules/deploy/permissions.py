@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.files import read_part
 from sync_rules.deploy.resources import stream_arn
 from sync_rules.rules.description import Moment, Operation, name_of
 from sync_rules.rules.rule import Rule
@@ -19,15 +20,12 @@ FANOUT: Final = "FanoutFunction"
 VERIFY: Final = "VerifyFunction"
 BACKFILL: Final = "BackfillFunction"
 REDRIVE: Final = "RedriveFunction"
-WRITE: Final = "WriteFunction"
+WRITE: Final = "WriteFunction"  # there only where it is asked for
 FUNCTIONS: Final = (STREAM, FANOUT, VERIFY, BACKFILL, REDRIVE)  # of every deployment
 
 STREAM_READ: Final = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
 SPAN_READ: Final = ("dynamodb:GetRecords", "dynamodb:GetShardIterator")
 QUEUE_SEND: Final = ("sqs:GetQueueAttributes", "sqs:SendMessage")  # how large a message may be, and to send it
-QUEUE_READ: Final = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
-QUEUE_TAKE: Final = ("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage")
-LOGS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 # A transaction has no permission of its own: it needs those of its parts.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
@@ -44,7 +42,6 @@ ACTIONS: Final[Mapping[Operation, tuple[str, ...]]] = {
 }
 READ: Final = ACTIONS[Operation.READ]
 CHECK: Final = ACTIONS[Operation.CHECK]
-GET: Final = ("dynamodb:GetItem",)
 PUT: Final = ACTIONS[Operation.PUT]
 DELETE: Final = ACTIONS[Operation.DELETE]
 UPDATE: Final = ACTIONS[Operation.UPDATE]
@@ -83,7 +80,6 @@ def list_functions(deployment: Deployment) -> tuple[str, ...]:
 
 
 def list_needs(deployment: Deployment) -> tuple[Need, ...]:
-    """All needs of the functions of a deployment."""
     return tuple(need for function in list_functions(deployment) for need in _of_function(deployment, function))
 
 
@@ -99,11 +95,13 @@ def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
         for way_out in OUTSIDE[function]:
             for grant in way_out(deployment, rule):
                 yield from _each(function, grant, rule.title)
-        if rule.calls and call_grants in OUTSIDE[function]:  # the answer has an environment: it is the caller's own
+        if rule.calls and function in CALLING:
             itself = {"Fn::Sub": f"{LAMBDA}-{function}-*"}  # a role that named its function would wait for it
-            grant = ("lambda:GetFunctionConfiguration",), itself, "when the rule was deployed"
-            yield from _each(function, grant, rule.title)
-    for grant in OWN[function]:
+            # the answer has an environment: it is the caller's own
+            looked_up = ("lambda:GetFunctionConfiguration",), itself, "when the rule was deployed"
+            for grant in (*(one for name in CALLING[function] for one in read_part(name)), looked_up):
+                yield from _each(function, grant, rule.title)
+    for grant in read_part("grants")[function]:
         yield from _each(function, grant, "")
 
 
@@ -127,7 +125,7 @@ def _list_write_needs(deployment: Deployment) -> Iterator[Need]:
             if actions := IN_A_TRANSACTION.get(use.operation):
                 resource = deployment.table_arn(use.table, f"/index/{use.index}" if use.index else "")
                 yield from _each(WRITE, (actions, resource, use.why), rule.title)
-    yield from _each(WRITE, _log(WRITE), "")
+    yield from (need for grant in read_part("grants")[WRITE] for need in _each(WRITE, grant, ""))
 
 
 # The uses that each function makes of tables. A stream record contains the image of a target, a message only its key; a
@@ -142,9 +140,9 @@ WORK: Final[Mapping[str, tuple[Moment, ...]]] = {
 }
 
 # ---------------------------------------------------------------- outside the tables
-STATE_TABLE: Final = {"Fn::GetAtt": ["StateTable", "Arn"]}
 LAMBDA: Final = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}"
-CALLS: Final = {"Fn::Sub": "${Bucket.Arn}/calls/*"}
+FANOUT_QUEUE: Final = {"Fn::GetAtt": ["FanoutQueue", "Arn"]}
+CALLING: Final = {STREAM: ("calls",), FANOUT: ("calls", "fetched-calls"), REDRIVE: ("calls", "fetched-calls")}
 
 
 def archive_grants(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
@@ -153,29 +151,6 @@ def archive_grants(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
         objects = deployment.fill(f"{rule.archive.bucket}/{rule.archive.prefix}*")
         whole = {"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::{objects}"}
         yield ("s3:PutObject",), whole, f"a deleted {name_of(rule.source)}, as it last was"
-
-
-def call_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """The table of calls already made."""
-    if rule.calls:
-        yield ACTIONS[Operation.DESCRIBE], STATE_TABLE, "that the table can remember calls"
-        yield PUT, STATE_TABLE, "a call is noted before it is made"
-        yield ACTIONS[Operation.UPDATE], STATE_TABLE, "a call is noted when it is done"
-        yield DELETE, STATE_TABLE, "a call that failed may be made again"
-        yield GET, STATE_TABLE, "since when the rule calls, and what it called under a former name"
-        yield ACTIONS[Operation.SCAN], STATE_TABLE, "whether calls were made before their beginning was noted"
-
-
-def list_call_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """The objects of calls that no message can hold, or that were given up."""
-    if rule.calls:
-        yield ("s3:PutObject",), CALLS, "calls too large for a message, and calls that were given up"
-
-
-def fetch_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """The same objects, to make the calls."""
-    if rule.calls:
-        yield ("s3:GetObject",), CALLS, "the change of such a call"
 
 
 def stream_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
@@ -193,71 +168,15 @@ def reread_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 def queue_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Messages to the fan-out queue."""
     if rule.calls:
-        yield QUEUE_SEND, queue("FanoutQueue"), "calls that failed, to be made again"
+        yield QUEUE_SEND, FANOUT_QUEUE, "calls that failed, to be made again"
     elif rule.swept_entities:
-        yield QUEUE_SEND, queue("FanoutQueue"), "second looks, the rest of large fan-outs, what is parked"
+        yield QUEUE_SEND, FANOUT_QUEUE, "second looks, the rest of large fan-outs, what is parked"
 
 
 OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Iterator[Grant]], ...]]] = {
-    STREAM: (stream_grants, queue_grants, archive_grants, call_grants, list_call_grants),
-    FANOUT: (queue_grants, call_grants, list_call_grants, fetch_grants),
+    STREAM: (stream_grants, queue_grants, archive_grants),
+    FANOUT: (queue_grants,),
     VERIFY: (),
     BACKFILL: (),
-    REDRIVE: (reread_grants, queue_grants, archive_grants, call_grants, list_call_grants, fetch_grants),
-}
-
-
-# ---------------------------------------------------------------- the pipeline itself
-def queue(name: str) -> Any:
-    """The ARN of a queue of the template."""
-    return {"Fn::GetAtt": [name, "Arn"]}
-
-
-def _log(function: str) -> Grant:
-    return LOGS, {"Fn::GetAtt": [function.replace("Function", "Logs"), "Arn"]}, "its log"
-
-
-def _state(what: str) -> tuple[Grant, ...]:
-    return (
-        ((*READ, *PUT), STATE_TABLE, f"how far {what} is"),
-        (DELETE, STATE_TABLE, f"what is known of a step of {what} that is done"),
-    )
-
-
-SEND: Final = ("sqs:SendMessage",)
-BUCKET: Final = {"Fn::GetAtt": ["Bucket", "Arn"]}
-GIVEN_UP: Final = {"Fn::Sub": "${Bucket.Arn}/aws/lambda/*"}
-OWN: Final[Mapping[str, tuple[Grant, ...]]] = {
-    STREAM: (
-        _log(STREAM),
-        (("dynamodb:ListStreams",), "*", "Lambda asks for it when it makes a mapping, and it knows no resources"),
-        (SEND, queue("FailuresQueue"), "failure records"),
-        (("s3:PutObject",), GIVEN_UP, "batches that Lambda gives up, with all records"),
-        (("s3:ListBucket",), BUCKET, "Lambda asks for it where it puts such batches"),
-        (READ, STATE_TABLE, "which rules are accepted"),
-    ),
-    FANOUT: (
-        _log(FANOUT),
-        (QUEUE_READ, queue("FanoutQueue"), "Lambda takes messages from the queue"),
-        (("sqs:ChangeMessageVisibility",), queue("FanoutQueue"), "a message that failed comes again soon"),
-        (SEND, queue("FailuresQueue"), "failure records"),
-        (READ, STATE_TABLE, "which rules are accepted"),
-    ),
-    VERIFY: (
-        _log(VERIFY),
-        *_state("a verify"),
-        (SEND, queue("AsyncDeadLetters"), "scheduled runs that failed"),
-        (SEND, queue("FailuresQueue"), "failure records of items that --repair cannot repair"),
-        (("s3:GetObject", "s3:PutObject"), {"Fn::Sub": "${Bucket.Arn}/reports/*"}, "its reports"),
-    ),
-    BACKFILL: (_log(BACKFILL), *_state("a backfill"), (SEND, queue("FailuresQueue"), "failure records")),
-    REDRIVE: (
-        _log(REDRIVE),
-        ((*READ, *PUT), STATE_TABLE, "how far a redrive is"),
-        (QUEUE_TAKE, queue("FanoutDeadLetters"), "messages that failed each time"),
-        (QUEUE_TAKE, queue("FailuresQueue"), "failure records"),
-        (SEND, queue("FailuresQueue"), "failure records that are new, or failed again"),
-        (("s3:ListBucket",), BUCKET, "which batches Lambda gave up"),
-        (("s3:DeleteObject", "s3:GetObject"), GIVEN_UP, "batches that Lambda gave up"),
-    ),
+    REDRIVE: (reread_grants, queue_grants, archive_grants),
 }

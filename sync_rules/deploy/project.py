@@ -62,7 +62,7 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
     place = folder.resolve().relative_to(root.resolve()).as_posix()
     marks = {"VERSION": __version__, "FOLDER": place, "RULES": (Path(place) / RULES).as_posix()}
     scenario = part("first.scenario.yaml" if rules is None else "empty.scenario.yaml")
-    rules = _fill(part("rules.yaml"), {"KINDS": ", ".join(KINDS)}) if rules is None else rules
+    rules = files.fill_marks(part("rules.yaml"), {"KINDS": ", ".join(KINDS)}) if rules is None else rules
     own = {
         RULES: rules,
         SCENARIO: scenario,
@@ -70,9 +70,12 @@ def project_in(folder: Path, rules: str | None = None) -> Project:
         **current_files(),
         files.TEMPLATE: _template(rules),
     }
-    shared = {folder / "Makefile": part("Makefile"), root / PRE_COMMIT: _fill(part("pre-commit.yaml"), marks)}
+    shared = {
+        folder / "Makefile": part("Makefile"),
+        root / PRE_COMMIT: files.fill_marks(part("pre-commit.yaml"), marks),
+    }
     new = {folder / name: text for name, text in own.items()}
-    new[_workflow(root, place)] = _fill(part("workflow.yml"), marks)
+    new[_workflow(root, place)] = files.fill_marks(part("workflow.yml"), marks)
     new |= {path: text for path, text in shared.items() if not os.path.lexists(path)}
     left = {path: text.removeprefix("repos:\n") for path, text in shared.items() if path not in new}
     return Project(folder, new, left)
@@ -131,7 +134,6 @@ def part(name: str) -> str:
 
 
 def _template(rules: str) -> str:
-    """The template of these rules, beside their file."""
     with tempfile.TemporaryDirectory(prefix="sync-rules-init-") as directory:
         rules_file, template = Path(directory, RULES), Path(directory, files.TEMPLATE)
         rules_file.write_text(rules, encoding="utf-8")
@@ -156,10 +158,6 @@ def _workflow(root: Path, place: str) -> Path:
     if place == "." or not os.path.lexists(plain):
         return plain
     return plain.with_name(f"sync-rules-{re.sub(r'[^A-Za-z0-9]+', '-', place).strip('-')}.yml")
-
-
-def _fill(text: str, marks: Mapping[str, str]) -> str:
-    return re.sub(r"@([A-Z]+)@", lambda match: marks[match[1]], text)
 
 
 # ---------------------------------------------------------------- writing

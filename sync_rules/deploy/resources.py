@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sync_rules import __version__
+from sync_rules.deploy import files
 from sync_rules.deploy.deployment import Deployment, logical_id
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.deploy.tables import table_parameters, time_to_live
@@ -19,9 +20,10 @@ from sync_rules.pipeline.books import books_of, identities
 RULES_DIGEST: Final = "SYNC_RULES_RULES"  # of the rules that were deployed; `sync-rules doctor` reads both
 VERSION: Final = "SYNC_RULES_VERSION"  # of sync-rules, which wrote the template
 BOOKS: Final = "Books"
+AUTHORISED: Final = "AWS_IAM"
+WRITE_TIMEOUT_SECONDS: Final = 30
+WRITE_URL: Final = "WriteFunctionUrl"  # as SAM names it
 BOOKS_TIMEOUT_SECONDS: Final = 300  # a look at two tables takes seconds; the answer may have to be tried again
-NONCURRENT_DAYS: Final = 30  # that an archived object stays after somebody deleted or replaced it
-TAGS: Final = [{"Key": "application", "Value": "sync-rules"}]
 
 
 def is_elsewhere(table: Table) -> bool:
@@ -119,42 +121,10 @@ def buckets(deployment: Deployment) -> dict[str, Any]:
 
 
 def _bucket(bucket: str) -> dict[str, Any]:
-    own, named = bucket_id(bucket), {"Fn::Sub": bucket} if "${" in bucket else bucket
-    retained = {"Condition": f"Creates{own}", "DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
-    expire = {"Id": "expire", "Status": "Enabled", "ExpirationInDays": {"Ref": days_parameter(bucket)}}
-    tidy = {
-        "Id": "tidy",
-        "Status": "Enabled",
-        "NoncurrentVersionExpiration": {"NoncurrentDays": NONCURRENT_DAYS},
-        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
-    }
-    expiring = {"Fn::If": [f"Expires{own}", expire, {"Ref": "AWS::NoValue"}]}
-    closed = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
-    properties = {
-        "BucketName": named,
-        "BucketEncryption": {
-            "ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
-        },
-        "PublicAccessBlockConfiguration": dict.fromkeys(closed, True),
-        "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
-        "VersioningConfiguration": {"Status": "Enabled"},
-        "LifecycleConfiguration": {"Rules": [tidy, expiring]},
-        "Tags": TAGS,
-    }
-    only_encrypted = {
-        "Sid": "OnlyEncrypted",
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:*",
-        "Resource": [{"Fn::GetAtt": [own, "Arn"]}, {"Fn::Sub": f"${{{own}.Arn}}/*"}],
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-    }
-    document = {"Version": "2012-10-17", "Statement": [only_encrypted]}
-    policy = {"Bucket": {"Ref": own}, "PolicyDocument": document}
-    return {
-        own: {"Type": "AWS::S3::Bucket", **retained, "Properties": properties},
-        f"{own}Policy": {"Type": "AWS::S3::BucketPolicy", **retained, "Properties": policy},
-    }
+    own = bucket_id(bucket)
+    made: dict[str, Any] = files.read_part("bucket", ID=own)
+    made[own]["Properties"]["BucketName"] = {"Fn::Sub": bucket} if "${" in bucket else bucket
+    return made
 
 
 def books(deployment: Deployment) -> dict[str, Any]:
@@ -182,6 +152,24 @@ def books(deployment: Deployment) -> dict[str, Any]:
             "Properties": properties,
         },
     }
+
+
+def write_function(deployment: Deployment) -> dict[str, Any]:
+    """The write function and its log group, where the rules file asks for it, by `deploy: {write: true}` or `url`. IAM
+    authorises every caller; no resource policy lets anybody in.
+    """
+    made: dict[str, Any] = files.read_part("write") if deployment.write else {}
+    if deployment.write:
+        made["WriteFunction"]["Properties"]["Timeout"] = WRITE_TIMEOUT_SECONDS
+    if deployment.write == "url":
+        made["WriteFunction"]["Properties"]["FunctionUrlConfig"] = {"AuthType": AUTHORISED}
+    return made
+
+
+def outputs(deployment: Deployment) -> dict[str, Any]:
+    """The name of the write function, and the address of its Function URL."""
+    found: dict[str, Any] = files.read_part("write-outputs") if deployment.write else {}
+    return {name: one for name, one in found.items() if name != "WriteUrl" or deployment.write == "url"}
 
 
 def before_streams(deployment: Deployment) -> dict[str, Any]:
@@ -215,32 +203,14 @@ def _table(deployment: Deployment, table: Table) -> dict[str, Any]:
     return {
         **properties,
         **({} if expires is None else {"TimeToLiveSpecification": time_to_live(expires)}),
-        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-        "SSESpecification": {"SSEEnabled": True},
-        "DeletionProtectionEnabled": True,
-        "Tags": TAGS,
+        **files.read_part("table"),
     }
 
 
 def _mapping(deployment: Deployment, table: Table) -> dict[str, Any]:
     criteria = filter_criteria(deployment.rules, table)
-    return {
-        "Type": "DynamoDB",
-        "Properties": {
-            "Stream": stream_arn(table),
-            "StartingPosition": "TRIM_HORIZON",  # LATEST can miss changes while the mapping starts
-            "BatchSize": 500,
-            "MaximumBatchingWindowInSeconds": 1,
-            "ParallelizationFactor": {"Ref": "ParallelizationFactor"},
-            "FunctionResponseTypes": ["ReportBatchItemFailures"],
-            "BisectBatchOnFunctionError": True,
-            "MaximumRetryAttempts": 100,
-            "MaximumRecordAgeInSeconds": 82_800,  # an hour before the stream forgets
-            "DestinationConfig": {"OnFailure": {"Type": "S3", "Destination": {"Fn::GetAtt": ["Bucket", "Arn"]}}},
-            **({} if criteria is None else {"FilterCriteria": criteria}),
-            "MetricsConfig": {"Metrics": ["EventCount"]},
-        },
-    }
+    properties = {**files.read_part("mapping"), "Stream": stream_arn(table), "FilterCriteria": criteria}
+    return {"Type": "DynamoDB", "Properties": {name: one for name, one in properties.items() if one is not None}}
 
 
 def mapping_id(table: Table) -> str:
@@ -249,7 +219,6 @@ def mapping_id(table: Table) -> str:
 
 
 def stream_parameter(table: Table) -> str:
-    """The parameter for the stream of an existing table."""
     return f"{logical_id(table.name)}StreamArn"
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
+from sync_rules.deploy import files
 from sync_rules.deploy.deployment import Deployment, Variable
 from sync_rules.deploy.permissions import Need, list_functions, list_needs
 from sync_rules.model.errors import UserError
@@ -104,7 +105,6 @@ def text_of(resource: Any) -> str:
 
 
 def _sort(resource: str, actions: tuple[str, ...]) -> str:
-    """The sort of a statement's resources, for its name."""
     service = actions[0].partition(":")[0]
     if service == "dynamodb":
         if any(action.endswith(("Stream", "Streams", "Records", "Iterator")) for action in actions):
@@ -151,7 +151,6 @@ def _name_limit(deployment: Deployment, variable: Variable) -> int:
 
 
 def policy_of(some: Iterable[PolicyStatement]) -> dict[str, Any]:
-    """The policy of a role."""
     return {"Version": "2012-10-17", "Statement": [statement.body() for statement in some]}
 
 
@@ -166,22 +165,8 @@ def role_resources(deployment: Deployment) -> dict[str, Any]:
     for role, some in list_statements(deployment).items():
         policy = policy_of(some)
         _require_short(role, policy, deployment, lengths)
-        resources[role] = {
-            "Type": "AWS::IAM::Role",
-            "Properties": {
-                "AssumeRolePolicyDocument": {
-                    "Version": "2012-10-17",
-                    "Statement": [
-                        {
-                            "Effect": "Allow",
-                            "Principal": {"Service": "lambda.amazonaws.com"},
-                            "Action": "sts:AssumeRole",
-                        }
-                    ],
-                },
-                "Policies": [{"PolicyName": "rules", "PolicyDocument": policy}],
-            },
-        }
+        resources[role] = files.read_part("role")
+        resources[role]["Properties"]["Policies"][0]["PolicyDocument"] = policy
     return resources
 
 
@@ -197,7 +182,6 @@ def _require_short(role: str, policy: Any, deployment: Deployment, lengths: Mapp
 
 
 def _characters(policy: Any, lengths: Mapping[str, int]) -> int:
-    """The length of a policy whose parameters have values of these lengths."""
     values = {name: "x" * length for name, length in lengths.items()}
     return len(json.dumps(_fill_names(policy, {**FILLED, **values}), separators=(",", ":")))
 

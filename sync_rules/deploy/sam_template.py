@@ -21,8 +21,8 @@ VISIBILITY_FACTOR: Final = 6  # https://docs.aws.amazon.com/lambda/latest/dg/ser
 Whole = Mapping[str, Any]
 
 
-def read_timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
-    """The timeout of each function by its logical id.
+def read_timeouts_seconds(whole: Whole, template: object, more: Whole | None = None) -> dict[str, int]:
+    """The timeout of each function by its logical id, and of those among `more` resources.
 
     Raises:
         UserError: when a timeout is no number, so its alarm has no threshold; when the fan-out queue may deliver a
@@ -31,7 +31,7 @@ def read_timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
     """
     fallback = at(whole, "Globals", "Function", "Timeout")
     found: dict[str, int] = {}
-    for name, resource in (whole.get("Resources") or {}).items():
+    for name, resource in {**(more or {}), **(whole.get("Resources") or {})}.items():
         if resource.get("Type") == FUNCTION:
             timeout = at(resource, "Properties", "Timeout") or fallback or TIMEOUT_SECONDS
             if not isinstance(timeout, int):

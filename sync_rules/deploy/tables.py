@@ -58,11 +58,6 @@ def table_parameters(table: Table, *, stream: bool) -> dict[str, Any]:
     return parameters
 
 
-def all_parameters(rules: Rules) -> tuple[dict[str, Any], ...]:
-    """CreateTable's parameters for every table of the rules."""
-    return tuple(table_parameters(table, stream=table in rules.streamed_tables) for table in rules.tables.values())
-
-
 def _index(index: Index) -> dict[str, Any]:
     schema, projection = _schema(index.partition, index.sort), projection_of(index)
     return {"IndexName": index.name, "KeySchema": schema, "Projection": projection}
@@ -97,34 +92,28 @@ def compare_tables(client: DynamoDBClient, rules: Rules, calls_table: str | None
         StoreError: when a table cannot be described.
     """
     retrying = retries.make_retry(first=True)
-    compared: list[ComparedTable] = []
-    for table, parameters in zip(rules.tables.values(), all_parameters(rules), strict=True):
-        found = describe(client, table, retrying)
-        problems = _check_place(table) if found is None else differences(rules, table, found)
-        ttl = rules.times_to_live.get(table.name)
-        if found is not None and ttl is not None and not is_strong(found):
-            problems += time_to_live_problems(
-                table, ttl, describe_time_to_live(client, table, retrying), options=place_of(client)
-            )
-        if found is not None:
-            problems += tuple(vector_problems(table, found, place_of(client), emulated=not aws.is_aws(client)))
-        compared.append(ComparedTable(table, parameters, found is not None, problems, ttl))
+    wanted = {table: (rules.times_to_live.get(table.name), "expired items stay") for table in rules.tables.values()}
     if calls_table:
-        compared.append(_compare_calls(client, rules, calls_table, retrying))
-    return tuple(compared)
+        calls = Table("calls", calls_table, CALLS_KEY)
+        if calls.address.name in rules.by_physical_name:
+            raise UserError(f"table {calls_table} is a table of the rules: name another one with --calls-table")
+        wanted[calls] = CALLS_TTL, "remembered calls stay for ever"
+    return tuple(_compare(client, rules, table, expiry, retrying) for table, expiry in wanted.items())
 
 
-def _compare_calls(client: DynamoDBClient, rules: Rules, name: str, retrying: Retrying) -> ComparedTable:
-    table = Table("calls", name, CALLS_KEY)
-    if table.address.name in rules.by_physical_name:
-        raise UserError(f"table {name} is a table of the rules: name another one with --calls-table")
+def _compare(
+    client: DynamoDBClient, rules: Rules, table: Table, expiry: tuple[str | None, str], retrying: Retrying
+) -> ComparedTable:
+    """Describe one table. `expiry`: its Time to Live, and the harm without it."""
+    parameters, (ttl, harm) = table_parameters(table, stream=table in rules.streamed_tables), expiry
     found = describe(client, table, retrying)
-    problems: tuple[TableProblem, ...] = () if found is not None else _check_place(table)
-    if found is not None:
-        ttl = describe_time_to_live(client, table, retrying)
-        off = time_to_live_problems(table, CALLS_TTL, ttl, "remembered calls stay for ever", place_of(client))
-        problems = (*differences(rules, table, found), *off)
-    return ComparedTable(table, table_parameters(table, stream=False), found is not None, problems, CALLS_TTL)
+    if found is None:
+        return ComparedTable(table, parameters, exists=False, problems=_check_place(table), ttl=ttl)
+    problems, place = [*differences(rules, table, found)], place_of(client)
+    if ttl is not None and not is_strong(found):
+        problems += time_to_live_problems(table, ttl, describe_time_to_live(client, table, retrying), harm, place)
+    problems += vector_problems(table, found, place, emulated=not aws.is_aws(client))
+    return ComparedTable(table, parameters, exists=True, problems=tuple(problems), ttl=ttl)
 
 
 def _check_place(table: Table) -> tuple[TableProblem, ...]:
@@ -167,17 +156,6 @@ def _enable_time_to_live(client: DynamoDBClient, table: Table, name: str) -> Non
 
 def _create(client: DynamoDBClient, parameters: Mapping[str, Any]) -> None:
     retries.ask(retries.make_retry(), f"CreateTable of {parameters['TableName']}", client.create_table, **parameters)
-
-
-def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: float = ACTIVE_MAX_SECONDS) -> None:
-    """Create every table of the rules and wait until each is active.
-
-    Raises:
-        StoreError: when a table cannot be created (ResourceInUseException: it exists) or is not active in time.
-    """
-    made = zip(rules.tables.values(), all_parameters(rules), strict=True)
-    new = (ComparedTable(table, one, exists=False, ttl=rules.times_to_live.get(table.name)) for table, one in made)
-    create_missing_tables(client, new, active_max_seconds=active_max_seconds)
 
 
 def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.preflight import list_declared_indexes, list_refused_features
-from sync_rules.deploy import resources, write_function
+from sync_rules.deploy import resources
 from sync_rules.deploy.blocks import find_blocks, read_block, replace_blocks
 from sync_rules.deploy.dashboard import dashboard_resource
 from sync_rules.deploy.deployment import Deployment
@@ -60,8 +60,12 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
     _require_deployable(deployment, rules_file)
     fixed = read_yaml(empty_blocks(text, template), str(template))
     read_machine(fixed, template)
+    longest = value_limits(deployment)
     generated: dict[str, dict[str, Any]] = {
-        "parameters": _limit_parameters(resources.parameters(deployment), value_limits(deployment)),
+        "parameters": {
+            name: {**one, **({"MaxLength": longest[name]} if name in longest else {})}
+            for name, one in resources.parameters(deployment).items()
+        },
         "conditions": resources.conditions(deployment),
         "environment": resources.environment(deployment),
         "before-streams": resources.before_streams(deployment),
@@ -71,11 +75,11 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
             **resources.buckets(deployment),
             **resources.books(deployment),
         },
-        "write": write_function.resources(deployment),
+        "write": resources.write_function(deployment),
         "alarms": alarm_resources(
-            deployment, write_function.timeouts(deployment) | read_timeouts_seconds(fixed, template)
+            deployment, read_timeouts_seconds(fixed, template, resources.write_function(deployment))
         ),
-        "outputs": write_function.outputs(deployment),
+        "outputs": resources.outputs(deployment),
         "roles": role_resources(deployment),
         "dashboard": {"Dashboard": dashboard_resource(deployment)},
     }
@@ -108,12 +112,6 @@ def clear_template(text: str, rules_file: Path, template: Path) -> str:
 def _name_rules_file(rules_file: Path, template: Path) -> dict[str, Any]:
     path = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent))
     return {"SyncRules": {"Rules": path.as_posix()}}
-
-
-def _limit_parameters(parameters: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:
-    """The parameters, those of variables with the longest value that the roles have room for."""
-    most = {name: {"MaxLength": limits[name]} if name in limits else {} for name in parameters}
-    return {name: {**one, **most[name]} for name, one in parameters.items()}
 
 
 def find_rules_file(text: str, template: Path) -> Path:
@@ -191,7 +189,6 @@ def _expiry_warnings(name: str, before: Any, after: Any, template: Path) -> Iter
 
 
 def _indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:
-    """The indexes of a table: by name, the parts that cannot change."""
     indexes = at(resource, "Properties", kind) or ()
     return {at(index, "IndexName"): [at(index, part) for part in ("KeySchema", "Projection")] for index in indexes}
 

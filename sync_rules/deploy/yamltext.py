@@ -86,7 +86,6 @@ def _value(value: Any) -> Any:
 
 
 def _function(value: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """The short name and the argument of a CloudFormation function."""
     if len(value) != 1:
         return None
     ((name, argument),) = value.items()

@@ -73,7 +73,6 @@ class PlainRehearsal:
         return None if item is None else _plain(item)
 
     def items(self, table: str) -> list[dict[str, Any]]:
-        """All items of a table."""
         return [_plain(item) for item in self.rehearsal.store.items(self._table(table).name)]
 
     def objects(self, rule: str) -> list[dict[str, Any]]:

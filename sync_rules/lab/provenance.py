@@ -27,7 +27,6 @@ class Provenance:
         return frozenset(entity.name for rule in rules for entity in rule.owned_entities)
 
     def is_in_ledger(self, key: ItemKey) -> bool:
-        """Tell whether an item belongs to a ledger."""
         entity = self._rules.entity_of(key)
         return entity is not None and self.is_ledger(entity)
 

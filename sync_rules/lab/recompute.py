@@ -130,7 +130,6 @@ def _by_versions(ending: Ending) -> Iterator[Discrepancy]:
 
 
 def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]:
-    """Missing versions that `keep` newer versions have already replaced."""
     by_source: dict[ItemKey | None, list[ItemKey]] = {}
     for change in ending.changes:
         if change.new is not None and rule.target.has(change.key):
@@ -184,7 +183,6 @@ def _is_derived_item(provenance: Provenance, key: ItemKey, rules: Rules) -> bool
 
 
 def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
-    """The keys of all items in these stores, table by table, each once."""
     for table in rules.tables.values():
         keys = (table.key_of(item) for store in stores for item in store.items(table.name))
         yield from (key for key in dict.fromkeys(keys) if key is not None)
@@ -280,7 +278,6 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
 
 
 def _list_left_copies(store: MemoryStore, rule: TargetRule, item: Item) -> Iterable[Path]:
-    """Return the copies on a target that a rule does not change."""
     if not isinstance(rule, LinkedRule):
         return ()
     desired = rule.compute_values([store.item(key) for key in rule.source_keys(item)], item)

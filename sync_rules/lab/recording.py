@@ -132,7 +132,6 @@ class _Reading:
                 self._found.append((change, body, identity))
 
     def make_recording(self) -> Recording:
-        """The recording of all documents."""
         header = self._header or Header()
         found = self._found if header.ordered else _in_time(self._found)
         records = tuple(Recorded(number, *one) for number, one in enumerate(found, 1))

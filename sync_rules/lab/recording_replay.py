@@ -72,7 +72,6 @@ class Mismatch:
         return "\n".join([f"{self.subject} · {self.delivery.name}, seed {self.delivery.seed}", *self.history_lines()])
 
     def history_lines(self, *, values: bool = False) -> Iterator[str]:
-        """The history, line by line."""
         for event in self.history:
             who = f"record {event.record}" if event.by == "record" else event.by
             line = f"  {who:<12} {event.name} {printable(event.change.key)}  {event.text(values=values)}"
@@ -151,7 +150,6 @@ class Replay:
 
     @property
     def store(self) -> MemoryStore:
-        """The tables in memory."""
         return self._tables.stage.store
 
     def mismatches(self, records: Sequence[Recorded], data: Sequence[Put] = ()) -> Iterator[Mismatch]:
@@ -167,7 +165,6 @@ class Replay:
 
     # ---------------------------------------------------------------- the application
     def _play(self, records: Sequence[Recorded], data: Sequence[Put]) -> bool:
-        """Replay everything. False when the rules do not come to rest."""
         own = [one for one in records if not self._provenance.is_in_ledger(one.change.key)]
         self.counts["ledger"] = len(records) - len(own)
         if not self._tables.begin(self._first(own, data), self._delivery):

@@ -75,7 +75,8 @@ class Redactor:
         """
         data = dict(body["dynamodb"])
         data.pop("SizeBytes", None)  # reveals the length of the values
-        entity = self._entity_of(body)
+        key = self._key_of(body)
+        entity = None if key is None else self._rules.entity_of(key)
         for image in ("Keys", "NewImage", "OldImage"):
             if image in data:
                 data[image] = {name: self._at(entity, name, value) for name, value in data[image].items()}
@@ -196,10 +197,6 @@ class Redactor:
         table = self._rules.of_stream(str(body.get("eventSourceARN", "")))
         return None if table is None else table.key_of(body["dynamodb"]["Keys"])
 
-    def _entity_of(self, body: Mapping[str, Any]) -> Entity | None:
-        key = self._key_of(body)
-        return None if key is None else self._rules.entity_of(key)
-
 
 # ---------------------------------------------------------------- texts of the rules
 def _refuse_formed_keys(rules: Rules, tables: Collection[str]) -> None:
@@ -254,7 +251,6 @@ def _list_literals(node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list_names(rules: Rules) -> Iterator[str]:
-    """The names in the paths that rules read and write."""
     for rule in rules.rules.values():
         for node in rule.nodes():
             for _, path in (node.writes, *node.reads, *node.deciding_paths):

@@ -201,6 +201,5 @@ class CountedCalls:
 
 
 def read_archived_items(body: bytes) -> Iterator[Item]:
-    """The items in an archived object."""
     for line in gzip.decompress(body).splitlines():
         yield read_image(json_bytes.parse_json(line)["item"])

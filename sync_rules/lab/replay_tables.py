@@ -111,7 +111,6 @@ class Moves:
 
 
 def _asks(rule: MoveRule, to: ItemKey, item: Item) -> bool:
-    """True if a rule moves this item to this key."""
     return let_in(rule.where, item, rule.source) is True and to in rule.mirrors(item)
 
 

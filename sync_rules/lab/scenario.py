@@ -161,7 +161,6 @@ def _wrong(file: str, location: Location, place: str, want: str, found: str) -> 
 
 
 def _differences(expected: ExpectedItem, item: Item | None) -> Iterator[tuple[Path, str, str]]:
-    """The paths at which an item differs from what is expected."""
     if item is None or expected.wanted is None:
         if (item is None) != (expected.wanted is None):
             yield (), *(("no item", "an item") if expected.wanted is None else ("an item", "no item"))
@@ -185,7 +184,6 @@ def _apart(
 
 
 def _list_mismatches(wanted: Iterable[Wanted], found: Iterable[Item]) -> Iterator[tuple[str, str]]:
-    """Expected objects that are missing, and objects that are not expected."""
     left = list(found)
     for want in wanted:
         match = next((item for item in left if all(same(v, get(item, path)) for path, v in want.items())), None)

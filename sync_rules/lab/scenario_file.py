@@ -94,7 +94,6 @@ def shorten_path(file: File) -> File:
 
 
 def _rules_of(reader: ScenarioReader, named: str | None) -> Rules:
-    """Load the rules that a scenario names."""
     file = shorten_path(reader.file.parent / (RULES if named is None else named))
     if named is None and not file.exists():
         reader.say(

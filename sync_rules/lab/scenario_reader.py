@@ -170,7 +170,6 @@ class ScenarioReader:
 
     # ------------------------------------------------------------ places
     def location(self, *keys: str | int) -> Location:
-        """The location of a value."""
         return self._document.value(*self._path_in_file(keys))
 
     def location_of_key(self, *keys: str | int) -> Location:
@@ -245,7 +244,6 @@ class ScenarioReader:
             return None
 
     def values(self, keys: KeyPath, given: Mapping[str, Any]) -> dict[str, AttributeValue]:
-        """The attributes of an item."""
         found = {name: self.value((*keys, name), value) for name, value in given.items()}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -265,7 +263,6 @@ class ScenarioReader:
         return key
 
     def path(self, keys: KeyPath, text: str) -> Path | None:
-        """A path."""
         try:
             return parse_path(text)
         except UserError as error:
@@ -273,7 +270,6 @@ class ScenarioReader:
             return None
 
     def read_expected_values(self, keys: KeyPath, given: Mapping[str, Any]) -> Wanted:
-        """The expected value at each path of an item."""
         paths = ((name, self.path((*keys, name), name)) for name in given)
         return {
             path: None if given[name] is Marker.ABSENT else self.value((*keys, name), given[name])
@@ -290,7 +286,6 @@ class ScenarioReader:
                 yield Put(key, self.values(at, item), ())
 
     def actions(self, here: KeyPath, step: StepForm) -> Iterator[Action]:
-        """The actions of a step."""
         yield from self.puts((*here, "put"), step.put)
         for table, at, change in self.tables((*here, "update"), step.update):
             key = self.key(table, (*at, "key"), change.key, alone=True)
@@ -312,7 +307,6 @@ class ScenarioReader:
 
     # ------------------------------------------------------------ expectations
     def step(self, here: KeyPath, say: str, actions: tuple[Action, ...], form: ExpectForm) -> ScenarioStep:
-        """A step with what it expects."""
         names, rules = self.names, self.rules
         objects = names((*here, "expect_objects"), "archive rule", form.expect_objects, rules.archives)
         calls = names((*here, "expect_calls"), "call rule", form.expect_calls, rules.functions)
@@ -323,7 +317,11 @@ class ScenarioReader:
             actions,
             tuple(self._items(here, form)),
             tuple(
-                ExpectedObjects(self.location(*at), name, self._read_expected_items(at, items))
+                ExpectedObjects(
+                    self.location(*at),
+                    name,
+                    tuple(self.read_expected_values((*at, index), item) for index, item in enumerate(items)),
+                )
                 for name, at, items in objects
             ),
             tuple(ExpectedCalls(self.location(*at), name, times) for name, at, times in calls),
@@ -340,6 +338,3 @@ class ScenarioReader:
                         at, {name: value for name, value in given.items() if name not in names}
                     )
                     yield ExpectedItem(self.location(*at), key, wanted if word == "expect" else None)
-
-    def _read_expected_items(self, keys: KeyPath, items: Sequence[Mapping[str, Any]]) -> tuple[Wanted, ...]:
-        return tuple(self.read_expected_values((*keys, index), item) for index, item in enumerate(items))

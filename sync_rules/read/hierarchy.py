@@ -10,6 +10,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+from sync_rules.model.entities import Index
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
@@ -24,6 +25,15 @@ from sync_rules.rules.ruleset import Rules
 
 Of = str | int | Decimal | Mapping[str, Any]  # an id, or an item, or the identity fields of one
 PATH_NOT_WRITTEN = "PathNotWritten"
+
+
+def path_index(rule: TreeRule) -> Index | None:
+    """The index whose keys are the graph and the path of a rule."""
+    for index in rule.target.table.indexes:
+        names = [(one.name,) for one in index.partition], [(one.name,) for one in index.sort[:1]]
+        if names == ([rule.graph], [rule.path]):
+            return index
+    return None
 
 
 class Hierarchy:
@@ -51,14 +61,8 @@ class Hierarchy:
             UserError: when there is no such rule.
         """
         rule = find_rule(rules, name, TreeRule)
-        keys = {
-            index.name: ([(a.name,) for a in index.partition], [(a.name,) for a in index.sort[:1]])
-            for index in rule.target.table.indexes
-        }
-        by_path = (
-            name for name, (partition, sort) in keys.items() if partition == [rule.graph] and sort == [rule.path]
-        )
-        return cls(client, rule, next(by_path, None))
+        index = path_index(rule)
+        return cls(client, rule, None if index is None else index.name)
 
     # ------------------------------------------------------------ by key
     def items(self, of: Iterable[Of]) -> list[dict[str, Any] | None]:
@@ -184,13 +188,12 @@ class Hierarchy:
         return self._entity.fields(self._key_in(row)) is not None
 
     def _key(self, of: Of) -> ItemKey:
-        """The key of an id, of an item or of its identity fields."""
         if isinstance(of, Mapping) and all(attribute.name in of for attribute in self._table.key):
             return self._reader.key_of(self._table, of)
         if isinstance(of, Mapping):
             fields = self._reader.raw_attributes(of, self._entity.identity)
         else:
-            fields = {self._own: _as_text(of)}
+            fields = {self._own: raw_of(of) if isinstance(of, str) else {"S": raw_of(of)["N"]}}
         key = self._entity.key_of(fields)
         if key is None:
             needed = ", ".join(self._entity.identity)
@@ -209,7 +212,3 @@ class Hierarchy:
                 "and an index that does not project it lacks it",
             )
         return text
-
-
-def _as_text(of: str | int | Decimal) -> AttributeValue:
-    return raw_of(of) if isinstance(of, str) else {"S": raw_of(of)["N"]}

@@ -107,7 +107,6 @@ class NeighbourReader:
         ]
 
     def _parse(self, node: Item) -> Iterator[Element]:
-        """The elements of a node's set."""
         at = raw_key_of(self._rule.target.table, node)
         for element in self._elements(node):
             (text,) = element.values()
@@ -118,7 +117,6 @@ class NeighbourReader:
             yield element, fields, None if edge is None else next(ends, None)
 
     def _elements(self, node: Item) -> list[AttributeValue]:
-        """The elements of a node's set, in order."""
         into = self._rule.into
         ((kind, content),) = node.get(into, {"NULL": True}).items()
         if kind == "NULL":

@@ -287,6 +287,5 @@ def _projection(expressions: Expressions, paths: Sequence[Path] | None) -> dict[
 
 
 def _retries(client: Client) -> bool:
-    """Tell whether the client is a boto3 client that retries."""
     config = getattr(getattr(client, "meta", None), "config", None)
     return config is not None and (config.retries or {}).get("total_max_attempts") != 1

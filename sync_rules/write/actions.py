@@ -87,7 +87,6 @@ class Actions:
         self._raw = raw
 
     def put(self, entity: str, item: Given) -> Own:
-        """The put of a whole item."""
         values = self.values(item)
         found, key = self.key_of(entity, values)
         return Own("put", found, key, item={**values, **key.attributes()})
@@ -168,7 +167,6 @@ class Actions:
         return found, key
 
     def values(self, given: Given) -> Item:
-        """The attribute values of a given item."""
         if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
             raise WriteError("not a dict with a name for each value", 'give a dict such as {"user_id": "7"}')
         if self._raw:
@@ -215,7 +213,6 @@ def _same_field(given: AttributeValue, value: AttributeValue) -> bool:
 
 
 def _is_attribute_value(value: Any) -> bool:
-    """Tell whether this is an attribute value as a client takes it."""
     if not isinstance(value, Mapping) or len(value) != 1:
         return False
     ((kind, content),) = value.items()

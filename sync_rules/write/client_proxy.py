@@ -104,7 +104,6 @@ class ClientProxy(ABC):
         return twin
 
     def _note(self, key: ItemKey, before: Item | None) -> None:
-        """Note a write of an item, and its old image."""
         self._blocks.here().noted.setdefault(place_of(key), (key, before))
 
     def _is_noted(self, key: ItemKey) -> bool:
@@ -116,15 +115,12 @@ class ClientProxy(ABC):
 
     # ------------------------------------------------------------ writes
     def put_item(self, **parameters: Any) -> Any:
-        """Put an item, and note it."""
         return self._one(self._original.client.put_item, parameters, parameters.get("Item"))
 
     def update_item(self, **parameters: Any) -> Any:
-        """Update an item, and note it."""
         return self._one(self._original.client.update_item, parameters, parameters.get("Key"))
 
     def delete_item(self, **parameters: Any) -> Any:
-        """Delete an item, and note it."""
         return self._one(self._original.client.delete_item, parameters, parameters.get("Key"))
 
     def batch_write_item(self, **parameters: Any) -> Any:
@@ -164,7 +160,6 @@ class ClientProxy(ABC):
         return answer
 
     def _before(self, named: Iterable[tuple[str, Given | None]]) -> None:
-        """Read items before they are written."""
         keys = (self._key(table, item or {}) for table, item in named)
         unread = tuple(key for key in dict.fromkeys(keys) if key is not None and not self._is_noted(key))
         if unread:
@@ -183,5 +178,4 @@ class ClientProxy(ABC):
         return None if key is None or self._rules.entity_of(key) is None else key
 
     def _raw(self, item: Given) -> Item:
-        """The attribute values of an item in the client's form."""
         return {name: raw_of(value) for name, value in item.items()} if self._original.python else dict(item)

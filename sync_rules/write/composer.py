@@ -89,7 +89,6 @@ class _TransactionComposer:
         return distinct((*self._store.applied.get(place, NOTHING).guard, *self._needs.guard(place)))
 
     def _write_own(self, place: Place, own: Own) -> Action:
-        """The application's action, with what rules add to it."""
         before, now = self._store.before[place], self._store.now(place)
         applied = self._store.applied.get(place, NOTHING)
         if own.override and now is not None:
@@ -112,13 +111,11 @@ class _TransactionComposer:
         return _complete_update(replace(own.update, guard=guard), derived, applied.elements, before, now)
 
     def _remove_item(self, key: ItemKey, before: Item | None, guard: tuple[Condition, ...]) -> Action:
-        """The action for an item that rules have taken away."""
         if before is not None:
             return Delete(key, guard)
         return Check(key, guard or (Condition(Test.ABSENT, (key.values[0][0],)),))
 
     def _write_derived_item(self, place: Place) -> Action:
-        """The action for an item that rules changed."""
         key, before, now = self._store.keys[place], self._store.before[place], self._store.now(place)
         applied = self._store.applied.get(place, NOTHING)
         guard = self._make_guard(place)
@@ -135,7 +132,6 @@ class _TransactionComposer:
 
 
 def _apply_override(own: Own, before: Item | None, now: Item) -> Item:
-    """The item with the values of an `override`."""
     meant = own.after(before) or {}
     new = dict(now)
     for path in own.paths:
@@ -183,7 +179,7 @@ def _complete_update(
             discards.append(((name,), less))
     adds = [(path, value) for path, value in adds if not _is_touched(path, paths)]
     discards = [(path, value) for path, value in discards if not _is_touched(path, paths)]
-    shortest = [path for path in dict.fromkeys(paths) if not _is_inside(path, paths)]
+    shortest = [path for path in dict.fromkeys(paths) if not any(path[:n] in paths for n in range(len(path)))]
     sets = [(path, value) for path in shortest if (value := get(now, path)) is not None]
     removes = [path for path in shortest if get(now, path) is None]
     return replace(
@@ -191,14 +187,9 @@ def _complete_update(
     )
 
 
-def _is_inside(path: Path, paths: Iterable[Path]) -> bool:
-    return any(len(other) < len(path) and path[: len(other)] == other for other in paths)
-
-
 def _diff_sets(
     before: AttributeValue | None, now: AttributeValue | None
 ) -> tuple[AttributeValue | None, AttributeValue | None]:
-    """The elements that a set got, and those that it lost."""
     kind = next(iter(SETS & (now or before or {}).keys()))
     old, new = (before or {}).get(kind, ()), (now or {}).get(kind, ())
     return elements_without(kind, new, old), elements_without(kind, old, new)

@@ -209,7 +209,6 @@ class Consequences:
         return entity is not None and all(one.target != part.target for one in part.rule.parts(deleted, entity))
 
     def _judge(self, report: Report) -> None:
-        """Leave the unfinished work of a report."""
         for unfinished in report.failed.values():
             for rule in unfinished.rules:
                 self._leave(rule, unfinished.reason)
@@ -244,7 +243,6 @@ class Consequences:
                     self._leave(rule.name, SECOND_LOOK)
 
     def _listing_by_index(self, key: ItemKey, image: Item) -> Iterator[TargetRule]:
-        """The rules of a target that list its members through an index."""
         entity = self.rules.entity_of(key)
         for rule in () if entity is None else self.rules.into_target(entity):
             members = rule.members(key, image)
@@ -257,5 +255,4 @@ class Consequences:
 
 
 def _has_any(rule: Rule, item: Item) -> bool:
-    """True if an item has a value at one of the paths that a rule keeps."""
     return any(get(item, path) is not None for path in rule.copies)

@@ -132,7 +132,6 @@ def _read_action(body: object, place: str, *, raw: bool) -> tuple[str, Mapping[s
 
 
 def _read_given_items(options: Mapping[str, Any], name: str, *, raw: bool) -> tuple[tuple[str, Given], ...]:
-    """The items that are given with a document."""
     found = []
     for number, one in enumerate(options.get(name, ())):
         place = f"{name}[{number}]"
@@ -169,7 +168,6 @@ def _type_of(value: object) -> str:
 
 # ---------------------------------------------------------------- values
 def _read_values(given: Mapping[str, Any], kinds: Mapping[str, str], place: str, *, raw: bool) -> dict[str, Any]:
-    """The arguments, with their values as `transact` takes them."""
     found = dict(given)
     for name in given:
         if kinds[name] == VALUES:
@@ -178,7 +176,6 @@ def _read_values(given: Mapping[str, Any], kinds: Mapping[str, str], place: str,
 
 
 def _attribute_values(given: Mapping[str, Any], place: str) -> Given:
-    """Attribute values, with binary ones as bytes."""
     for name, value in given.items():
         try:
             read_image({name: value})
@@ -231,7 +228,6 @@ def _fit_size(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def status_of(answer: Mapping[str, Any]) -> int:
-    """The status of an answer by HTTP."""
     error = answer.get("error", {})
     return 503 if error.get("again") else STATUS.get(error.get("type", ""), 200)
 

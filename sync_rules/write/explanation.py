@@ -84,7 +84,6 @@ def explain_write(document: WriteDocument, rules: Rules, client: Any = None) -> 
 
 
 def _fill_tables(document: WriteDocument, rules: Rules) -> MemoryStore:
-    """Tables with the items of a document, and complete books."""
     store = MemoryStore(rules.tables)
     run_work(finish_empty(rules), World(store, NULL_PORTS, NULL_PORTS))
     actions = Actions(rules, raw=document.raw)
@@ -196,7 +195,6 @@ class _RuleReasons:
         return [rule.title for rule in near or every]
 
     def _readers(self, path: Path) -> list[str]:
-        """The rules that read this path of the item as their source."""
         for rules in self._choices:
             found = [rule.title for rule in rules if self._reads(rule, path)]
             if found:

@@ -91,7 +91,6 @@ class _Live:
         return results
 
     def _leads_on(self, key: ItemKey) -> bool:
-        """True if rules make something of such items."""
         entity = self._rules.entity_of(key)
         return entity is not None and self._rules.concern(entity).leads_on
 

@@ -165,7 +165,6 @@ def _is_plain(rule: PartRule) -> bool:
 
 
 def _has_too_many(pushed: Pushed, image: Item | None, rules: Rules) -> bool:
-    """True if an item has more elements of a rule than are looked at."""
     key, rule = pushed
     return sum(part.rule is rule for part in _parts_of(key, image, rules)) > LISTED_MAX_ITEMS
 

@@ -66,7 +66,6 @@ class Needs:
         self._needs[place] = None if paths is None or before is None else {**before, **dict.fromkeys(paths)}
 
     def _note_needs(self, place: Place) -> None:
-        """Note what decided about an item that is written."""
         key, entity = self._store.keys[place], self._entity(place)
         if entity is None:
             return
@@ -117,7 +116,6 @@ class Needs:
                     self._need_right_copies(rule, self._store.keys[place])
 
     def _is_read_of_changed(self, place: Place, paths: Paths) -> bool:
-        """True if any of these paths of an item changes."""
         before, now = self._store.before[place] or {}, self._store.now(place) or {}
         return paths is None or has_changed(before, now, paths) or (not before) != (not now)
 
@@ -223,7 +221,6 @@ class Needs:
 
 
 def _list_stable_paths(paths: Iterable[Path], before: Item, now: Item) -> tuple[Path, ...]:
-    """Keep the paths that are as they were."""
     return tuple(path for path in paths if same(get(before, path), get(now, path)))
 
 

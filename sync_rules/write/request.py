@@ -34,7 +34,6 @@ class _Marks(Expressions):
 
 
 def transact_items(planned: Iterable[Planned], tables: Mapping[str, Table]) -> list[dict[str, Any]]:
-    """The parameter TransactItems."""
     return [_make_action(one, tables) for one in planned]
 
 

@@ -267,7 +267,6 @@ class Transact:
         return [key for key in found if is_possible_key(key)]
 
     def _apply_own(self, seen: ReadThrough) -> None:
-        """Do the application's actions in memory."""
         for place, own in self._owns.items():
             before = seen.before[place]
             refuse_kept_attributes(own, before, self._rules)
@@ -294,7 +293,6 @@ class Transact:
         return replace(rules, rules={}), skipped
 
     def _list_rule_titles(self) -> list[str]:
-        """The rules that the application's items concern."""
         concerns = (self._rules.concern(own.entity) for own in self._owns.values())
         return list(dict.fromkeys(rule.title for concern in concerns for rule in concern.rules))
 

@@ -26,9 +26,17 @@ from sync_rules.extras.proof import self_test as running
 from sync_rules.extras.proof.commands import selftest
 from sync_rules.extras.proof.probe import Polling, ProbeResult, ProbeVerdict, run_probe
 from sync_rules.extras.proof.probes import stream_facts
-from sync_rules.extras.proof.proof_stack import PREFIX, Clients, ProofSite, create, list_stacks, new_journal, remove
+from sync_rules.extras.proof.proof_stack import (
+    PREFIX,
+    Clients,
+    ProofSite,
+    create,
+    list_stacks,
+    new_journal,
+    remove,
+    template,
+)
 from sync_rules.extras.proof.self_test import PROBES
-from sync_rules.extras.proof.stack_template import template
 from tests.deploy import forked
 from tests.deploy.lies import CORRECTIONS, LIES, together
 from tests.deploy.stacks import NOBODY

@@ -25,7 +25,7 @@ from unittest.mock import patch
 from pydantic.fields import FieldInfo
 
 from sync_rules.cli import main
-from sync_rules.cli.exit_codes import MEANINGS
+from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.transaction import transaction_rows
 from sync_rules.extras.design.commands.patterns import list_lines
 from sync_rules.extras.design.commands.show_patterns import markdown, pattern_lines
@@ -144,6 +144,15 @@ def _wrapped(text: str, indent: str = "") -> str:
     return textwrap.fill(text, PROSE_COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+MEANINGS = {
+    ExitCode.WELL: "success",
+    ExitCode.FOUND: "drift, a failed check, or something left to do",
+    ExitCode.MISTAKE: "a mistake in your input, a service that does not answer, or output that cannot be written",
+    ExitCode.BUG: "a bug in sync-rules",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+
 def command_line() -> str:
     """docs/cli.md: what --help says, what each module says of its command, and the exit codes."""
     codes = table(("exit code", "meaning"), ((f"{code:d}", meaning) for code, meaning in MEANINGS.items()))
@@ -153,9 +162,17 @@ def command_line() -> str:
         module = import_module(main.VERBS[verb].module)
         docstring = inspect.getdoc(module) or ""
         parts += [f"{paragraph}\n" for paragraph in docstring.split("\n\n")[1:]]
-        parts.append(f"{module.VERB.exit_codes()}\n")
+        parts.append(f"{exit_codes(main.VERBS[verb], ends=module.VERB.ends)}\n")
         parts.append(fenced(help_text(verb)))
     return "\n".join(parts)
+
+
+def exit_codes(verb: main.VerbEntry, *, ends: bool) -> str:
+    """The exit codes of a verb in one sentence."""
+    parts = [f"0: {verb.well}", f"1: {verb.found}" if verb.found else "", f"2: {verb.mistake or 'a mistake'}"]
+    if ends:
+        parts.append(f"130: interrupted{verb.interrupted and ', '}{verb.interrupted}")
+    return f"Exit code {'; '.join(filter(None, parts))}."
 
 
 def help_text(*arguments: str) -> str:

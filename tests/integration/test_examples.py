@@ -14,7 +14,6 @@ from sync_rules.adapters import aws
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli import main
 from sync_rules.cli.commands import demo as command
-from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import EngineScene, answers, with_settle_seconds
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import play, wrong_answers
@@ -26,6 +25,7 @@ from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import select_rules
 from tests.support import engines
+from tests.support.created import create_tables
 from tests.support.worlds import Parked
 
 ROOT = Path(__file__).parent.parent.parent

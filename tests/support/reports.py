@@ -8,7 +8,6 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.cli.show.drift_page import VerifyReport, note_examples
 from sync_rules.cli.show.text import format_command
-from sync_rules.rules.selection import Share
 from tests.support.builders import s
 from tests.support.every_kind import order, part, post, rules_of, user
 from tests.support.worlds import Scene
@@ -36,18 +35,18 @@ def verified(*, clean: bool = False, repair: bool = False, **changes: object) ->
     examples: dict[str, list[DriftFinding]] = {}
     for _ in note_examples(verifier.sweep(), examples):
         pass
+    verifier.grace_seconds = 120.0
+    for name in ("share", "grace_seconds", "repair", "tally"):
+        if name in changes:
+            setattr(verifier, name, changes.pop(name))
     fields: dict[str, object] = {
-        "rules": scene.rules,
+        "verifier": verifier,
         "names": names,
-        "tally": verifier.tally,
         "examples": examples,
         "started": STARTED,
         "seconds": 12.34,
         "how": format_command(["verify", "rules.yaml", "--endpoint-url", "http://me:pw@localhost:8000/?token=t"]),
         "endpoint": "localhost:8000",
         "region": "eu-central-1",
-        "grace_seconds": 120.0,
-        "repair": repair,
-        "share": Share(),
     }
     return VerifyReport(**{**fields, **changes})

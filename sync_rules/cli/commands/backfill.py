@@ -25,9 +25,9 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import find_account, list_typed_parameters
+from sync_rules.cli.account import find_account, is_typed
 from sync_rules.cli.exit_codes import ExitCode
-from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
+from sync_rules.cli.link_sample import require_hits, sample_new_rules
 from sync_rules.cli.remote_backfill import RemoteBackfill, code_of
 from sync_rules.cli.saved_state import open_state
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
@@ -70,10 +70,6 @@ NO_OTHERS: Final = (
 )  # fmt: skip
 
 VERB: Final = Verb(
-    well="everything is done",
-    found="a part was left, failed or was parked",
-    mistake="a mistake, or a sample says that a link or an attribute hits nothing, and nothing was written",
-    interrupted="and --resume continues",
     needs={"--stop": ("--remote",)},
     excludes={
         "--changed": ("--rule",),
@@ -129,11 +125,11 @@ def backfill(
         asked = {"rules": rule or [], "changed": changed, "table": table, "where": where, "rate": rate, **begin}
         asked |= {"segments": max(opt.SEGMENTS, SEGMENTS_OF_WORKER * workers), "workers": workers}
         options = {"rules": "rule", "changed": "changed", "table": "table", "where": "where", "rate": "rate"}
-        given = {word for word, parameter in options.items() if list_typed_parameters(context, parameter)}
+        given = {word for word, parameter in options.items() if is_typed(context, parameter)}
         return there.start(load_rules(rules_file), asked, frozenset(given))
     place, since = _read_export(from_export)
     rules = load_rules(rules_file)
-    require_rules(rules, accept or ())
+    opt.require_titles(accept or (), rules, option="--accept")
     client = aws.dynamodb(endpoint_url, region)
     with open_state(state, client, rules) as documents:
         before = (

@@ -18,11 +18,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.rules.ruleset import Rules
 
-VERB: Final = Verb(
-    well="no errors; warnings do not count",
-    found="errors, or warnings with --strict-warnings",
-    excludes={"--explain": ("--format", "--strict-warnings")},
-)
+VERB: Final = Verb(excludes={"--explain": ("--format", "--strict-warnings")})
 
 
 class Form(StrEnum):

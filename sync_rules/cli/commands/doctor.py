@@ -35,11 +35,7 @@ from sync_rules.model.errors import StoreError, UserError
 
 ARN_COLONS: Final = 5
 
-VERB: Final = Verb(
-    well="everything is well",
-    found="something is not, or could not be looked at",
-    mistake="a mistake, no such stack, or it may not be looked at",
-)
+VERB: Final = Verb()
 
 
 def doctor(
@@ -59,7 +55,8 @@ def doctor(
     for area, findings in _areas(site, client):
         well = well and not findings
         if form is not opt.LineForm.TEXT:
-            print(json.dumps(_row(area, findings)), flush=True)
+            rows = [{"found": one.found, "cure": one.cure} for one in findings]
+            print(json.dumps({"area": area, "findings": rows}), flush=True)
             continue
         for line in [f"{area}: {one.found} · {one.cure}" for one in findings] or [f"{area}: well"]:
             print(line, flush=True)
@@ -103,11 +100,6 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
         denied = error.reason.startswith("AccessDenied")
         return [StackFinding(f"could not be looked at: {error}", cure if denied else "run it again later")]
     return [StackFinding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
-
-
-def _row(area: str, findings: list[StackFinding]) -> dict[str, Any]:
-    """An area as a JSON object."""
-    return {"area": area, "findings": [{"found": one.found, "cure": one.cure} for one in findings]}
 
 
 def _site(client: Any, rules_file: Path, stack_name: str, options: list[str]) -> Site:

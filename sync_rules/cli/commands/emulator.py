@@ -27,8 +27,6 @@ PORT: Final = 8000  # as DynamoDB Local's
 LOOK_EVERY_SECONDS: Final = 0.2
 
 VERB: Final = Verb(
-    well="stopped by Ctrl-C or SIGTERM",
-    mistake="the port is taken, or the engine is not installed or did not start",
     stopped=ExitCode.WELL,
     needs={"--calls-table": ("--rules",)},
 )
@@ -62,7 +60,6 @@ def emulator(
 
 
 def _next(rules_file: Path | None, url: str) -> str:
-    """The command that a user needs next."""
     if rules_file is None:
         return f"sync-rules tables create --endpoint-url {url}"
     named = "" if rules_file == opt.RULES_FILE else f" {shlex.quote(str(rules_file))}"

@@ -30,7 +30,7 @@ from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
-VERB: Final = Verb(well="it was explained", needs={"--table": ("--key", "--where-used")})
+VERB: Final = Verb(needs={"--table": ("--key", "--where-used")})
 
 
 def explain(
@@ -234,7 +234,6 @@ def _use_row(use: UsePlace, asked: ItemKey) -> Row:
 
 
 def _part(element: str, paths: list[str]) -> str:
-    """The part of an item that a rule writes."""
     return f"element {element} of {', '.join(paths)}" if element else ", ".join(paths) or "the whole item"
 
 

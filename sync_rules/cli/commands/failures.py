@@ -28,7 +28,6 @@ from sync_rules.jobs.redrive.work import DROP, is_gone, names_of, titles_of
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
-from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import visible
 from sync_rules.pipeline.failed_entries import (
     Failed,
@@ -41,7 +40,7 @@ from sync_rules.pipeline.failed_entries import (
 from sync_rules.pipeline.failure_records import FailureRecord, time_text
 from sync_rules.rules.ruleset import Rules
 
-VERB: Final = Verb(well="there are none, or they were dropped", found="there are some")
+VERB: Final = Verb()
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,6 @@ class Places:
     buckets: list[str] = field(default_factory=list)
     endpoint_url: str | None = None
     region: str | None = None
-
-    def open_calls(self) -> CallsInFolder:
-        """The calls that are kept beside the files."""
-        return CallsInFolder(Files.calls_of(Files.failures), [Files.calls_of(path) for path in self.files])
 
     def places(self, *, peek: bool = False) -> list[FailureStore]:
         """Open the places. Raises UserError for one that is no such place."""
@@ -115,7 +110,8 @@ def failures(
     finally:
         for place in places:
             place.close()
-    gone = frozenset[str]() if rules is None else _find_missing_rules(groups, rules)
+    about = {group.what for group in groups if group.sort == "failures"} if rules is not None else ()
+    gone = frozenset(what for what in about if rules is not None and is_gone(what.split(", "), rules))
     if as_json:
         for group in groups:
             print(json.dumps({**_write_row(group), "gone": group.what in gone}))
@@ -127,10 +123,8 @@ def failures(
 def find_titles(names: list[str], rules: Rules | None) -> frozenset[str]:
     """The titles of the rules a user named. Raises UserError for an unknown one, if the rules are known."""
     titles = frozenset(name.partition(".")[0] for name in names)
-    known = titles if rules is None else dict.fromkeys(one.title for one in rules.rules.values())
-    for title in sorted(titles):
-        if title not in known:
-            raise UserError(explain_unknown_name("rule", title, known))
+    if rules is not None:
+        opt.require_titles(sorted(titles), rules)
     return titles
 
 
@@ -158,7 +152,7 @@ def _drop_dead_entries(given: Places, rules: Rules, only: frozenset[str] | None,
     finally:
         for place in places:
             place.close()
-    given.open_calls().remove(calls)
+    CallsInFolder(Files.calls_of(Files.failures), [Files.calls_of(path) for path in given.files]).remove(calls)
     for name, count in sorted(dropped.items()):
         print(json.dumps({"dropped": name, "count": count}) if as_json else visible(f"dropped: {count:,} of {name}"))
     if not dropped and not as_json:
@@ -177,11 +171,6 @@ def _read_entries(
             titles = None if isinstance(body, RecordError) else titles_of(body)
             if only is None or (titles is not None and not titles.isdisjoint(only)):
                 yield entry, body
-
-
-def _find_missing_rules(groups: list[FailureGroup], rules: Rules) -> frozenset[str]:
-    about = {group.what for group in groups if group.sort == "failures"}
-    return frozenset(what for what in about if is_gone(what.split(", "), rules))
 
 
 def _write_row(group: FailureGroup) -> dict[str, Any]:

@@ -34,7 +34,7 @@ BY_ENDING: Final = {
     ".gv": Format.DOT,
 }
 
-VERB: Final = Verb(well="it was written", mistake="errors in the rules file")
+VERB: Final = Verb()
 
 
 def graph(

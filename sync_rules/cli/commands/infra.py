@@ -38,10 +38,7 @@ COMPARE: Final = (
     "Take over what you need"
 )
 
-VERB: Final = Verb(
-    well="it was written, or nothing differs",
-    found="--check found a difference, a file is missing, or files differ from those of an upgraded sync-rules",
-)
+VERB: Final = Verb()
 
 
 class What(StrEnum):

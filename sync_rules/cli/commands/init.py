@@ -32,8 +32,6 @@ IMPORTER: Final = "sync_rules.extras.discover.imports.importer"
 ACCOUNT_IMPORTER: Final = "sync_rules.extras.discover.imports.live_tables"
 
 VERB: Final = Verb(
-    well="it was written",
-    mistake="files of these names exist, and nothing was written",
     needs={"--samples": ("--from-account",)},
     excludes={"--from": ("--from-account",)},
 )

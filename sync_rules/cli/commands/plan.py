@@ -19,7 +19,7 @@ from sync_rules.adapters.files import as_mistake, open_whole, require_own, requi
 from sync_rules.adapters.state import read_applied_time
 from sync_rules.audit.verify_tally import choose_share
 from sync_rules.cli import options as opt
-from sync_rules.cli.link_sample import require_rules, sample_new_rules
+from sync_rules.cli.link_sample import sample_new_rules
 from sync_rules.cli.saved_state import read_state, state_file
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.plan import PlanReport, write_row
@@ -36,12 +36,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.rules import fingerprints
 from sync_rules.rules.selection import select_rules
 
-VERB: Final = Verb(
-    well="the plan is complete",
-    found="a sample says that a link or an attribute hits nothing; with --detailed-exitcode, there is something to "
-    "write, or a rule was deleted",
-    only_reads=True,
-)
+VERB: Final = Verb(only_reads=True)
 
 
 def plan(
@@ -74,7 +69,7 @@ def plan(
     """Show a backfill's writes, reads, cost and duration in advance. Nothing is written."""
     require_own(writes, rules_file, prices, state_file(state))
     rules = load_rules(rules_file)
-    require_rules(rules, accept or ())
+    opt.require_titles(accept or (), rules, option="--accept")
     share, seed = choose_share(*opt.read_sample(sample), opt.SEGMENTS)
     client = aws.dynamodb(endpoint_url, region)
     place = client.meta.region_name

@@ -5,7 +5,6 @@ It reads the tables with --endpoint-url or --region, otherwise the `items` of th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -25,9 +24,7 @@ from sync_rules.rules.ruleset import Rules
 from sync_rules.write.document import read_document
 from sync_rules.write.explanation import explain_write
 
-STDIN: Final = Path("-")
-
-VERB: Final = Verb(well="it was shown")
+VERB: Final = Verb()
 
 
 def preview(
@@ -52,8 +49,7 @@ def write_rows(file: Path, rules: Rules, client: Any) -> Iterator[Row]:
         UserError: when the file cannot be read or holds no write; StoreError when a read failed.
     """
     try:
-        text = sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
-        body = json_bytes.parse_json(text, parse_float=Decimal)
+        body = json_bytes.parse_json(file.read_text(encoding="utf-8"), parse_float=Decimal)
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}. Name a JSON file with a write") from error
     except ValueError as error:

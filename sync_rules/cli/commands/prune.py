@@ -28,7 +28,6 @@ from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item, show_path
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
@@ -37,11 +36,7 @@ from sync_rules.rules.ruleset import Rules
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-VERB: Final = Verb(
-    well="nothing is left",
-    found="something is, because --apply was not given or an item changed meanwhile",
-    interrupted="and the last line says how many leftovers were removed",
-)
+VERB: Final = Verb()
 
 
 def prune(
@@ -136,10 +131,7 @@ def _before(file: Path, names: Iterable[str]) -> Rules:
             "`git show COMMIT:rules.yaml`"
         )
     rules = load_rules(file)
-    titles = dict.fromkeys(one.title for one in rules.rules.values())
-    for name in names:
-        if name not in titles:
-            raise UserError(explain_unknown_name("rule", name, titles, str(file)))
+    opt.require_titles(names, rules, str(file))
     return rules
 
 

@@ -32,8 +32,6 @@ from sync_rules.model.errors import UserError
 SALT_BYTES: Final = 32
 
 VERB: Final = Verb(
-    well="stopped by Ctrl-C or SIGTERM, or finished",
-    mistake="a table or stream is missing, or the file cannot be written",
     stopped=ExitCode.WELL,
     needs={"--salt": ("--redact",), "--keep-shape": ("--redact",)},
 )

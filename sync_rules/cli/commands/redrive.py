@@ -43,9 +43,7 @@ from sync_rules.rules.ruleset import Rules
 PLACES: Final = ("--file", "--queue", "--bucket")
 
 VERB: Final = Verb(
-    well="nothing failed again",
-    found="something failed again, or could not be retried",
-    excludes={"--remote": (*PLACES, "--function", "--dry-run", "--failures", "--fanout-queue", "--calls-table")},
+    excludes={"--remote": (*PLACES, "--function", "--dry-run", "--failures", "--fanout-queue", "--calls-table")}
 )
 
 

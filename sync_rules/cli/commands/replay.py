@@ -34,9 +34,6 @@ SKIPPED: Final = {
 }
 
 VERB: Final = Verb(
-    well="every replay ends right",
-    found="one does not, also when Ctrl-C ended the reduction",
-    mistake="a file is invalid, and nothing was replayed",
     only_reads=True,
     excludes={"--seed": ("--seeds",)},
 )
@@ -113,7 +110,6 @@ def replay(
 def _command(
     files: Sequence[Path], rules_file: Path, data: Path | None, delivery: Delivery, *, with_copies: bool
 ) -> str:
-    """The command that replays files under one delivery."""
     words = ["sync-rules", "replay", *map(str, files), "--rules", str(rules_file)]
     words += ["--data", str(data)] if data else []
     words += ["--with-copies"] if with_copies else []
@@ -166,7 +162,6 @@ def how(delivery: Delivery) -> str:
 
 
 def row(outcome: ReplayResult, recording: Recording) -> dict[str, Any]:
-    """The result for machines."""
     counts = {name: outcome.counts.get(name, 0) for name in ("done", *SKIPPED)}
     of_recording = {"records": len(recording.records), "others": dict(recording.others), "repeated": recording.repeated}
     return {"ok": outcome.mismatch is None, "replays": outcome.replays, **of_recording, **counts}

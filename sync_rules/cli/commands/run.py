@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import typer
 
@@ -30,7 +30,7 @@ from sync_rules.adapters.state import State
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
-from sync_rules.cli.link_sample import require_hits, require_rules, sample_new_rules
+from sync_rules.cli.link_sample import require_hits, sample_new_rules
 from sync_rules.cli.saved_state import read_state
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.display import Display
@@ -57,12 +57,7 @@ LOOK_EVERY_SECONDS: Final = 2.0  # at the rules file
 A = TypeVar("A")
 B = TypeVar("B")
 
-VERB: Final = Verb(
-    well="stopped by Ctrl-C or SIGTERM, or everything was read with --once",
-    mistake="a table, index, stream or bucket is missing, the checkpoint is of other tables or in use, or a sample "
-    "says that a link or an attribute hits nothing",
-    stopped=ExitCode.WELL,
-)
+VERB: Final = Verb(stopped=ExitCode.WELL)
 
 
 def run(
@@ -100,11 +95,11 @@ def run(
         display = stack.enter_context(display_on(make_console(), as_json=as_json))
         for text in beginning(rules_file, rules, aws.place(client), files):
             display.say(text)
-        arns = stream_arns(client, rules)
+        arns = list(require(client, rules, times_to_live=True).stream_arns)
         archive = make_archive(rules, endpoint_url=endpoint_url, region=region)
         require_buckets(rules, endpoint_url=endpoint_url, region=region)
         store = limit_store(DynamoStore(client, rules.tables), rules.tables)
-        require_rules(rules, accept or ())
+        opt.require_titles(accept or (), rules, option="--accept")
         open_state = partial(read_state, state, client)
         if not is_resumed(files.checkpoint, rules):
             for text in link_notices(rules, open_state(), accept or (), store):
@@ -151,11 +146,6 @@ def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> M
     return replace(found, poll_busy_ms=POLL_BUSY_MS) if own_engine else found
 
 
-def stream_arns(client: Any, rules: Rules) -> list[str]:
-    """The ARNs of the streams to read. Raises UserError when tables, indexes or streams do not fit the rules."""
-    return list(require(client, rules, times_to_live=True).stream_arns)
-
-
 def is_resumed(path: Path, rules: Rules) -> bool:
     """True if a run with these rules has begun before: they passed the sample then, or were accepted."""
     text = read_if_there(path, "a checkpoint")
@@ -178,26 +168,23 @@ def link_notices(rules: Rules, documents: State, accepted: Collection[str], stor
         return [f"the links of new rules were not sampled: {error}. The sample needs {needs}."]
 
 
-def acceptance_notices(acceptance: RunAcceptance) -> list[str]:
+def acceptance_notices(acceptance: RunAcceptance) -> Iterator[str]:
     """A notice with the rules that are not accepted, and how to accept them."""
     ways = list(dict.fromkeys(acceptance.unaccepted().values()))
-    if not ways:
-        return []
-    more = f" ({len(ways)} rules)" if len(ways) > 1 else ""
-    notice = "a rule that is not accepted leaves values of others as they are, with a failure record"
-    return [f"{notice}. To accept it, {ways[0]}{more}, or start again with --accept"]
+    if ways:
+        more = f" ({len(ways)} rules)" if len(ways) > 1 else ""
+        notice = "a rule that is not accepted leaves values of others as they are, with a failure record"
+        yield f"{notice}. To accept it, {ways[0]}{more}, or start again with --accept"
 
 
-def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:
+def calls_notices(rules: Rules, calls_table: str | None) -> Iterator[str]:
     """A notice if there are calls that only this process remembers."""
-    calls = sorted(rules.functions)
-    if not calls or calls_table:
-        return []
-    notice = (
-        f"{', '.join(calls)}: only this process remembers which calls were made, so a record that is delivered again"
-        " after a restart calls the function again. Name a table with the string key 'id' with --calls-table."
-    )
-    return [notice]
+    if rules.functions and not calls_table:
+        yield (
+            f"{', '.join(sorted(rules.functions))}: only this process remembers which calls were made, so a record that"
+            " is delivered again after a restart calls the function again. Name a table with the string key 'id' with"
+            " --calls-table."
+        )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from sync_rules.cli.show.text import put_out
 from sync_rules.cli.verb import Verb
 from sync_rules.language.schema import schema_text
 
-VERB: Final = Verb(well="it was written")
+VERB: Final = Verb()
 
 
 def schema(out: opt.Out = None) -> int:

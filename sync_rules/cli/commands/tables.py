@@ -33,17 +33,10 @@ NOT_CONFIRMED: Final = (
 )
 
 
-VERB: Final = Verb(
-    well="each table is as the rules need it, or was created, or would be with --dry-run",
-    found="a table that exists differs from the rules",
-    mistake="a table may not be described or created, or AWS was meant and not confirmed",
-    excludes={"--dry-run": ("--yes",)},
-)
+VERB: Final = Verb(excludes={"--dry-run": ("--yes",)})
 
 
 class Action(StrEnum):
-    """Actions on tables."""
-
     CREATE = "create"
 
 

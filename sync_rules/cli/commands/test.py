@@ -20,12 +20,7 @@ from sync_rules.lab.trial import Trial, choose_deliveries, run_trial
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
-VERB: Final = Verb(
-    well="every expectation holds",
-    found="one does not",
-    mistake="a file is invalid, and nothing was played",
-    excludes={"--list-variants": ("--rules", "--format")},
-)
+VERB: Final = Verb(excludes={"--list-variants": ("--rules", "--format")})
 
 
 def test(

@@ -9,7 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -60,8 +60,6 @@ SEGMENTS_OF_WORKER: Final = 4  # in the account, at least
 PAGE_ENDINGS: Final = (".html", ".htm")
 
 VERB: Final = Verb(
-    well="no drift, or none left after --repair",
-    found="there is drift",
     needs={"--table": ("--key",)},
     excludes={
         "--key": ("--from", "--sample"),
@@ -171,18 +169,14 @@ def verify(
     if page_file is not None:
         tally = verifier.tally
         verified = VerifyReport(
-            rules=rules,
+            verifier=verifier,
             names=only if whole else frozenset(name for name in only if tally.count_targets(name)),
-            tally=tally,
             examples=examples,
             started=started,
             seconds=time.monotonic() - began,
             how=format_command(context.obj),
             endpoint=find_host(client.meta.endpoint_url),
             region=client.meta.region_name,
-            grace_seconds=grace_seconds,
-            repair=repair,
-            share=share,
             seed=seed,
             only="" if whole else "one item" if listed is None else "what an earlier report lists",
         )
@@ -206,7 +200,6 @@ def _require_possible(
 
 
 def _find(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[DriftFinding]:
-    """Verify one item, the drift a report lists, or the tables."""
     if listed is not None:
         return verifier.verify_report(listed.read_differences, listed.age_seconds(datetime.now(UTC)))
     return verifier.sweep() if item is None else verifier.one(item)
@@ -283,7 +276,6 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) 
 
 
 def _progress(account: Account, name: str) -> str:
-    """The number of segments that are done, and of their items."""
     found = account.state.load(name_head(name))
     if found is None or found["report"]:
         return name
@@ -294,50 +286,50 @@ def _progress(account: Account, name: str) -> str:
     return f"step {stage.step + 1} of {len(found['steps'])}: {len(done)} of {len(units)} segments, {items:,} items"
 
 
+@dataclass(frozen=True)
 class RemoteResult:
-    """The figures of a verify in the account, and its report. `whole`: it checked everything it was asked to."""
+    """The result of a verify in the account, as its state has it, and its report."""
 
-    def __init__(self, rules: Rules, reports: BucketReports, found: Mapping[str, Any]) -> None:
-        self.tally: Tally = Tally.of(found["tally"])
-        self.names = frozenset(found["names"])
-        self.share = parse_share(found)
-        self.whole = not found["unlooked"]
-        self._found = found
-        self._rules = rules
-        self._reports = reports
-        self._report: str = found["report"]
+    rules: Rules
+    reports: BucketReports
+    found: Mapping[str, Any]
+
+    @property
+    def whole(self) -> bool:
+        """True if it checked everything it was asked to."""
+        return not self.found["unlooked"]
 
     def findings(self) -> Iterator[DriftFinding]:
         """Each drift. Raises StoreError."""
-        for number, line in enumerate(self._reports.lines(self._report), start=1):
+        for number, line in enumerate(self.lines(), start=1):
             body = json_bytes.parse_json(line)
             if "drift" in body:
-                yield parse_finding(body, f"{self._reports.key(self._report)}:{number}", self._rules)
+                yield parse_finding(body, f"{self.reports.key(self.found['report'])}:{number}", self.rules)
+
+    def lines(self) -> Iterator[bytes]:
+        """The report unchanged, for machines. Raises StoreError."""
+        return self.reports.lines(self.found["report"])
 
     def notices(self) -> Iterator[str]:
         """Reasons why the figures are incomplete; the last line of the report has them too."""
-        if broken := self._found["broken"]:
+        if broken := self.found["broken"]:
             calls = "1 call died while it repaired" if broken == 1 else f"{broken} calls died while they repaired"
             yield f"figures are minimums: {calls}"
-        for name, reason in self._found["unlooked"].items():
+        for name, reason in self.found["unlooked"].items():
             yield f"rule {name} was not checked completely: {reason}"
         if not self.whole:
-            yield self._found["cure"]
-
-    def print_report(self) -> None:
-        """Print the report unchanged, for machines. Raises StoreError."""
-        for line in self._reports.lines(self._report):
-            sys.stdout.write(line.decode() + "\n")
+            yield self.found["cure"]
 
 
 def _show_remote(
     result: RemoteResult, rules: Rules, seed: int | None, kept: str, *, repair: bool, as_json: bool
 ) -> int:
     """Print the result as that of a local run. Gives the exit code."""
-    tally, only, share = result.tally, result.names, result.share
+    tally, only = Tally.of(result.found["tally"]), frozenset(result.found["names"])
     if as_json:
-        result.print_report()
+        for line in result.lines():
+            print(line.decode())
     else:
         show(result.findings(), tally, only, repair=repair, kept=kept)
-        show_coverage(rules, tally, only, share, seed, options=" --remote")
+        show_coverage(rules, tally, only, parse_share(result.found), seed, options=" --remote")
     return 1 if tally.remaining_count or not result.whole else 0

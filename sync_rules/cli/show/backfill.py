@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from rich.console import Console
@@ -42,14 +42,10 @@ def counts(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, int
     return {name: totals.count(*outcomes, rules=rules) for name, outcomes in GROUPS.items()}
 
 
-def figures_of(totals: Totals, rules: frozenset[str]) -> dict[str, Any]:
-    """The outcomes and alterations of some rules."""
-    return {**counts(totals, rules), "alterations": alterations_of(totals, rules)}
-
-
-def alterations_of(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, int]:
-    """The count of each alteration, over all rules or some."""
-    return {each.value: count for each, count in totals.count_alterations(rules).items()}
+def counts_of_all(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, Any]:
+    """The outcomes and the alterations, over all rules or some."""
+    made = {each.value: count for each, count in totals.count_alterations(rules).items()}
+    return {**counts(totals, rules), "alterations": made}
 
 
 class Meter:
@@ -91,8 +87,7 @@ class Meter:
             "items": totals.items,
             "round_items": round_items,
             "of_items": of_items,
-            **counts(totals),
-            "alterations": alterations_of(totals),
+            **counts_of_all(totals),
             "reads": round(totals.reads, 1),
             "writes": round(totals.writes),
             "items_before": first.items,
@@ -103,17 +98,12 @@ class Meter:
         }
 
 
-@contextmanager
 def display_on(
     console: Console, *, as_json: bool, clock: Callable[[], float] = time.monotonic
-) -> Iterator[Display[dict[str, Any]]]:
+) -> AbstractContextManager[Display[dict[str, Any]]]:
     """JSON lines on request; a moving line on a terminal; plain lines elsewhere."""
-
-    def as_row(now: dict[str, Any]) -> None:
-        print(json.dumps({"progress": now}), flush=True)
-
-    with open_display(console, line, as_row if as_json else None, clock) as display:
-        yield display
+    row = (lambda now: print(json.dumps({"progress": now}), flush=True)) if as_json else None
+    return open_display(console, line, row, clock)
 
 
 def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advice: tuple[str, str]) -> None:
@@ -124,7 +114,7 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
     now = meter.figures(run, totals)
     names = frozenset(name for step in run.steps for name in step.names)
     if as_json:
-        rules = {name: figures_of(totals, frozenset([name])) for name in sorted(names)}
+        rules = {name: counts_of_all(totals, frozenset([name])) for name in sorted(names)}
         left = [{"supply": supply, "reason": reason} for supply, reason in run.left.items()]
         print(json.dumps({"summary": {**now, "done": done, "rules": rules, "left": left}}), flush=True)
         return

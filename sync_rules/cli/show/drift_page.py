@@ -6,61 +6,44 @@ Invariant: the page names rules, keys and paths, and holds no value of an item.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.resources import files
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
-from sync_rules.audit.verify_tally import DriftFinding, Tally
+from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.cli.show import html
 from sync_rules.cli.show.drift import describe_sample, list_unseen_rules, summarize
 from sync_rules.cli.show.rule_graph import Arrow, graph_of
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import show_key
-from sync_rules.rules.ruleset import Rules
-from sync_rules.rules.selection import Share
 
 EXAMPLES_MAX_ITEMS: Final = 20  # of each rule
 HEADS: Final = ("drift", "target", "paths", "source", "reason", "now")
-MEANINGS: Final[Mapping[str, str]] = {
-    "checked": "pairs of a rule and a target that were checked (or of a rule and an element, mirror or ledger entry)",
-    "right": "the copy is as its rule says",
-    "kept": "the rule does not apply: there is no source, or its where does not hold",
-    "orphaned": "the part of kept whose source was deleted, where the rule keeps such copies",
-    "lag": "it differed at the first check and not, or otherwise, at the second: the change was on its way",
-    "drift": "it differed at both checks, and nothing changed it in between",
-    "repaired": "drift that was corrected, without overwriting anything newer",
-    "left": "drift that remains",
-    Drift.WRONG.value: "the copy has another value than its source says",
-    Drift.MISSING.value: "the source has a value, and the copy does not exist",
-    Drift.EXTRA.value: "the copy exists, and the source has no such value",
-    Drift.ORPHAN.value: "the copy exists and its source does not: restore the source, or remove the copy",
-    Drift.STUCK.value: "no write can make it right; the reason is shown, and needs a change by you",
-}
+MEANINGS: Final = tomllib.loads(files("sync_rules.cli.show").joinpath("verify_words.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyReport:
-    """A complete verify. `names`: the rules it checked; `how`: its command line, without secrets; `share` and `seed`:
-    the part of the tables it read; `only`: a smaller part, if it was asked for one.
+    """A complete verify. `names`: the rules it checked; `how`: its command line, without secrets; `seed`: that of its
+    sample; `only`: a smaller part of the tables, if it was asked for one.
     """
 
-    rules: Rules
+    verifier: Verifier
     names: frozenset[str]
-    tally: Tally
     examples: Mapping[str, Sequence[DriftFinding]]
     started: datetime
     seconds: float
     how: str
     endpoint: str
     region: str | None
-    grace_seconds: float
-    repair: bool
-    share: Share
     seed: int | None = None
     only: Literal["", "one item", "what an earlier report lists"] = ""
 
@@ -81,14 +64,13 @@ def find_host(address: str) -> str:
 
 # ---------------------------------------------------------------- the page
 def write_page(verified: VerifyReport) -> str:
-    """The report as HTML."""
-    graph = graph_of(verified.rules)
+    graph = graph_of(verified.verifier.rules)
     word, headline = _headline(verified)
     return html.HtmlReport(
         verb="verify",
         word=word,
         headline=headline,
-        remarks=(summarize(verified.tally, repair=verified.repair), *_coverage(verified)),
+        remarks=(summarize(verified.verifier.tally, repair=verified.verifier.repair), *_coverage(verified)),
         rules=[_report_rule(title, graph.arrows, verified) for title in _titles(verified)],
         parts=("<h2>All rules of the file</h2>", html.describe_graph(graph)),
         facts=html.list_facts(verified.started, verified.seconds, verified.how, _circumstances(verified)),
@@ -97,8 +79,7 @@ def write_page(verified: VerifyReport) -> str:
 
 
 def _headline(verified: VerifyReport) -> tuple[str, str]:
-    """The class of the headline, and the headline."""
-    tally = verified.tally
+    tally = verified.verifier.tally
     if tally.remaining_count:
         return "bad", f"Drift left: {tally.remaining_count}"
     if not any(tally.count_targets(name) for name in verified.names):
@@ -107,23 +88,25 @@ def _headline(verified: VerifyReport) -> tuple[str, str]:
 
 
 def _coverage(verified: VerifyReport) -> Iterator[str]:
-    """The part of the tables that was checked, if not everything."""
     if verified.only:
         yield f"Only {verified.only} was checked."
-    for line in describe_sample(verified.share, verified.seed, verified.rules, verified.names):
+    for line in describe_sample(verified.verifier.share, verified.seed, verified.verifier.rules, verified.names):
         yield f"{line[0].upper()}{line[1:]}."
 
 
 def _titles(verified: VerifyReport) -> list[str]:
     """The checked rules of the file, those with remaining drift first."""
-    tally, titles = verified.tally, {name: verified.rules.rules[name].title for name in verified.names}
+    tally, titles = (
+        verified.verifier.tally,
+        {name: verified.verifier.rules.rules[name].title for name in verified.names},
+    )
     bad = {titles[name] for name in verified.names if tally.drift[name] > tally.repaired[name]}
     return sorted(set(titles.values()), key=lambda title: (title not in bad, title))
 
 
 def _report_rule(title: str, arrows: Iterable[Arrow], verified: VerifyReport) -> html.RuleReport:
     """One rule of the file, with the figures of all rules that it is compiled into."""
-    tally, rules = verified.tally, verified.rules.rules
+    tally, rules = verified.verifier.tally, verified.verifier.rules.rules
     names = sorted(name for name in verified.names if rules[name].title == title)
     drift, repaired, seen = (
         sum(counts)
@@ -136,7 +119,7 @@ def _report_rule(title: str, arrows: Iterable[Arrow], verified: VerifyReport) ->
     kinds = {kind: sum(tally.unmended[name, kind] for name in names) for kind in Drift}
     counts = ", ".join(f"{count:,} {kind.value}" for kind, count in kinds.items() if count)
     mine = [arrow for arrow in arrows if arrow.rule == title]
-    empty = list_unseen_rules(verified.rules, tally, frozenset(names), verified.share)
+    empty = list_unseen_rules(verified.verifier.rules, tally, frozenset(names), verified.verifier.share)
     unlooked = "".join(f'<p class="dim">{html.text(line)}. So no drift there proves nothing.</p>' for line in empty)
     found = [[*_cells(finding)] for name in names for finding in verified.examples.get(name, ())]
     return html.RuleReport(
@@ -166,9 +149,9 @@ def _circumstances(verified: VerifyReport) -> dict[str, str]:
         "DynamoDB at": verified.endpoint,
         "Region": verified.region or "unknown",
         "Checked": " ".join(_coverage(verified)) or "every item of the tables",
-        "Grace": f"{verified.grace_seconds:g} s between the two checks of a difference",
-        "Repair": "yes" if verified.repair else "no: nothing was written",
-        "Rules": verified.rules.fingerprint or "unknown",
+        "Grace": f"{verified.verifier.grace_seconds:g} s between the two checks of a difference",
+        "Repair": "yes" if verified.verifier.repair else "no: nothing was written",
+        "Rules": verified.verifier.rules.fingerprint or "unknown",
     }
 
 

@@ -113,7 +113,6 @@ def list_facts(started: datetime, seconds: float, command: str, more: Mapping[st
 
 
 def document(title: str, body: str) -> str:
-    """A page."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'

@@ -37,7 +37,6 @@ class SafeOutput:
         self.out = out
 
     def write(self, text: str) -> int:
-        """Write the text, and give its length."""
         self.out.write(without_controls(text))
         return len(text)
 

@@ -160,25 +160,24 @@ class PlanReport:
             yield from self._heat()
         yield from (
             *describe_waits(self.waiting, self.options),
-            *self._late(),
-            *self._moves(),
-            *self._list_expiring_items(),
-            *self._list_deleted_rules(),
+            *self._list_effects(),
             self._last(),
         )
 
-    def _late(self) -> Iterator[str]:
+    def _list_effects(self) -> Iterator[str]:
+        """Yield what figures do not show: late sources, moves, items that expire, rules that are gone."""
         for name in self.pull_only:
             yield f"{name}: sources that come after their targets reach them by a backfill or verify --repair alone"
-
-    def _moves(self) -> Iterator[str]:
         for move, losing in self.moves.items():
             known = "; ".join(f"{rule} {how}" for rule, how in sorted(losing.items()))
             yield f"{move}: items move for good{f', and these rules know their old keys: {known}' if known else ''}"
-
-    def _list_expiring_items(self) -> Iterator[str]:
         for name, attribute in self.expiring.items():
             yield f"{name}: {attribute} is the Time to Live: DynamoDB deletes items whose time is past, old ones too"
+        for name in sorted(self.since.gone):
+            yield (
+                f"\nrule {name} was deleted: `sync-rules prune BEFORE RULES --apply` removes its copies, and drops it "
+                "from the saved state"
+            )
 
     def _grid(self) -> Grid:
         values = self.plan.rules.values()
@@ -197,7 +196,6 @@ class PlanReport:
                 yield f"parked by {name}: {why}"
 
     def _losses(self) -> Iterator[str]:
-        """A line for each rule that takes values away."""
         for name, figures in self.plan.rules.items():
             for each, what in LOSSES.items():
                 if count := figures.alterations.get(each):
@@ -211,7 +209,6 @@ class PlanReport:
         return table
 
     def _units_of_tables(self) -> Iterator[tuple[str, float, float]]:
-        """Name, read units and write units of each table."""
         reads, writes = self.plan.read_units, self.plan.write_units
         for name in sorted({*reads, *writes}):
             yield name, reads.get(name, 0), writes.get(name, 0)
@@ -234,10 +231,10 @@ class PlanReport:
             yield f"prices of {self.region}, {money['date']}: {money['source']}"
         digits = f"{self.rate:,.0f}" if self.rate >= WHOLE_RATE else f"{self.rate:g}"
         rate = f"{digits} write units a second" if self.rate else "no rate limit"
-        bound = (
-            f", which the hottest key takes at {PARTITION_MAX_WRITE_UNITS:,} units a second" if self._is_bound else ""
-        )
-        time = f"{estimate}{round_duration(self.plan.seconds(self.rate))}"
+        seconds, hottest = self.plan.seconds(self.rate), self.plan.hottest_seconds
+        bound = f", which the hottest key takes at {PARTITION_MAX_WRITE_UNITS:,} units a second"
+        bound = bound if hottest and seconds == hottest else ""
+        time = f"{estimate}{round_duration(seconds)}"
         yield f"time: {time} {'at' if self.rate else 'with'} {rate}{bound}"
 
     def _heat(self) -> Iterator[str]:
@@ -250,13 +247,6 @@ class PlanReport:
             yield f"\nhottest partition keys{of_sample}:"
         for key, units in self.plan.hottest:
             yield f"  {units:,.0f} write units on {printable(key)}"
-
-    def _list_deleted_rules(self) -> Iterator[str]:
-        for name in sorted(self.since.gone):
-            yield (
-                f"\nrule {name} was deleted: `sync-rules prune BEFORE RULES --apply` removes its copies, and drops it "
-                "from the saved state"
-            )
 
     def _last(self) -> str:
         plan = self.plan
@@ -275,10 +265,6 @@ class PlanReport:
         return f"{over}, {self._about(copies)} to write in {self._about(plan.writes)} requests" + (
             f": {does}" if does else ""
         )
-
-    @property
-    def _is_bound(self) -> bool:
-        return bool(self.plan.hottest_seconds) and self.plan.seconds(self.rate) == self.plan.hottest_seconds
 
     def _about(self, figure: float) -> str:
         """A figure, marked if it is an estimate."""

@@ -63,7 +63,6 @@ def graph_of(rules: Rules) -> RuleGraph:
 
 
 def _arrows(rules: Rules) -> Iterator[Arrow]:
-    """The arrows of the rules that have one."""
     for rule in rules.rules.values():
         drawing = rule.draw()
         if drawing is None:

@@ -43,7 +43,6 @@ def lines(one: ComparedTable, created: Container[ComparedTable]) -> Iterator[str
 
 
 def _form(one: ComparedTable) -> str:
-    """The form of a table that is created."""
     key = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in one.table.key)
     parts = [f"key {key}"]
     parts += [format_count(len(one.table.indexes), "index", "indexes")] if one.table.indexes else []

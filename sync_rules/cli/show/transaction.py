@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from sync_rules.cli.show.text import Row
 from sync_rules.pipeline.failure_records import printable, show_key
-from sync_rules.write.consequences import Left
 from sync_rules.write.document import as_json
 from sync_rules.write.explanation import ExplainedAction, Explanation, Reasons
 
@@ -28,7 +27,8 @@ def transaction_rows(found: Explanation, *, imagined: bool) -> Iterator[Row]:
         yield _step_row(number, step)
     yield _request("TransactWriteItems", {"TransactItems": found.actions})
     for left in found.left:
-        yield {"left": asdict(left)}, _format_leftover(left)
+        items = "" if left.items is None else f" · items: {left.items:,}"
+        yield {"left": asdict(left)}, f"left to the stream: rule {left.rule} · {left.why}{items} · {left.when}"
 
 
 def _request(operation: str, parameters: Any) -> Row:
@@ -78,8 +78,3 @@ def _rules(titles: tuple[str, ...]) -> str:
     if not titles:
         return "what rules read of it"
     return f"rule {titles[0]}" if len(titles) == 1 else f"rules {', '.join(titles)}"
-
-
-def _format_leftover(left: Left) -> str:
-    items = "" if left.items is None else f" · items: {left.items:,}"
-    return f"left to the stream: rule {left.rule} · {left.why}{items} · {left.when}"

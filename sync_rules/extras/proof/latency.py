@@ -53,7 +53,6 @@ def _source(site: ProofSite, pk: str, name: str, targets: int) -> None:
 
 
 def _one(site: ProofSite, pk: str, n: int, clock: Callable[[], float]) -> float:
-    """Seconds until one copy is there."""
     began = clock()
     _source(site, pk, str(n), 1)
     _, there = site.waiting.until(lambda: site.get(keyed(pk, "00000")), lambda item: item.get("name") == {"S": str(n)})
@@ -63,7 +62,6 @@ def _one(site: ProofSite, pk: str, n: int, clock: Callable[[], float]) -> float:
 
 
 def _all(site: ProofSite, pk: str, clock: Callable[[], float]) -> float:
-    """Seconds until all copies of one change are there."""
     began = clock()
     _source(site, pk, "all", TARGETS)
     _, there = site.waiting.until(

@@ -20,13 +20,17 @@ from typing import Any, Final, TypeVar
 from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import write_whole
+from sync_rules.deploy.files import fill_marks
+from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.extras.proof.probe import DENIED, Polling, RefutedError, denied_action, require
-from sync_rules.extras.proof.stack_template import TAG, template
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.values import Item
 
 T = TypeVar("T")
+TEMPLATE: Final = Path(__file__).with_name("stack.yaml")
+CODE: Final = Path(__file__).with_name("deployed.txt").read_text(encoding="utf-8")
+TAG: Final = "sync-rules-selftest"
 PREFIX: Final = f"{TAG}-"
 JOURNAL_PATTERN: Final = f".{PREFIX}*.json"
 STACK_SECONDS: Final = 900.0  # to create or delete one: a mapping alone takes minutes
@@ -112,7 +116,6 @@ class ProofSite:
         return self.ask(self.db.update_item, **self.update_of(key, text, values, **more))
 
     def delete(self, key: Item, **more: Any) -> Any:
-        """Delete an item of the table `items`."""
         return self.ask(self.db.delete_item, TableName=self.table("items"), Key=key, **more)
 
     def get(self, key: Item, table: str = "items") -> Item:
@@ -209,6 +212,12 @@ def journals(folder: Path) -> Iterator[Journal]:
 
 
 # ---------------------------------------------------------------- made
+def template(name: str) -> str:
+    """The template's JSON for a stack of this name."""
+    marks = {"NAME": name, "CODE": json.dumps(CODE)[1:-1]}
+    return json.dumps(read_yaml(fill_marks(TEMPLATE.read_text(encoding="utf-8"), marks), TEMPLATE.name))
+
+
 def require_free(name: str, clients: Clients) -> None:
     """Check, before anything is written or made, that CloudFormation answers and that no stack has the name.
 

@@ -114,7 +114,6 @@ def _run_probes(
 
 
 def _measure(site: ProofSite, tell: Told) -> Latency | str:
-    """The figures, or the reason why there are none."""
     tell("measuring")
     try:
         return measure(site)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from sync_rules.adapters.s3 import OnFailureObjects
+from sync_rules.adapters.sqs import FailedMessages
 from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.jobs.account.protocol import (
     TIME_RESERVED_MS,
@@ -22,7 +24,6 @@ from sync_rules.jobs.account.protocol import (
 )
 from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.failed_entries import FailureStore
 from sync_rules.rules.ruleset import Rules
 
 CURE: Final = "Run it again"
@@ -32,24 +33,9 @@ LET_GO_MS: Final = 20  # for each message that a place has to release at the end
 MARK_MAX_CHARS: Final = 250_000  # of a document, which has at most 400 KB: 25,000 messages that stay
 TOO_MANY_STAY: Final = "TooManyStay: remove messages that you no longer need, or name other rules"
 
+MarkedStore = FailedMessages | OnFailureObjects  # each continues after the one of an earlier call
 Redrivers = Callable[[frozenset[str] | None, Callable[[], int]], Redriver]
 """Makes a Redriver for the rules of these titles, None for all, with the milliseconds left for an entry."""
-
-
-class MarkedStore(FailureStore, Protocol):
-    """A FailureStore that continues after the one of an earlier call."""
-
-    @property
-    def mark(self) -> str:
-        """The position for the place of the next call, once this one is closed."""
-
-    @property
-    def hidden_seconds(self) -> int:
-        """The seconds that its entries stay hidden if it is never closed; 0 if they are not hidden."""
-
-    @property
-    def held_count(self) -> int:
-        """Number of entries that `close` has to release; after it, of those that it could not."""
 
 
 @dataclass(eq=False)

@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any, Final
 from uuid import uuid4
 
+from sync_rules.adapters.s3 import BucketReports
 from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.audit.drift_report import make_footer, make_header, make_row
 from sync_rules.audit.ledger_balance import list_ledgers
@@ -36,7 +37,6 @@ from sync_rules.jobs.account.protocol import (
 )
 from sync_rules.jobs.account.verify_unit import (
     LEDGERS,
-    Reports,
     VerifyPosition,
     as_line,
     lines_of,
@@ -60,17 +60,6 @@ CURE: Final = "Run it again, with more --workers where the reason is OutOfTime"
 AFTER: Final = "comes after what was not looked at"
 
 
-@dataclass(frozen=True)
-class UnitResults:
-    """The units of a stage at its end: the documents of those that are done, the number of `broken` ones, whose repairs
-    are counted nowhere, and the reason why ledgers were not added up, if they were not.
-    """
-
-    done: Sequence[Mapping[str, Any]]
-    broken: int = 0
-    reason: str = ""
-
-
 @dataclass(eq=False)
 class VerifyWork:
     """A Work. `sizes` gives the number of items of each table of some rules, and raises UserError where the tables are
@@ -80,7 +69,7 @@ class VerifyWork:
     rules: Rules
     world: World
     state: SharedState
-    reports: Reports
+    reports: BucketReports
     sizes: Callable[[frozenset[str]], Mapping[str, int]]
     remaining_ms: Callable[[], int] = field(kw_only=True)
     on_end: Callable[..., object] = field(default=lambda *_, **_options: None, kw_only=True)
@@ -201,8 +190,8 @@ class VerifyWork:
         done = [known[unit] for unit in names if is_done(known.get(unit))]
         broken = [one for one in known.values() if one.get("broken") or not is_done(one)]
         reason = next((reason for _, reason in left), "") or "".join(one["left"] for one in done)
-        results = UnitResults(done, len(broken) if found["asked"]["repair"] else 0, reason)
-        found = self._add_results(found, stage, results, execution)
+        lost = len(broken) if found["asked"]["repair"] else 0
+        found = self._add_results(found, execution, done, lost=lost, reason=reason)
         if found["over"]:
             found["report"] = self._whole(execution, found)
         held.save(name_head(execution), found)
@@ -222,31 +211,37 @@ class VerifyWork:
         return Answer(more=True, units=units, workers=max(1, min(asked, len(units))), run=run)
 
     # ------------------------------------------------------------ the end of a stage
-    def _add_results(self, found: Body, stage: VerifyPosition, results: UnitResults, execution: str) -> dict[str, Any]:
-        """The head after a stage: its figures, and the next stage; `over` if there is none."""
+    def _add_results(
+        self, found: Body, execution: str, done: Sequence[Body], *, lost: int, reason: str
+    ) -> dict[str, Any]:
+        """The head after a stage: its figures, and the next stage; `over` if there is none. `done`: the documents of
+        its units that are done; `lost`: the number of others, whose repairs are counted nowhere; `reason`: why ledgers
+        were not added up, if they were not.
+        """
+        stage = VerifyPosition(**found["stage"])
         names, max_rounds = found["steps"][stage.step]
         tally = Tally.of(found["tally"])
         if stage.round and not stage.adding_up:
             for name in names:
                 tally.start_over(name)
         here = Tally()
-        for one in results.done:
+        for one in done:
             here.include(Tally.of(one["tally"]))
-        reports = [one["report"] for one in results.done if one["report"]]
+        reports = [one["report"] for one in done if one["report"]]
         name = f"{execution}/{stage.step}-{stage.round}{'-ledgers' if stage.adding_up else ''}"
         if reports:
             merge(self.reports, reports, name, here)
-        mended = found["mended"] + here.repaired.total() + results.broken
+        mended = found["mended"] + here.repaired.total() + lost
         tally.include(here)
         adds_up = not parse_share(found).is_sample and any(True for _ in list_ledgers(self.rules, frozenset(names)))
-        if not results.reason and (stage.adding_up or not adds_up):
+        if not reason and (stage.adding_up or not adds_up):
             begun = {name: number for name, number in found.get("books", {}).items() if name in names}
             right = {name: number for name, number in begun.items() if not tally.wrong(name)}
             mended += run_work(finish_all(self.rules, right), self.world) if right else 0
         counted = sorted(
             {*found["counted"], *(table.name for table in list_swept_tables(self.rules, frozenset(names)))}
         )
-        if results.reason:  # nothing that is made from those totals is repaired before they are
+        if reason:  # nothing that is made from those totals is repaired before they are
             there: VerifyPosition | None = None
         elif not stage.adding_up and adds_up:
             there = replace(stage, adding_up=True)
@@ -257,11 +252,11 @@ class VerifyWork:
             mended = 0
         return {
             **found,
-            **(self._list_unverified_rules(found, stage, results.reason) if results.reason else {}),
+            **(self._list_unverified_rules(found, stage, reason) if reason else {}),
             "tally": tally.body(),
             "counted": counted,
             "mended": mended,
-            "broken": found["broken"] + results.broken,
+            "broken": found["broken"] + lost,
             "reports": [*found["reports"], *([name] if reports else ())],
             "stage": found["stage"] if there is None else asdict(there),
             "over": there is None,

@@ -65,10 +65,6 @@ class Execution:
     error: str = ""
     cause: str = ""
 
-    @property
-    def runs(self) -> bool:
-        return self.status == RUNNING
-
     def well(self) -> bool:
         """True if it ended with nothing left; False if something was left, or it was stopped.
 
@@ -105,7 +101,6 @@ class Machine:
         return [one["name"] for one in found["executions"]]
 
     def execution(self, name: str) -> Execution:
-        """The status of an execution."""
         found = self._ask("describe_execution", executionArn=self._execution_arn(name))
         said = found if found["status"] != WELL else _answer(found.get("output", ""))
         return Execution(name, found["status"], said.get("error", ""), said.get("cause", ""))
@@ -117,7 +112,7 @@ class Machine:
     def watch(self, name: str, look: Callable[[], object], sleep: Callable[[float], None] = time.sleep) -> Execution:
         """Call `look` until the execution has ended, and once more then. Ctrl-C leaves it running, and says so."""
         try:
-            while (now := self.execution(name)).runs:
+            while (now := self.execution(name)).status == RUNNING:
                 look()
                 sleep(POLL_SECONDS)
             look()
@@ -134,7 +129,6 @@ class Machine:
 
 
 def _answer(text: str) -> dict[str, Any]:
-    """The answer of a function; empty where it is not JSON."""
     try:
         body = json_bytes.parse_json(text)
     except ValueError:

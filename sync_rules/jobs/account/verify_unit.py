@@ -11,8 +11,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final
 
+from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.audit.verify_tally import SAMPLE_SEGMENTS, Tally, draw_segments
@@ -94,17 +95,7 @@ def sample(
 
 
 # ---------------------------------------------------------------- reports
-class Reports(Protocol):
-    """A place for reports. Each call raises StoreError."""
-
-    def write(self, name: str, file: IO[bytes]) -> None:
-        """Returns once the report is safe."""
-
-    def lines(self, name: str) -> Iterator[bytes]:
-        """The lines of a report, without their ends."""
-
-
-def write(reports: Reports, name: str, lines: Iterable[bytes]) -> str:
+def write(reports: BucketReports, name: str, lines: Iterable[bytes]) -> str:
     """Write lines as a report, if there are any. Returns its name, "" for none. Raises StoreError."""
     with tempfile.TemporaryFile() as file:
         file.writelines(lines)
@@ -115,7 +106,7 @@ def write(reports: Reports, name: str, lines: Iterable[bytes]) -> str:
     return name
 
 
-def merge(reports: Reports, parts: Iterable[str], name: str, tally: Tally) -> None:
+def merge(reports: BucketReports, parts: Iterable[str], name: str, tally: Tally) -> None:
     """Make one report of several; a row that comes again is taken out of the figures. Raises StoreError."""
     known: set[int] = set()  # hashes of the parts so far
 
@@ -132,11 +123,10 @@ def merge(reports: Reports, parts: Iterable[str], name: str, tally: Tally) -> No
     write(reports, name, once())
 
 
-def lines_of(reports: Reports, parts: Iterable[str]) -> Iterator[bytes]:
+def lines_of(reports: BucketReports, parts: Iterable[str]) -> Iterator[bytes]:
     """The lines of several reports, with their ends."""
     return (line + b"\n" for part in parts for line in reports.lines(part))
 
 
 def as_line(body: Mapping[str, Any]) -> bytes:
-    """One line of a report."""
     return json.dumps(body).encode() + b"\n"

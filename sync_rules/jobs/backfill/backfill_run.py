@@ -111,7 +111,6 @@ class BackfillRun:
         return self.position.step == len(self.steps)
 
     def round_supplies(self) -> Sequence[Supply]:
-        """The supplies of this round."""
         if self._supplies is None:
             self._supplies = () if self.is_over else self.supplies(self.steps[self.position.step].names)
         return self._supplies
@@ -190,7 +189,6 @@ class BackfillRun:
         self.state.save(HEAD, {**what, **body, **books, "began": self._began})
 
     def _move_on(self, ended: Totals) -> None:
-        """Move to the position after a round."""
         self._rounds.look_again(ended)
         position = next_position(self.position, self.steps, self.selection.rules, ended, resumed=self._resumed)
         if position.step > self.position.step:
@@ -257,7 +255,7 @@ class BackfillRun:
             self._take(page, store, totals)
             cursor, done = result.cursor, result.cursor is None
             waited = (began := self.clock()) - saved_at
-            if done or waited >= max(pause, 0 if page.copies_written else SAVED_EVERY_SECONDS):
+            if done or waited >= max(pause, 0 if page.count(Outcome.COPIED) else SAVED_EVERY_SECONDS):
                 self._save(supply, cursor, totals, done=done)
                 saved_at = self.clock()
                 pause = SAVE_PAUSE_FACTOR * (saved_at - began)
@@ -284,7 +282,6 @@ class BackfillRun:
 
     # ------------------------------------------------------------ checkpoints
     def _load(self, supply: Supply) -> dict[str, Any]:
-        """The checkpoint of a supply in this run, step and round."""
         found, fresh = self.state.load(f"{HEAD}/{supply.name}"), self._body(None, Totals(), done=False)
         return found if found is not None and found.get("here") == fresh["here"] else fresh
 

@@ -83,11 +83,6 @@ class Totals:
         """The rules that had this outcome."""
         return frozenset(rule for (rule, found), count in self.outcomes.items() if found is outcome and count)
 
-    @property
-    def copies_written(self) -> int:
-        """Copies written."""
-        return self.count(Outcome.COPIED)
-
     def copy(self) -> Totals:
         """The same numbers, to go on with."""
         return replace(self, outcomes=Counter(self.outcomes), alterations=Counter(self.alterations))
@@ -128,7 +123,7 @@ def first_position(step: int, steps: Sequence[Step]) -> Position:
 def next_position(position: Position, steps: Sequence[Step], rules: Rules, ended: Totals, *, resumed: bool) -> Position:
     """The position after a round with these totals. `resumed`: writes just before an interruption are not counted."""
     if not position.recording:
-        again = ended.copies_written or resumed or ended.count(Outcome.WAITING)  # for books that are complete by now
+        again = ended.count(Outcome.COPIED) or resumed or ended.count(Outcome.WAITING)  # for books, complete by now
         if again and position.round + 1 < _max_rounds(steps[position.step], rules, ended):
             return Position(position.step, position.round + 1)
         if ended.count(Outcome.PARKED):

@@ -57,7 +57,6 @@ class Scope:
 
 
 def describe_scope(body: Body) -> str:
-    """A scope in words."""
     said = [f"of {join_names(body['rules'])}"]
     said += [
         f"{OF[name]} {_format_value(body[name])}" for name in ("table", "where", "export") if body[name] is not None
@@ -149,7 +148,6 @@ def rules_to_apply(
 
 
 def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
-    """The names of rules in the rules file."""
     return frozenset(rules.rules[name].title for name in names)
 
 

@@ -136,7 +136,6 @@ class Plan:
 
     @property
     def total_write_units(self) -> float:
-        """Write units, in all tables."""
         return sum(self.write_units.values())
 
     @property

@@ -60,5 +60,4 @@ def of_capacity(prices: Provisioned, read_units: int, write_units: int, *, hours
 
 
 def gigabytes(size_bytes: float) -> Decimal:
-    """Bytes in GB."""
     return Decimal(size_bytes) / GIGABYTE

@@ -49,7 +49,6 @@ class Overlay:
         self._database.executescript(SCHEMA)
 
     def __len__(self) -> int:
-        """Number of items held."""
         return self._held.total()
 
     def close(self) -> None:
@@ -111,7 +110,6 @@ def _place(key: ItemKey) -> str:
 
 
 def _listings(table: Table, item: Item) -> Iterator[str]:
-    """The partitions of the table and of its indexes that show an item."""
     for index, partition, sort in (
         (None, (table.partition,), ()),
         *((index.name, index.partition, index.sort) for index in table.indexes),

@@ -187,7 +187,6 @@ class Planner:
                     self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, made))
 
     def _owners(self, action: Action) -> dict[str, tuple[Path, ...]]:
-        """The rules that write with an action, and which paths each."""
         entity = self.rules.entity_of(action.key)
         if entity is None or isinstance(action, Check):
             return {}
@@ -231,7 +230,6 @@ def _list_written_paths(action: Action) -> tuple[Path, ...]:
 
 
 def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Path]]]:
-    """For each entity, the rules that write its items, and the paths."""
     found: defaultdict[str, dict[str, set[Path]]] = defaultdict(dict)
     for rule in (rules.rules[name] for name in sorted(names)):
         if isinstance(rule, TargetRule):

@@ -121,7 +121,6 @@ class Prices(_Form):
 
 @cache
 def own_prices() -> Prices:
-    """The prices in the package."""
     return Prices.model_validate_json((files("sync_rules.jobs.dryrun") / "prices.json").read_bytes())
 
 

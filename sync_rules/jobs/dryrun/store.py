@@ -139,7 +139,6 @@ class DryStore:
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
     def _append_added_items(self, request: Scan, items: tuple[Item, ...]) -> Page:
-        """Append the items that the real store lacks to its last page."""
         last = int((request.cursor or {}).get(ADDED, {"N": "0"})["N"])
         room = request.limit - len(items)
         added = self.overlay.list_added_items(request.table, last, room + 1)
@@ -195,7 +194,6 @@ class DryStore:
         return written | self.overlay.find(keys)
 
     def _pair_with_keys(self, table: str, items: Iterable[Item]) -> tuple[tuple[ItemKey, Item], ...]:
-        """The items of a page, each with its key."""
         of = self.rules.tables[table]
         return tuple((key, item) for item in items if (key := of.key_of(item)) is not None)
 

@@ -309,7 +309,6 @@ class Redriver:
         return ""
 
     def _records(self, records: Iterable[Any]) -> str:
-        """Process records as the handler does."""
         readable, unreadable = split_legible(records, self.rules)
         answer = self._consumer.handle_event({"Records": readable}, self.remaining_ms)
         self.tally.records += len(readable)
@@ -357,7 +356,6 @@ class Redriver:
             opened.place.replace(opened.entry, compact(opened.body.again(reason, now)))
 
     def _count(self) -> None:
-        """Take over the counts of the consumer."""
         self.tally.written += self._consumer.telemetry.total(*WRITTEN)
         self.tally.acted += self._consumer.telemetry.total(Outcome.DONE)
         self._consumer.telemetry.clear()

@@ -11,11 +11,12 @@ from botocore.exceptions import ClientError
 from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import differences, latest_streams, require, require_answer, survey
-from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
+from sync_rules.deploy.tables import table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from tests.support import every_kind
 from tests.support.builders import index, library, shop, table
+from tests.support.created import all_parameters, create_tables
 from tests.support.engines import unique_prefix
 
 

@@ -93,7 +93,7 @@ def test_htmlreport_escapes_keys():
 def test_htmlreport_says_what_is_left():
     """The first words are the verdict, and each rule says how many of which kind."""
     outline = Outline(write_page(verified()))
-    tally = verified().tally
+    tally = verified().verifier.tally
     assert f"✗ Drift left: {tally.remaining_count}" in outline.words
     assert f"names copy user.name → order.user_name ✗ drift: {ORDERS} wrong" in outline.words
     assert "paths path part.parent_id → part.path, part.depth ✗ drift: 2 stuck" in outline.words
@@ -147,11 +147,11 @@ def test_htmlreport_puts_what_is_wrong_next_to_the_verdict():
     assert heads[:3] == ["left", "drift", "checked"]
     row = shown.partition('<a href="#rule-0">')[2].partition("</tr>")[0]
     title = re.match(r"[\w.-]+", row)[0]
-    names = [name for name in data.names if data.rules.rules[name].title == title]
+    names = [name for name in data.names if data.verifier.rules.rules[name].title == title]
     figures = dict(zip(heads, map(int, re.findall(r'class="number">(\d+)<', row)), strict=True))
-    assert figures["drift"] == sum(data.tally.drift[name] for name in names) > 0
-    assert figures["checked"] == sum(map(data.tally.count_targets, names))
-    assert figures["left"] == figures["drift"] - sum(data.tally.repaired[name] for name in names)
+    assert figures["drift"] == sum(data.verifier.tally.drift[name] for name in names) > 0
+    assert figures["checked"] == sum(map(data.verifier.tally.count_targets, names))
+    assert figures["left"] == figures["drift"] - sum(data.verifier.tally.repaired[name] for name in names)
 
 
 @pytest.mark.parametrize(

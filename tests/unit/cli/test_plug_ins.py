@@ -18,7 +18,7 @@ import typer
 
 from sync_rules.cli.verb import Verb
 
-VERB = Verb(well="it was greeted", found="nobody was there", needs={"--loud": ("--name",)}, only_reads=True)
+VERB = Verb(needs={"--loud": ("--name",)}, only_reads=True)
 
 
 def greet(

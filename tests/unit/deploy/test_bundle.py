@@ -17,7 +17,6 @@ from sync_rules.deploy import bundle as bundling
 from sync_rules.deploy import files
 from sync_rules.deploy.bundle import (
     LEFT_OUT,
-    ModuleFolder,
     bundle,
     list_called_files,
     list_imported_files,
@@ -31,7 +30,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
 from tests.support.every_kind import RULES, text_of
-from tests.support.requirements import list_requirements
+from tests.support.requirements import list_requirements, name_of
 from tests.test_house import ROOT
 
 ALONE = """
@@ -127,7 +126,7 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
 
 def test_bundle_has_no_module_that_only_people_use():
     """No verb, no emulator, no report is deployed, and nothing that reads a rules file; all else of ours is."""
-    names = {ModuleFolder(ROOT).name_of(path) for path in modules()}
+    names = {name_of(ROOT, path) for path in modules()}
     assert {
         "handlers.stream",
         "handlers.fanout",
@@ -138,22 +137,20 @@ def test_bundle_has_no_module_that_only_people_use():
     assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]
     rooms = {name.split(".")[1] for name in names if name.startswith("sync_rules.")}
     assert rooms == {"adapters", "audit", "functions", "jobs", "model", "pipeline", "rules", "write"}
-    usual = {ModuleFolder(ROOT).name_of(path) for path in usual_paths()}
+    usual = {name_of(ROOT, path) for path in usual_paths()}
     of_writing = {name for name in names if name.startswith("sync_rules.write")} | {"handlers.write"}
     assert names - usual == of_writing
-    sources = ModuleFolder(ROOT)
-    needed = {name for path in usual_paths() for name in list_imports(path, sources.name_of(path))}
+    needed = {name for path in usual_paths() for name in list_imports(path, name_of(ROOT, path))}
     assert not needed & of_writing
 
 
 def test_bundle_imports_nothing_that_it_leaves_out():
     """A folder is left out whole only because nothing in the bundle imports from it, in a function neither."""
     left_out = tuple(f"sync_rules.{name.removesuffix('.py').replace('/', '.')}" for name in LEFT_OUT)
-    sources = ModuleFolder(ROOT)
     found = {
-        (sources.name_of(path), name)
+        (name_of(ROOT, path), name)
         for path in modules()
-        for name in list_imports(path, sources.name_of(path))
+        for name in list_imports(path, name_of(ROOT, path))
         if f"{name}.".startswith(tuple(f"{one}." for one in left_out))
     }
     assert not found
@@ -246,9 +243,8 @@ def test_imports_follow_functions_and_packages_but_not_type_checking(tmp_path):
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    sources = ModuleFolder(tmp_path)
-    paths = list_imported_files(["one.a"], sources)
-    assert [sources.name_of(path) for path in paths] == ["one", "one.a", "one.b", "one.c", "one.d", "other"]
+    paths = list_imported_files(["one.a"], tmp_path)
+    assert [name_of(tmp_path, path) for path in paths] == ["one", "one.a", "one.b", "one.c", "one.d", "other"]
 
 
 @pytest.mark.parametrize("python", ["3.11", "3.13", "3.15"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import survey
-from sync_rules.deploy.tables import create_tables, table_parameters
+from sync_rules.deploy.tables import table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.requests import List
 from tests.support.builders import index, s, table
+from tests.support.created import create_tables
 from tests.support.engines import unique_prefix
 
 LISTED_LOCALLY = """

@@ -519,8 +519,7 @@ def test_remote_verify_command_says_that_figures_are_at_least_these(monkeypatch,
     account = died_repairing()
     verdict = watched(account, {"error": "", "cause": ""}, monkeypatch)
     assert "sync-rules: figures are minimums: 1 call died while it repaired\n" in capsys.readouterr().err
-    verdict.print_report()
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["broken"] == 1
+    assert json.loads([*verdict.lines()][-1])["broken"] == 1
     assert verdict.whole
 
 
@@ -532,7 +531,7 @@ def test_remote_verify_command_shows_figures_and_what_they_lack(large, monkeypat
     assert "rule spent.ledger was not checked completely: OutOfTime" in err
     assert "sync-rules: Verify from a machine: sync-rules verify --rule" in err
     assert not verdict.whole
-    assert verdict.tally.remaining_count == large.tally.remaining_count > 10
+    assert Tally.of(verdict.found["tally"]).remaining_count == large.tally.remaining_count > 10
 
 
 @pytest.mark.parametrize(("asked", "whole"), [({}, True), ({"numbers": [0, 1]}, False)], ids=["all", "sample"])

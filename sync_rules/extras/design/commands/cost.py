@@ -35,7 +35,7 @@ from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS: Final = 1_000
 
-VERB: Final = Verb(well="all that is asked for was priced", found="something is not stated, and was left out")
+VERB: Final = Verb()
 
 
 def cost(
@@ -83,7 +83,6 @@ def _choose_prices(region: str) -> Prices:
 
 
 def _measure_tables(rules: Rules, store: DynamoStore, sample: opt.SampleShare) -> Mapping[str, MeasuredEntity]:
-    """Read a share of each table."""
     share, _ = choose_share(*sample, opt.SEGMENTS)
     measuring = SizeSampler(rules)
     with make_console(stderr=True).status("measuring", spinner="dots"):

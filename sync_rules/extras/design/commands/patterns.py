@@ -53,9 +53,6 @@ NONE = "{file}: no access patterns. Declare some, such as patterns: {{orders-of-
 OF_RUN: Final = ("--prove", "--key", "--calls", "--endpoint-url", "--region")
 
 VERB: Final = Verb(
-    well="every pattern is served",
-    found="one is not; with --strict-warnings, a copy is unread, an index idle or a key hot; with --prove, an answer "
-    "is wrong",
     needs={**dict.fromkeys(OF_RUN, ("--run",)), "--grace-seconds": ("--prove",)},
     excludes={"--run": ("--strict-warnings",)},
 )
@@ -203,7 +200,6 @@ def _run(
 
 
 def _scan_items(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:
-    """The items of a table, at most `most`."""
     cursor: Item | None = None
     left = most
     while left is None or left > 0:

@@ -188,12 +188,10 @@ def _text(money: Decimal | None) -> str | None:
 
 
 def _round_amount(amount: Decimal, step: Decimal) -> Decimal:
-    """An amount of any size, rounded to a step."""
     return amount.quantize(step, ROUND_HALF_UP, WIDE)
 
 
 def _coins(money: Decimal | None) -> str:
-    """An amount to the cent."""
     return "no price" if money is None else f"{_round_amount(money, CENT):,}"
 
 

@@ -37,7 +37,6 @@ Kept = Mapping[str, Iterable[Keeper]]  # by name of a pattern
 
 
 def describe_pattern(answer: PatternAnswer) -> str:
-    """The pattern in words."""
     pattern = answer.pattern
     match pattern:
         case GetPattern():
@@ -117,7 +116,6 @@ def cost_of(answer: PatternAnswer) -> str:
 
 
 def _name_missing_statement(answer: PatternAnswer) -> str:
-    """The statement that is missing for an estimate."""
     for step in answer.steps:
         if step.size_bytes is None:
             return f"state entities.{step.entity.name}.size"
@@ -213,7 +211,6 @@ def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept
 
 
 def _attributes(kept: Kept, name: str) -> dict[str, Any]:
-    """The attributes that a pattern reads, if they are known."""
     rows = [
         {
             "attribute": one.name,
@@ -229,7 +226,6 @@ def _attributes(kept: Kept, name: str) -> dict[str, Any]:
 
 
 def json_of(name: str, answer: PatternAnswer, place: str) -> dict[str, Any]:
-    """One pattern for programs."""
     return {
         "pattern": name,
         "at": place,

@@ -38,7 +38,6 @@ def lines(measured: PatternRun) -> Iterator[str]:
 
 
 def _format_difference(one: AnswerDifference) -> str:
-    """A difference, as a reader sees it."""
     by = " or ".join(f"rule {name}" for name in one.rules)
     cause = f"kept by {by}" if by else "kept by no rule: an index that lags, or an item that changed during the run"
     if not one.attribute:
@@ -77,5 +76,4 @@ def as_json(measured: PatternRun) -> dict[str, Any]:
 
 
 def _many(mean_number: float, one: str) -> str:
-    """A mean with its noun."""
     return f"{mean_number:g} {one}{'s' * (mean_number != 1)}"

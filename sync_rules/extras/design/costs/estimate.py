@@ -176,7 +176,6 @@ def _ask_updates(sizes: Sizes, rule: Rule) -> None:
 
 
 def _find_origin(sizes: Sizes, rule: Rule, seen: set[str]) -> Rule:
-    """The rule at the beginning of a chain of copies."""
     for other in sizes.rules.rules.values():
         if other.name not in seen and other.feeds(rule) and other.target is rule.source and _copies(other):
             return _find_origin(sizes, other, {*seen, other.name})
@@ -205,7 +204,6 @@ def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
 
 
 def _does(answer: PatternAnswer) -> str:
-    """The requests in a few words."""
     if not answer.is_served:
         return "not served"
     return " + ".join(f"{step.request} {step.place}" for step in answer.steps)
@@ -213,7 +211,6 @@ def _does(answer: PatternAnswer) -> str:
 
 # ---------------------------------------------------------------- patterns
 def _read(sizes: Sizes, answer: PatternAnswer) -> Load:
-    """The load of a pattern that reads."""
     pattern, load = answer.pattern, Load()
     if not answer.is_served:
         sizes.lack(f"pattern {pattern.name} is not served: `sync-rules patterns` says why, and the cure")
@@ -247,7 +244,6 @@ def _read_rate(sizes: Sizes, answer: PatternAnswer) -> float:
 
 # ---------------------------------------------------------------- storage
 def _estimate_storage(sizes: Sizes, tariff: Tariff) -> list[TableStorage]:
-    """The storage of each table that has entities."""
     found = []
     for table in sizes.rules.tables.values():
         entities = [one for one in sizes.rules.entities.values() if one.table is table and not sizes.is_made(one)]

@@ -47,32 +47,23 @@ class Load:
         if units:
             self.writes[place] += units
 
-    def add(self, other: Load) -> None:
+    def add(self, other: Load, reads: float = 1.0, writes: float = 1.0) -> None:
+        """Add a load, or a share of its reads, and one of its writes with all that follows them."""
         for place, units in other.reads.items():
-            self.read(place, units)
+            self.read(place, units * reads)
         for place, units in other.writes.items():
-            self.write(place, units)
+            self.write(place, units * writes)
         for table, rate in other.records.items():
-            self.records[table] += rate
-        self.transactions += other.transactions
-        self.busy += other.busy
-        self.invocations += other.invocations
-        self.requests += other.requests
+            self.records[table] += rate * writes
+        self.transactions += other.transactions * writes
+        self.busy += other.busy * writes
+        self.invocations += other.invocations * writes
+        self.requests += other.requests * reads
 
     def take_share(self, reads: float, writes: float) -> Load:
         """A share of the reads, and one of the writes with all that follows them."""
-        load = Load(
-            transactions=self.transactions * writes,
-            busy=self.busy * writes,
-            invocations=self.invocations * writes,
-            requests=self.requests * reads,
-        )
-        for place, units in self.reads.items():
-            load.read(place, units * reads)
-        for place, units in self.writes.items():
-            load.write(place, units * writes)
-        for table, rate in self.records.items():
-            load.records[table] += rate * writes
+        load = Load()
+        load.add(self, reads, writes)
         return load
 
     @property

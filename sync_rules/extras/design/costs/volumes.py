@@ -98,7 +98,6 @@ class Sizes:
         return None
 
     def items_of(self, entity: Entity) -> int | None:
-        """The number of items."""
         volume = design_of(self.rules).volumes.get(entity.name)
         if volume is not None and volume.items is not None:
             return volume.items

@@ -62,7 +62,6 @@ def apply_write(sizes: Sizes, pattern: WritePattern, rate: float) -> tuple[Load,
 
 
 def _load_of(sizes: Sizes, event: WriteEvent) -> Load:
-    """The load of a write in its table, its indexes and its stream."""
     load, entity = Load(), event.entity
     size, table = sizes.size_of(entity), entity.table.name
     if size is None:
@@ -171,7 +170,6 @@ def _add_group_work(
 
 
 def _join_events(one: WriteEvent, other: WriteEvent) -> WriteEvent:
-    """Two events that are one write."""
     paths = None if one.paths is None or other.paths is None else (*one.paths, *other.paths)
     rate = max(one.rate, other.rate)
     came, gone, young = one.came or other.came, one.gone or other.gone, one.young or other.young
@@ -225,7 +223,6 @@ def _work(sizes: Sizes, rule: Rule, occasion: Occasion, event: WriteEvent) -> Do
 
 
 def _note_assumptions(sizes: Sizes, rule: Rule, effort: Effort) -> None:
-    """Note what the effort of a rule takes to be so."""
     if effort.taken:
         sizes.note(f"rule {rule.title}: {effort.taken}")
     for option in rule.filters:
@@ -266,7 +263,6 @@ def _amplify(sizes: Sizes, rule: Rule, rate: float, load: Load) -> None:
 
 
 def _makes_items(rule: Rule, paths: tuple[Path, ...]) -> bool:
-    """True if a rule puts whole items."""
     keys = {attribute.name for attribute in rule.target.table.key}
     return any(not path or path[0] in keys for path in paths)
 
@@ -338,7 +334,6 @@ def _of_all(sizes: Sizes, rule: Rule, effort: Effort, event: WriteEvent) -> Done
 
 
 def _list_caused_events(done: Done, event: WriteEvent) -> Iterator[WriteEvent]:
-    """The events that the writes of a rule are."""
     rule, times = done.rule, done.times
     if not times:
         return

@@ -197,7 +197,6 @@ class PatternAnswer:
 
     @property
     def requests(self) -> int:
-        """The requests for one page."""
         return sum(step.requests for step in self.steps)
 
     @property

@@ -30,7 +30,6 @@ def equal_fields(pattern: GetPattern) -> tuple[str, ...]:
 
 
 def _find_order_field(pattern: GetPattern) -> str | None:
-    """The field of a range, or of the order."""
     return pattern.within.attribute if pattern.within is not None else pattern.order
 
 
@@ -108,7 +107,6 @@ def _sort_attribute(
 
 
 def _find_sort_attribute(model: ProofInput, entity: Entity, given: tuple[str, ...], ordered: str) -> str | None:
-    """The attribute whose values are in the order of a field."""
     for attribute in entity.table.key:
         maker = model.makers.best(entity, attribute, frozenset(given))
         upcoming = maker.next_field(frozenset(given))
@@ -201,7 +199,6 @@ def _is_free(model: ProofInput, entity: Entity, index: Index) -> bool:
 
 
 def _list_mentioned_attributes(model: ProofInput, entity: Entity) -> set[str]:
-    """The attributes of an entity that rules or patterns name."""
     names = {path[0] for rule in model.rules.into_target(entity) for path in rule.copies if path}
     names |= model.list_watched_attributes(entity)
     for pattern in design_of(model.rules).patterns.values():

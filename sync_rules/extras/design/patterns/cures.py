@@ -135,7 +135,6 @@ def _all(names: Iterable[str]) -> str:
 
 
 def _key_of(model: ProofInput, entity: Entity, way: AccessPath) -> str:
-    """The partition key of a way as the entity has it."""
     made = [model.makers.best(entity, attribute, frozenset()) for attribute in way.partition]
     return " and ".join(maker.text if maker.source is not None else maker.attribute.name for maker in made)
 

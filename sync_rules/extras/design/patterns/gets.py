@@ -89,7 +89,6 @@ def list_given_fields(pattern: GetPattern) -> frozenset[str]:
 
 
 def list_wanted_attributes(model: ProofInput, pattern: GetPattern) -> PatternUse:
-    """The attributes that a pattern asks for."""
     entity = model.rules.entities[pattern.entity]
     own = {*pattern.by, *(name for name in (pattern.order, pattern.within and pattern.within.attribute) if name)}
     beside = PatternUse(frozenset((name, None) for name in pattern.beside))
@@ -311,7 +310,6 @@ def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------- through a mirror
 def _by_mirrors(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[PatternAnswer]:
-    """The answers by keys of mirrors."""
     for rule in model.rules.rules.values():
         if not isinstance(rule, MirrorRule) or rule.source is not entity or rule.kind != "mirror" or rule.moves:
             continue

@@ -45,7 +45,9 @@ def serve(model: ProofInput, pattern: GraphPattern) -> PatternAnswer | None:
     if not lists:
         return None
     found = min(lists, key=lambda one: (one.way.index is not None, len(one.terms)))
-    steps = [_edges(model, pattern, ends, found), _nodes(model, pattern, ends)]
+    follows = f"the {ends.node.name} of each {ends.edge.name}"
+    nodes = model.batch_read(ends.node, _page(pattern), follows, pattern.returns)
+    steps = [_edges(model, pattern, ends, found), nodes]
     index = found.way.index
     use = PatternUse(
         frozenset((ends.edge.name, name) for name in (*found.used, *found.sorts))
@@ -161,11 +163,6 @@ def _edges(model: ProofInput, pattern: GraphPattern, ends: Ends, found: Reach) -
 def _page(pattern: GraphPattern) -> int | None:
     given = [number for number in (pattern.page, pattern.items) if number is not None]
     return min(given, default=None)
-
-
-def _nodes(model: ProofInput, pattern: GraphPattern, ends: Ends) -> ProvedRequest:
-    follows = f"the {ends.node.name} of each {ends.edge.name}"
-    return model.batch_read(ends.node, _page(pattern), follows, pattern.returns)
 
 
 def _around(model: ProofInput, pattern: GraphPattern, ends: Ends, rule: CollectRule) -> ProvedRequest:

@@ -83,7 +83,6 @@ def _list_attributes(role: Role, entity: Entity, names: tuple[str, ...] | None) 
 
 
 def _list_get_attributes(rules: Rules, answer: PatternAnswer, pattern: GetPattern) -> Iterator[Attribute]:
-    """The attributes that a `get` returns and tests."""
     steps = [step for step in answer.steps if step.entity.name == pattern.entity]
     entity = (steps or [*answer.steps])[0].entity
     others = {step.entity.name: step for step in answer.steps if step.entity is not entity}

@@ -151,7 +151,6 @@ def _as_letters(makers: Makers, entity: Entity, maker: Maker, field: Field) -> b
 
 
 def _list_leading_fields(maker: Maker, given: frozenset[str]) -> set[str]:
-    """The fields at the beginning of a maker that are known."""
     return {part.name for part in maker.parts[: maker.count_known_parts(given)] if not isinstance(part, str)}
 
 

@@ -191,7 +191,6 @@ class PatternCompiler:
         return None if texts is None else tuple(dict.fromkeys(texts))
 
     def _of_read(self, form: GetForm | GraphForm | TreeForm, entity: Entity) -> dict[str, Any]:
-        """The parts that all reads share."""
         return {
             "returns": self.check_returns(entity, form.attributes, "attributes"),
             "rate": self.rate(form.rate),

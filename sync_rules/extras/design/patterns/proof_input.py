@@ -24,7 +24,6 @@ class ProofInput:
 
     # ------------------------------------------------------------ requests
     def by_key(self, entity: Entity, request: Request) -> ProvedRequest:
-        """A request for one item by its key."""
         terms = tuple(
             Term(self.makers.best(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
             for attribute in entity.table.key

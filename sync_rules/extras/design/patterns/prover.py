@@ -78,16 +78,13 @@ def answer_to(model: ProofInput, pattern: Pattern) -> PatternAnswer:
                 names = f"{' and '.join(pattern.entities)} by {' and '.join(pattern.by) or 'nothing'}"
                 cure = "give them one partition key, or write a pattern for each"
                 return PatternAnswer(pattern, reason=f"no partition holds {names}: {cure}")
-            return found if found is not None else cures.of_get(model, pattern)
+            return found or cures.of_get(model, pattern)
         case GraphPattern():
-            found = graphs.serve(model, pattern)
-            return found if found is not None else cures.of_graph(model, pattern)
+            return graphs.serve(model, pattern) or cures.of_graph(model, pattern)
         case TreePattern():
-            found = trees.serve(model, pattern)
-            return found if found is not None else cures.of_tree(model, pattern)
+            return trees.serve(model, pattern) or cures.of_tree(model, pattern)
         case SearchPattern():
-            found = searches.serve(model, pattern)
-            return found if found is not None else cures.of_search(model, pattern)
+            return searches.serve(model, pattern) or cures.of_search(model, pattern)
         case WritePattern():
             step = model.by_key(model.rules.entities[pattern.entity], WRITES[pattern.operation])
             return PatternAnswer(pattern, (step,))

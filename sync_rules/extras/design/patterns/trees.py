@@ -6,12 +6,15 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from sync_rules.extras.design.patterns import gets
 from sync_rules.extras.design.patterns.answers import RESPONSE_MAX_BYTES, PatternAnswer, PatternUse, ProvedRequest, Term
 from sync_rules.extras.design.patterns.declarations import TreePattern
+from sync_rules.extras.design.patterns.key_access import AccessPath
 from sync_rules.extras.design.patterns.key_makers import Maker
 from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.values import show_path
+from sync_rules.read.hierarchy import path_index
 from sync_rules.rules.kinds.path import TreeRule
 
 LEVELS_ITEMS: Final = 100  # on the way down, where nothing is stated
@@ -40,28 +43,10 @@ def serve(model: ProofInput, pattern: TreePattern) -> PatternAnswer | None:
     return min(answers, key=lambda one: one.requests, default=None)
 
 
-def path_index(rule: TreeRule) -> Index | None:
-    """The index whose keys are the graph and the path of a rule."""
-    for index in rule.target.table.indexes:
-        names = [(one.name,) for one in index.partition], [(one.name,) for one in index.sort]
-        if names == ([rule.graph], [rule.path]):
-            return index
-    return None
-
-
 def parent_index(rule: TreeRule) -> Index | None:
     """The index that lists the children of an item."""
     name = None if rule.find is None else rule.find.index
     return next((index for index in rule.target.table.indexes if index.name == name), None)
-
-
-def _is_covered(index: Index, rule: TreeRule, pattern: TreePattern) -> bool:
-    """True if rows of an index show what is needed."""
-    if index.projection in ("all", None):
-        return True
-    entity, listed = rule.target, index.projection if isinstance(index.projection, tuple) else ()
-    keys = {one.name for one in (*entity.table.key, *index.attributes)}
-    return pattern.returns is not None and {entity.ref(name).path[0] for name in pattern.returns} <= keys | set(listed)
 
 
 def _items(model: ProofInput, pattern: TreePattern, follows: str) -> ProvedRequest:
@@ -85,7 +70,7 @@ def _children(model: ProofInput, pattern: TreePattern, entity: Entity, rule: Tre
     if index is None:
         return None
     steps: tuple[ProvedRequest, ...] = (_level(model, pattern, entity, rule, index),)
-    if not _is_covered(index, rule, pattern):
+    if gets.list_missing_attributes(AccessPath(entity.table, index), entity, pattern.returns, ()):
         steps = (*steps, _items(model, pattern, "the keys of the rows"))
     return PatternAnswer(pattern, steps, use=_use(pattern, rule, index, paths=False))
 
@@ -127,7 +112,7 @@ def _under(model: ProofInput, pattern: TreePattern, entity: Entity, rule: TreeRu
         many = 1 + (LEVELS_ITEMS if pattern.items is None else pattern.items) if pattern.depth > 1 else 1
         remark = "one Query for each item on the way down" if pattern.depth > 1 else ""
         from_above: tuple[ProvedRequest, ...] = (*itself, ProvedRequest(**{**level.__dict__, "requests": many}))
-        if not _is_covered(by_parent, rule, pattern):
+        if gets.list_missing_attributes(AccessPath(entity.table, by_parent), entity, pattern.returns, ()):
             from_above = (*from_above, _items(model, pattern, "the keys of the rows"))
         answer = PatternAnswer(pattern, from_above, use=_use(pattern, rule, by_parent, paths=False))
         yield answer.add_remarks(remark)
@@ -150,7 +135,7 @@ def _under(model: ProofInput, pattern: TreePattern, entity: Entity, rule: TreeRu
         )
         steps: tuple[ProvedRequest, ...] = (_itself(model, pattern), query)
         remarks = [] if rule.shards == 1 else [f"{rule.shards} Queries, one for each of {named}"]
-        if not _is_covered(index, rule, pattern):
+        if gets.list_missing_attributes(AccessPath(entity.table, index), entity, pattern.returns, ()):
             steps = (*steps, _items(model, pattern, "the keys of the rows"))
             remarks.append(f"index {index.name} does not project all that is needed: more requests read the items")
         yield PatternAnswer(pattern, steps, remarks=tuple(remarks), use=_use(pattern, rule, index))

@@ -90,7 +90,6 @@ def parse_call(rules: Rules, reader: Reader, asked: Readable, arguments: Mapping
 
 
 def _raw(pattern: str, reader: Reader, name: str, value: Any) -> AttributeValue:
-    """A raw value that may be in a key."""
     raw = reader.raw_attributes({name: value}, (name,))[name]
     kinds = [*raw]
     if len(kinds) != 1 or kinds[0] not in KEY_TYPES:

@@ -129,7 +129,6 @@ class GetPlan:
         return find_key
 
     def _list_link_paths(self, other: Entity) -> tuple[Path, ...]:
-        """The paths that name an item of another entity."""
         linked = self._link(other)
         if linked is not None:
             return tuple(ref.path for _, ref in linked.link)
@@ -162,7 +161,6 @@ class GetPlan:
 
     @cached_property
     def _filters(self) -> bool:
-        """True if a condition remains that no key serves."""
         return self.pattern.where is not None and any(step.filters for step in self.answer.steps)
 
     # ------------------------------------------------------------ runs
@@ -309,7 +307,6 @@ class GetPlan:
     def _read(
         self, step: ProvedRequest, keys: Sequence[ItemKey | None], projects: tuple[Path, ...] | None
     ) -> Sequence[FoundItem]:
-        """The items of these keys, by the request of a step."""
         table, consistent = step.entity.table, step.consistent or None
         if step.request == "GetItem" and len(keys) == 1:
             return [self.reader.item(table, keys[0], projects=projects, consistent=consistent)]
@@ -338,7 +335,6 @@ class GetPlan:
         sight: Sight,
         asked: Sequence[OutputAttribute],
     ) -> None:
-        """Add the attributes that are asked for, and that items have, to their views."""
         for view, item in zip(views, items, strict=True):
             for one in asked if view is not None and item is not None else ():
                 value = sight.read(item or {}, one.field)

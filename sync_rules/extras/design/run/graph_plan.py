@@ -35,7 +35,6 @@ class GraphPlan:
 
     @cached_property
     def _rule(self) -> CollectRule | None:
-        """The rule that keeps the set of a node's edges."""
         model = ProofInput.of(self.rules)
         return set_rule(model, ends_of(model, self.pattern))
 
@@ -68,7 +67,6 @@ class GraphPlan:
         return None if paths is None else tuple(dict.fromkeys((*paths, *sets)))
 
     def _pointer(self, edge: Item) -> ItemKey | None:
-        """The key of an edge's node."""
         if self._rule is not None:
             return self._rule.pointer(edge)
         edges, node = Sight(self.rules, self.rules.entities[self.pattern.edge]), self._sight.entity
@@ -110,5 +108,4 @@ class GraphPlan:
         return read_steps(listing, nodes, around, limit, cursor)
 
     def _view(self, node: Item) -> dict[str, Any]:
-        """A node as the pattern returns it."""
         return self.reader.output(self._sight.view(node, self.pattern.returns))

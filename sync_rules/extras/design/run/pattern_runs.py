@@ -166,7 +166,6 @@ class PatternTrial:
 
 
 def _rows(plan: Plan, given: Any) -> int:
-    """The items of one page."""
     match plan:
         case GetPlan() if plan.pattern.keys is not None:
             return sum(item is not None for item in plan.batch([given]))
@@ -204,7 +203,6 @@ def read_answer(plan: Plan, given: Any) -> Answered:
 
 
 def mismatches(rules: Rules, answer: PatternAnswer, found: Answered, right: Answered) -> Iterator[AnswerDifference]:
-    """The differences of two answers."""
     kept = [one for one in list_keepers(rules, answer) if one.rule is not None]
     whole = tuple(
         dict.fromkeys(one.rule.title for one in kept if one.rule and one.role in ("item", "key", "tested", "path"))

@@ -47,7 +47,6 @@ class Sight:
         return {name: value for name, value in read.items() if value is not None}
 
     def _ref(self, name: str) -> tuple[Path, str]:
-        """The path of a field, and its name on this entity."""
         field = name
         if self.mirror is not None:
             own = dict(self.mirror.names)

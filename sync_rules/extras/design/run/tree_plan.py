@@ -64,7 +64,6 @@ class TreePlan:
         return map(self._view, self.whole(given))
 
     def list_keyed_items(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
-        """Every item, with its key."""
         for item in self.whole(given):
             key = self._sight.entity.table.key_of(item)
             if key is not None:
@@ -133,5 +132,4 @@ class TreePlan:
 
 
 def _levels(item: Mapping[str, Any], path: Path, separator: str) -> int:
-    """The number of items above one, by its path."""
     return str(item[path[0]]["S"]).count(separator)

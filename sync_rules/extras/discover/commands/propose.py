@@ -42,12 +42,7 @@ MEMORY_GB: Final = 1.0
 NOTHING_NAMED: Final = "name what to read: --table NAME for a live table, or --from-export PLACE for an export"
 
 
-VERB: Final = Verb(
-    well="it was written; or nothing was found, with the reason",
-    mistake="a table that may not be read, an export that is not whole or full, or DuckDB is not installed",
-    interrupted="and the same command goes on",
-    needs={"--key": ("--from-export",)},
-)
+VERB: Final = Verb(needs={"--key": ("--from-export",)})
 
 
 def propose(

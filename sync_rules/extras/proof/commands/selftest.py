@@ -49,12 +49,7 @@ SIGNS: Final = {
     ProbeVerdict.FAILED: "!",
 }
 
-VERB: Final = Verb(
-    well="every tested fact holds, or --clean left nothing",
-    found="a fact does not hold, or could not be tested",
-    mistake="a mistake, a missing right or a quota; nothing is left behind",
-    interrupted="after everything is removed",
-)
+VERB: Final = Verb()
 
 
 def selftest(
@@ -128,7 +123,6 @@ def _show_cost(clients: Clients) -> None:
 
 # ---------------------------------------------------------------- removed
 def _clean(clients: Clients, *, yes: bool) -> int:
-    """Remove what earlier runs left."""
     noted = [journal for journal in journals(HERE) if not journal.in_use()]
     running = {journal.stack for journal in journals(HERE)} - {journal.stack for journal in noted}
     found = [name for name in list_stacks(clients) if name not in running]

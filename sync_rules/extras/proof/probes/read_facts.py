@@ -177,7 +177,6 @@ def one_claim(site: ProofSite) -> str:
 
 
 def _claims(site: ProofSite, name: str, key: Item, who: int) -> bool:
-    """Claim an item; False when another has it."""
     try:
         site.db.put_item(  # sent once: a claim whose answer is lost would be refused the second time
             TableName=name,

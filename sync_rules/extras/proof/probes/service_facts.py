@@ -10,10 +10,10 @@ from sync_rules.adapters import aws_errors
 from sync_rules.extras.proof.probe import proves, require, require_refused
 from sync_rules.extras.proof.probes.mapping_facts import deliveries
 from sync_rules.extras.proof.proof_stack import ProofSite, fresh
-from sync_rules.extras.proof.stack_template import DEAD_AFTER_RECEIVES
 from sync_rules.model import json_bytes
 
 MESSAGES: Final = 20
+DEAD_AFTER_RECEIVES: Final = 2  # as in stack.yaml
 MESSAGE_MAX_BYTES: Final = 1_048_576
 DELAY_MAX_SECONDS: Final = 900
 DELAY_SECONDS: Final = 3
@@ -125,7 +125,6 @@ def put_once(site: ProofSite) -> str:
 
 
 def _execute(site: ProofSite, units: list[dict[str, bool]]) -> dict[str, Any]:
-    """The description of an execution that has ended."""
     client = site.clients.stepfunctions
     asked = json.dumps({"units": units})
     arn = site.ask(client.start_execution, stateMachineArn=site.outputs["Machine"], input=asked)["executionArn"]
