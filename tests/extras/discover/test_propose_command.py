@@ -161,6 +161,30 @@ def test_propose_takes_the_key_of_an_export_from_the_account(client, folder, cap
     assert "its key is read off" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("doubt", "code", "said"),
+    [
+        ("it was made with a filter. Make another", 2, "export of shop lacks items: it was made with a filter"),
+        ("these credentials may not ask", 0, "CHECK: its export may have a filter: these credentials may not ask"),
+    ],
+)
+def test_propose_asks_for_the_filter_of_an_export(client, folder, capsys, monkeypatch, doubt, code, said):  # noqa: PLR0917
+    """An export with a filter is refused; where the account does not say it, the file does."""
+    exported(folder, "shop", SHOP)
+    find = "sync_rules.extras.discover.propose.item_collection.find_doubt"
+    monkeypatch.setattr(find, lambda _client, arn: doubt if arn == "export-1" else "")
+    entry = {"itemCount": len(SHOP), "dataFileS3Key": "x/data/a.json.gz"}
+    summary = {"tableArn": "arn:aws:dynamodb:eu-central-1:111122223333:table/shop", "exportArn": "export-1"}
+    root = folder / "shop"
+    (root / "data").mkdir()
+    (root / "a.json.gz").rename(root / "data/a.json.gz")
+    (root / "manifest-summary.json").write_text(json.dumps({**summary, "itemCount": len(SHOP)}))
+    (root / "manifest-files.json").write_text(json.dumps(entry))
+    assert main.main([*LIVE, "--from-export", "shop"]) == code
+    answer = capsys.readouterr()
+    assert said in " ".join((answer.out + answer.err).replace("#  ", "").split())
+
+
 # ---------------------------------------------------------------- exports, and forms of output
 EXPORT = ["propose", "--from-export", "shop"]
 
@@ -188,6 +212,23 @@ def test_propose_says_why(folder, capsys):
     assert "Did you mean 'order.user_name'?" in capsys.readouterr().err
 
 
+def test_propose_shows_a_text_of_items_only_when_asked(folder, capsys):
+    """A formula with a text that all items share is a comment without it; a word of a name or a key is no value."""
+    items = [
+        one | {"code": s(f"Kestrel7-{one['note']['S']}"), "mark": s(f"NOTE#{one['note']['S']}")} for one in SHOP[USERS:]
+    ]
+    exported(folder, "shop", [*SHOP[:USERS], *items])
+    assert main.main(EXPORT) == 0
+    shown = capsys.readouterr().out
+    assert "Kestrel" not in shown
+    assert '# code-of-orders: {derive: "order.code", as: "…-{note}"}' in shown
+    assert '  mark-of-orders: {derive: "order.mark", as: "NOTE#{note}"}' in shown
+    assert main.main([*EXPORT, "--format", "json"]) == 0
+    assert "Kestrel" not in capsys.readouterr().out
+    assert main.main([*EXPORT, "--values"]) == 0
+    assert '  code-of-orders: {derive: "order.code", as: "Kestrel7-{note}"}' in capsys.readouterr().out
+
+
 def test_propose_overwrites_nothing(folder, capsys):
     """A rules file that is there may have been edited: the refusal comes before anything is read."""
     (folder / "rules.yaml").write_text("mine")
@@ -203,6 +244,13 @@ def test_propose_without_duckdb(folder, capsys, monkeypatch):
     monkeypatch.setattr(database, "find_spec", lambda _name: None)
     assert main.main(["propose", "--from-export", "nowhere"]) == 2
     assert 'install it: pip install "sync-rules[propose]"' in capsys.readouterr().err
+
+
+def test_propose_says_file_and_line_of_what_is_no_item(folder, capsys):
+    """A malformed line is a mistake of the data, with exit code 2."""
+    exported(folder, "shop", [*SHOP[:3], {"PK": {"S": 5}}])
+    assert main.main(EXPORT) == 2
+    assert "shop/a.json.gz:4: expected values of DynamoDB's types" in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------- data that says nothing
@@ -228,13 +276,15 @@ def test_propose_on_items_that_say_nothing(folder, capsys, odd):
 
 
 def test_propose_on_an_empty_table(client, folder, capsys):
-    """A table without items is no mistake; an export without items, of which not even the key is known, is one."""
+    """A table without items is no mistake, and an export without items, whose key is unknown, is not one either."""
     create_table(client, "empty", {"id": "S"})
     assert main.main(["propose", "--table", "empty", "--region", "eu-central-1", "--yes", "--out", "r.yaml"]) == 0
     assert "nothing found, because the tables hold no items" in capsys.readouterr().out
     exported(folder, "none", [])
-    assert main.main(["propose", "--from-export", "none"]) == 2
-    assert "nothing found, because the export of none has no items" in capsys.readouterr().err
+    assert main.main(["propose", "--from-export", "none", "--out", "n.yaml"]) == 0
+    left_out = "table none: left out, for its export has no items"
+    assert capsys.readouterr().out == f"{left_out}\nnothing found, because the tables hold no items\n"
+    assert not (folder / "n.yaml").exists()
     exported(folder, "some", [{"PK": {"S": "a"}}])
     asked = ["propose", "--from-export", "none", "--from-export", "some", "--key", "some=PK", "--out", "s.yaml"]
     assert main.main(asked) == 0

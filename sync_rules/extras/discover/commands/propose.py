@@ -31,7 +31,7 @@ from sync_rules.extras.discover.propose.database import require_duckdb
 from sync_rules.extras.discover.propose.item_collection import GOES_ON, ItemCollection, format_remaining_time
 from sync_rules.extras.discover.propose.item_sources import Workspace, workspace_at
 from sync_rules.extras.discover.propose.proposal import Proposal
-from sync_rules.extras.discover.propose.proposal_writer import write_proposal
+from sync_rules.extras.discover.propose.proposal_writer import hide_texts, write_proposal
 from sync_rules.extras.discover.propose.table_files import Gathered
 from sync_rules.model.errors import UserError
 from sync_rules.model.sizes import PARTITION_MAX_READ_UNITS
@@ -74,6 +74,7 @@ def propose(
     memory: Annotated[
         float, typer.Option(min=0.25, metavar="GB", help="Memory for joins. What does not fit goes to the workspace.")
     ] = MEMORY_GB,
+    values: Annotated[bool, typer.Option("--values", help="Write formulas with texts that your items share.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before tables on AWS are read.")] = False,
     form: opt.Document = opt.DocumentForm.TEXT,
     endpoint_url: opt.Endpoint = None,
@@ -95,9 +96,13 @@ def propose(
             print("nothing was read", file=sys.stderr)
             return 0
         found = _search(gathered, at, memory)
+    found = found if values else hide_texts(found)
     candidates = candidates_for(found, why) if why is not None else []
     text = write_proposal(found, source.description)
     shown = ShownProposal(found, text)
+    if not found.tables and not as_json:
+        shown.print(make_console())  # there is no table to write a file of
+        return 0
     if out is not None:
         write_whole(out, text)
     if why is not None:

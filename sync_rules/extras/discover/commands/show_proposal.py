@@ -58,6 +58,8 @@ class ShownProposal:
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
+        if self.active_rules:
+            print(f"{self.proposal.overwritten}\n")
         for table in self.proposal.tables:
             print(entities_line(table))
         for name in self.proposal.without_items:
@@ -88,6 +90,7 @@ class ShownProposal:
         return {
             "tables": [_table(table) for table in proposal.tables],
             "without_items": list(self.proposal.without_items),
+            "overwrites": sum(rule.overwrites for rule in self.active_rules),
             "rules": [_rule(rule) for rule in proposal.rules],
             "links": [
                 {
@@ -104,7 +107,7 @@ class ShownProposal:
 def _rule(rule: Proposed) -> dict[str, Any]:
     return {
         **{name: getattr(rule, name) for name in ("name", "kind", "rule", "source", "target")},
-        **{name: getattr(rule, name) for name in ("checked", "agree", "differ", "orphans", "sources")},
+        **{name: getattr(rule, name) for name in ("checked", "agree", "differ", "orphans", "sources", "overwrites")},
         "agreement": round(rule.agreement, 6),
         "confidence": rule.confidence,
         "held_back": rule.held_back,

@@ -43,6 +43,12 @@ class Lead:
     figures: dict[str, float] = field(default_factory=dict)
     examples: tuple[str, ...] = ()  # keys of items that differ
     named: float = 0.0
+    overwrites: int = 0  # values that a backfill would replace or remove
+
+    def hold_back(self, why: str) -> None:
+        """Make it a comment with the reason."""
+        self.grade = "weak"
+        self.spoke_against.append(why)
 
     @property
     def differ(self) -> int:

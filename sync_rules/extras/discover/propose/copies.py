@@ -2,7 +2,8 @@
 
 Invariant: candidates are found in a sample that keeps the targets of a source together, and counted over all items.
 
-A copy is a snapshot where differences pile up at targets that are older than the last change of their source.
+A copy is a snapshot where differences pile up at targets that are older than the last change of their source. Where
+what differs may be meant, it is a comment.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ from typing import Any, Final
 
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
 from sync_rules.extras.discover.propose.database import Database
-from sync_rules.extras.discover.propose.evidence import HALF_NAMED, Agreement, chance_of, grade_copy, names_fit
+from sync_rules.extras.discover.propose.differences import OddCopies, find_mark
+from sync_rules.extras.discover.propose.evidence import (
+    BITS_ALONE,
+    HALF_NAMED,
+    VALUES_ALONE,
+    Agreement,
+    chance_of,
+    grade_copy,
+    names_fit,
+)
 from sync_rules.extras.discover.propose.frames import MOST, Column
-from sync_rules.extras.discover.propose.link_search import Join, equal, present
+from sync_rules.extras.discover.propose.link_search import Join, present
 
 SAMPLE: Final = 6_000  # pairs of a target and its source
 RATE_MIN: Final = 0.3  # in the sample, of what is counted; snapshots agree in part
-SNAPSHOT_ROWS_MAX: Final = 50_000
-SNAPSHOT_SOURCES_MIN: Final = 5  # with both: targets that agree, and some that differ
-PILED: Final = 0.95  # of the pairs of one that differs and one that agrees, the former is older
-MOMENTS_MAX: Final = 4
-DIFFERING: Final = 0.97  # agree at most: fewer differences do not show a reason
+LACKING_MAX: Final = 0.12  # of the targets lack the copy: more may be meant so
 
 
 def find_copies(database: Database, join: Join) -> list[Lead]:
@@ -115,28 +121,40 @@ def _count(database: Database, join: Join, alike: dict[tuple[Column, Column], Ag
             lead.spoke_against.append(f"{joined - filled:,} lack it, and of the others {equal:,} of {filled:,} agree")
         lead.checked, lead.agree = joined, agree
         lead.orphans, lead.sources = total - joined, sources
-        if lead.grade != "none":
-            lead.examples = _list_differing_keys(database, join, target, source)
+        lead.overwrites = filled - equal
         found.append(lead)
-        _consider_snapshot(database, join, agreement, lead)
+        _judge(database, join, agreement, lead, filled)
     return found
 
 
-def _consider_snapshot(database: Database, join: Join, agreement: Agreement, lead: Lead) -> None:
-    """Make it a snapshot if what differs is what was written before its source changed."""
+def _judge(database: Database, join: Join, agreement: Agreement, lead: Lead, filled: int) -> None:
+    """Hold a copy back whose backfill would overwrite what may be meant; make it a snapshot where time shows it."""
     target, source = lead.writes[0], lead.reads[0]
-    if agreement.rate > DIFFERING or agreement.kappa < RATE_MIN or join.by_chance:
+    may_be_told = lead.named >= HALF_NAMED and agreement.kappa >= RATE_MIN and not join.by_chance
+    if lead.grade == "none" and not may_be_told:
         return
-    why = _snapshot_along(database, join, target, source)
-    if not why:
-        return
-    if lead.grade == "none" and lead.named < HALF_NAMED:
-        return
-    lead.rule = {**lead.rule, "mode": "snapshot"}
-    lead.grade = "likely" if lead.grade == "none" else lead.grade
-    lead.spoke_for.append(why)
-    lead.remarks.append(f"a snapshot: {why}")
     lead.examples = _list_differing_keys(database, join, target, source)
+    rows = f"{join.target.sql} i JOIN {join.source.sql} s ON {join.on('i')}"
+    if lead.is_likely and lead.differ:
+        differs = f"i.{target.sql} IS DISTINCT FROM s.{source.sql}"
+        mark = find_mark(database, join.target, rows, differs, (target, *join.columns))
+        if mark:
+            lead.hold_back(f"what differs has {mark}: it may be meant, {lead.overwrites:,} values")
+            return
+    if lead.is_likely and lead.checked - filled > LACKING_MAX * lead.checked:
+        lead.hold_back(f"{lead.checked - filled:,} lack it, which may be meant")
+    if not lead.overwrites:
+        return
+    verdict, why = OddCopies(database, join, target, source).find_reason()
+    if verdict == "snapshot":
+        lead.rule = {**lead.rule, "mode": "snapshot"}
+        lead.grade = "likely" if lead.grade == "none" else lead.grade
+        lead.overwrites = 0
+        lead.remarks.append(f"a snapshot: {why}")
+    elif verdict == "faults" and lead.is_likely:
+        lead.spoke_for.append(why)
+    elif lead.grade != "none" or (agreement.values >= VALUES_ALONE and agreement.bits >= BITS_ALONE):
+        lead.hold_back(f"it would overwrite {lead.overwrites:,} values of {why}: mode: snapshot, or no rule?")
 
 
 def _lead(join: Join, target: Column, source: Column, agreement: Agreement) -> Lead:
@@ -160,54 +178,3 @@ def _list_differing_keys(database: Database, join: Join, target: Column, source:
         f"WHERE t.{target.sql} IS DISTINCT FROM s.{source.sql} ORDER BY k LIMIT {EXAMPLES}"
     )
     return tuple(key for (key,) in rows)
-
-
-# ---------------------------------------------------------------- snapshots
-def _snapshot_along(database: Database, join: Join, target: Column, source: Column) -> str:
-    """The reason to take a copy for a snapshot; "" if there is none."""
-    for moment, kin in _moments(join, target):
-        also, alias = "", "t"
-        if kin is not None:
-            also, alias = f"JOIN {moment.frame.sql} k ON {equal(kin[0], 't', kin[1], 'k')}", "k"
-        rows = database.rows(
-            f"SELECT s.rid, t.{target.sql} IS DISTINCT FROM s.{source.sql}, {alias}.{moment.sql} "
-            f"FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()} {also} "
-            f"WHERE {alias}.{moment.sql} IS NOT NULL ORDER BY hash(s.rid) LIMIT {SNAPSHOT_ROWS_MAX}"
-        )
-        if _is_piled(rows, moment):
-            return f"what differs is older by {moment.path} than what agrees"
-    return ""
-
-
-def _moments(join: Join, target: Column) -> list[tuple[Column, tuple[Column, Column] | None]]:
-    """The columns that tell the age of a target: its dates, those of items with the same key field, its numbers."""
-    columns = [one for one in join.target.columns if one is not target and one not in join.columns]
-    dates = [one for one in columns if one.profile.is_date]
-    near = [
-        (one, kin)
-        for kin in join.target.kin
-        if kin[1].frame is not join.source
-        for one in kin[1].frame.columns
-        if one.profile.is_date
-    ]
-    numbers = [one for one in columns if one.in_identity and one.profile.is_sequence]
-    return [*((one, None) for one in dates), *near, *((one, None) for one in numbers)][:MOMENTS_MAX]
-
-
-def _is_piled(rows: list[tuple[int, bool, str]], moment: Column) -> bool:
-    def order(text: str) -> tuple[float, str]:
-        if moment.profile.is_whole:
-            return float(text[1:]), ""
-        return 0.0, text[1:]
-
-    by_source: dict[int, tuple[list[tuple[float, str]], list[tuple[float, str]]]] = defaultdict(lambda: ([], []))
-    for rid, differs, text in rows:
-        by_source[rid][differs].append(order(text))
-    older = total = sources = 0
-    for agreeing, differing in by_source.values():
-        if agreeing and differing:
-            sources += 1
-            pairs = [(one, other) for one in differing[:50] for other in agreeing[:50]]
-            older += sum(one < other for one, other in pairs)
-            total += len(pairs)
-    return sources >= SNAPSHOT_SOURCES_MIN and older >= PILED * total

@@ -5,13 +5,24 @@ Invariant: a formula is tried by the code that keeps the rule, over all items.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.identifiers import says_nothing
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead, first_keys
 from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.differences import (
+    FAULTS_MIN,
+    ROWS_MAX,
+    UNIQUE,
+    OddValue,
+    is_beginning,
+    list_other_values,
+)
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
     BITS_ALONE,
@@ -33,6 +44,7 @@ SAMPLE: Final = 400  # items on which guesses are tried
 SEEDS: Final = 12  # items to make guesses from
 KEPT: Final = 4  # guesses for an attribute that are counted over all items
 RATE_MIN: Final = 0.5
+DIFFER_MAX: Final = 0.05  # of the items, where no source can change: more may be meant
 DURATIONS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 Values = Mapping[Column, AttributeValue]
 
@@ -137,14 +149,24 @@ def _try(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
 def _count(database: Database, frame: Frame, target: Column, guess: Guess, *, sample: Agreement, place: int) -> Lead:
     formula = guess.formula
     assert formula is not None
-    agree, examples = _over_all(database, frame, target, guess.columns, _text_of(formula))
+    agree, overwrites, examples, differing = _over_all(database, frame, target, guess.columns, _text_of(formula))
     grade, pro, contra = _grade(guess, sample, agree / frame.rows, in_index=target.in_index)
     rule = {"derive": target.column_name, **guess.rule}
-    return Lead(
+    lead = Lead(
         "derive", frame, frame, (target,), guess.columns, rule, grade, frame.rows, agree, spoke_for=pro,
         spoke_against=contra, examples=examples, plainness=14 + place, sources=frame.rows,
-        figures={"rate": sample.rate, **sample.figures},
+        figures={"rate": sample.rate, **sample.figures}, overwrites=overwrites,
     )  # fmt: skip
+    is_fixed = all(one.in_identity or is_beginning(one) for one in guess.columns)
+    if lead.is_likely and not target.in_index and not (is_fixed and overwrites <= DIFFER_MAX * frame.rows):
+        former = differing if is_fixed else [one for one in differing if re.fullmatch(guess.pattern, one.held[1:])]
+        if former and sample.values >= UNIQUE * sample.agree:
+            made = _list_values(database, frame, guess, {one.held for one in former})
+            former = list_other_values([replace(one, is_elsewhere=one.held in made) for one in former], unique=True)
+        if len(former) > (1 - FAULTS_MIN) * len(differing):
+            names = " or ".join(one.path for one in guess.columns)
+            lead.hold_back(f"it would overwrite {overwrites:,} values that may be made of a former {names}")
+    return lead
 
 
 def _grade(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> tuple[Grade, list[str], list[str]]:
@@ -173,20 +195,35 @@ def _text_of(formula: Formula) -> Any:
 
 def _over_all(
     database: Database, frame: Frame, target: Column, columns: Sequence[Column], make: Any
-) -> tuple[int, tuple[str, ...]]:
-    """The number of items whose value is what is made of their columns, and keys of some that differ."""
+) -> tuple[int, int, tuple[str, ...], list[OddValue]]:
+    """Count the items whose value is what is made of their columns, and those with another value; keys and values of
+    some that differ.
+    """
     by_path = {column.path: number for number, column in enumerate(columns, 2)}
     names = "".join(f", t.{column.sql}" for column in columns)
-    agree, differing = 0, list[str]()
+    agree, overwrites, keys, differing = 0, 0, list[str](), list[OddValue]()
     for row in database.each(f"SELECT {frame.make_key_sql()}, t.{target.sql}{names} FROM {frame.sql} t"):
         made = make(lambda path, row=row: value_of(row[by_path[path]]))
         if made == row[1]:
             agree += 1
-        else:
-            differing.append(row[0])
-            if len(differing) > 100 * EXAMPLES:
-                differing = list(first_keys(differing))
-    return agree, first_keys(differing)
+            continue
+        keys.append(row[0])
+        if len(keys) > 100 * EXAMPLES:
+            keys = list(first_keys(keys))
+        overwrites += row[1] is not None
+        if row[1] is not None and overwrites <= ROWS_MAX:
+            differing.append(OddValue(overwrites, row[1], made, is_elsewhere=False))
+    return agree, overwrites, first_keys(keys), differing
+
+
+def _list_values(database: Database, frame: Frame, guess: Guess, held: AbstractSet[str]) -> set[str]:
+    """List the values, of some that items hold, that a formula makes of any item."""
+    assert guess.formula is not None
+    make = _text_of(guess.formula)
+    by_path = {column.path: number for number, column in enumerate(guess.columns)}
+    names = ", ".join(column.sql for column in guess.columns)
+    rows = database.each(f"SELECT {names} FROM {frame.sql}")
+    return {made for row in rows if (made := make(lambda path, row=row: value_of(row[by_path[path]]))) in held}
 
 
 # ---------------------------------------------------------------- Time to Live
@@ -211,12 +248,15 @@ def _search_expiry(
             moment = moment_of(read(path) or {})
             return None if moment is None else f"n{int(moment.timestamp()) + after}"
 
-        agree, examples = _over_all(database, frame, target, [source], make_text)
+        agree, overwrites, examples, _ = _over_all(database, frame, target, [source], make_text)
         rule = {"derive": target.column_name, "as": f"ttl({source.path}, {duration})"}
-        yield Lead(
+        lead = Lead(
             "derive", frame, frame, (target,), (source,), rule, "sure", frame.rows, agree,
-            spoke_for=[f"always {duration} later"], examples=examples, plainness=14,
+            spoke_for=[f"always {duration} later"], examples=examples, plainness=14, overwrites=overwrites,
         )  # fmt: skip
+        if overwrites:
+            lead.hold_back(f"{overwrites:,} values differ, which may be meant")
+        yield lead
 
 
 def _apart(first: AttributeValue | None, last: AttributeValue | None) -> int | None:

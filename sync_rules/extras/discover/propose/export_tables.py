@@ -14,11 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from sync_rules.adapters.export_files import (
     AGAIN,
+    DATA,
+    FILES,
+    SUMMARY,
     Folder,
     Shelf,
     TableExport,
@@ -30,8 +33,10 @@ from sync_rules.adapters.files import open_whole
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.propose.export_keys import GivenKeys, Names, Shape, key_of
 from sync_rules.extras.discover.propose.table_files import GatheredTable
+from sync_rules.model import json_bytes
 from sync_rules.model.entities import address_of
 from sync_rules.model.errors import UserError
+from sync_rules.model.numbers import parse_number
 from sync_rules.model.values import Item
 
 REPORTED_EVERY_ITEMS: Final = 10_000
@@ -54,8 +59,35 @@ def name_exports(place: str, shelf: Shelf, called: str) -> list[NamedExport]:
     """Find the exports in a place. `called`: the name of the table where no manifest says it. Raises like
     `find_exports`.
     """
+    names = shelf.names()
+    for name in names:
+        beside = str(PurePosixPath(name).parent / FILES)
+        if PurePosixPath(name).name == SUMMARY and beside not in names:
+            raise UserError(f"{place}: expected {beside}, found none: the export is not whole. {AGAIN}")
     found = find_exports(place, shelf)
+    unnamed = {name for name in names if name.endswith(DATA)}.difference(*(one.files for one in found))
+    if unnamed or (not found[0].folder and any("AWSDynamoDB/" in f"{place}/{name}" for name in names)):
+        name = min(unnamed or names)
+        raise UserError(f"{place}: no manifest names {name}: a part of the manifests is missing. {AGAIN}")
+    for one in found:
+        _require_sum(one)
     return [NamedExport(address_of(one.table_arn).name if one.table_arn else called, one) for one in found]
+
+
+def _require_sum(export: TableExport) -> None:
+    """Check that the manifest of files has as many items as the summary says, and each file's number."""
+    if not export.folder:
+        return
+    where = f"{export.place}/{export.folder}"
+    with export.shelf.open(f"{export.folder}/{SUMMARY}") as file:
+        summary = json_bytes.parse_json(file.read())
+    expected = summary.get("itemCount")
+    uncounted = [name for name, one in export.files.items() if not isinstance(one.items, int)]
+    if not summary.get("tableArn") or uncounted or (not export.files and expected is None):
+        raise UserError(f"{where}: expected manifests with a table and the items of each file, found less. {AGAIN}")
+    if expected is not None and expected != (export.items or 0):
+        found = f"its {FILES} has {export.items or 0:,}"
+        raise UserError(f"{where}: {SUMMARY} says {expected:,} items, {found}. {AGAIN}")
 
 
 # ---------------------------------------------------------------- gathered
@@ -139,7 +171,7 @@ class Reading:
         ):
             if not number % REPORTED_EVERY_ITEMS:
                 self._go_on(REPORTED_EVERY_ITEMS if reporting else 0)
-            yield parse_item(line, place)
+            yield _require_item(line, place)
         self._go_on(number % REPORTED_EVERY_ITEMS if reporting else 0)
 
     def _unique(self, export: TableExport, paths: Mapping[str, Path], keys: Sequence[Names]) -> list[Names]:
@@ -163,6 +195,38 @@ class Reading:
             raise KeyboardInterrupt
         if items:
             self.on_items(items)
+
+
+def _require_item(line: bytes, place: str) -> Item:
+    """The item in a line, each value of a type that DynamoDB has. Raises UserError with the place."""
+    try:
+        item = parse_item(line, place)
+        is_whole = all(map(_is_value, item.values()))
+    except (RecursionError, UnicodeError):
+        is_whole = False
+    if not is_whole:
+        raise UserError(f"{place}: expected values of DynamoDB's types, found another. {AGAIN}")
+    return item
+
+
+def _is_value(value: object) -> bool:
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    ((kind, content),) = value.items()
+    match content:
+        case bool():
+            return kind == "BOOL" or (kind == "NULL" and content)
+        case str():
+            return (kind in ("S", "B") and content.encode() is not None) or (
+                kind == "N" and parse_number(content) is not None
+            )
+        case dict():
+            return kind == "M" and all(map(_is_value, content.values()))
+        case list() if kind == "L":
+            return all(map(_is_value, content))
+        case list():
+            return kind in ("SS", "NS", "BS") and all(_is_value({kind[0]: one}) for one in content)
+    return False
 
 
 def _require_key(export: TableExport, found: FoundTable, shape: Shape) -> None:

@@ -66,6 +66,15 @@ class Guess:
         return "".join(piece if isinstance(piece, str) else piece.text for piece in self.pieces)
 
     @property
+    def pattern(self) -> str:
+        """The form of what it makes of any values, as a regular expression."""
+        forms = {"lower": r"[^A-Z]*", "upper": r"[^a-z]*", "nospace": r"\S*"}
+        return "".join(
+            re.escape(piece) if isinstance(piece, str) else forms.get(piece.formats.rpartition(":")[2], ".*")
+            for piece in self.pieces
+        )
+
+    @property
     def rule(self) -> dict[str, object]:
         """The options of a derive rule."""
         if self.separator is None:

@@ -24,7 +24,9 @@ from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.normalization import SettledEntity, SettledModel, settle
 from sync_rules.extras.discover.imports.sample_entities import entities_of
 from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.evidence import AGREE_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame
+from sync_rules.extras.discover.propose.link_search import equal
 from sync_rules.extras.discover.propose.proposal import Progress
 from sync_rules.extras.discover.propose.row_staging import (
     ENTRY_COLUMNS,
@@ -259,7 +261,37 @@ def _frame(
             database.load(frame.entries, one.entries, ENTRY_COLUMNS)
         one.rows.unlink()
         one.entries.unlink()
+    _drop_contradicted_keys(database, frame, layout)
     return frame
+
+
+def _drop_contradicted_keys(database: Database, frame: Frame, layout: Layout) -> None:
+    """Read no field from an index key that attributes contradict: they are the truth, and the key is made of them."""
+    key = frame.entity.key
+    for name, template in layout.indexed:
+        differ = sum(_count_contradictions(database, frame, field) for field in template.fields)
+        if differ:
+            del key[name]
+            frame.entity.checks.append(f"{name} is not what the attributes of {differ:,} items say: they are read")
+    bound = {*layout.fields[: layout.identity]}
+    bound |= {field for name, template in layout.indexed if name in key for field in template.fields}
+    frame.columns = [one for one in frame.columns if not one.is_field or one.road[0] in bound]
+    for column in frame.columns:
+        column.is_shadowed = not column.is_field and column.road[0] in bound
+
+
+def _count_contradictions(database: Database, frame: Frame, name: str) -> int:
+    """The items whose attribute differs from a field of an index key: that of its name, or one that mostly agrees."""
+    field = next(one for one in frame.columns if one.is_field and one.road == (name,))
+    others = [one for one in frame.columns if not (one.is_field or one.in_index) and len(one.road) == 1]
+    if field.in_identity or not others:
+        return 0
+    agree = (f"count(*) FILTER ({equal(one, 't', field, 't')}), count({one.sql})" for one in others)
+    counts = database.row(f"SELECT {', '.join(agree)} FROM {frame.sql} t WHERE {field.sql} IS NOT NULL")
+    found = zip(others, counts[::2], counts[1::2], strict=True)
+    return max(
+        (total - same for one, same, total in found if one.road == field.road or same >= AGREE_MIN * total), default=0
+    )
 
 
 def _create(database: Database, name: str, columns: Mapping[str, str]) -> None:

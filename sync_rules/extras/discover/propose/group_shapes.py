@@ -38,6 +38,11 @@ class GroupShape:
     expected: expectation.Expected
     found: Callable[[Parent], Any]
 
+    @property
+    def adds_elements(self) -> bool:
+        """True if the rule adds and removes each element on its own: the ids of children."""
+        return self.kind == "collect" and "." not in self.rule["collect"]
+
 
 class GroupShapes:
     """The shapes of what the sources of a link hold, by the columns of its targets."""

@@ -12,9 +12,9 @@ from typing import Any, Final
 from sync_rules.extras.discover.imports.identifiers import singular
 from sync_rules.extras.discover.propose.choice import Lead, first_keys
 from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.differences import FAULTS_MIN
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
-    BITS_ALONE,
     KAPPA_MIN,
     ONE_VALUE,
     Agreement,
@@ -39,8 +39,6 @@ PART: Final = 20_000  # parents that are counted together
 CHILDREN_MAX: Final = 500  # of a parent in the sample, on average
 HALF: Final = 0.5  # agree at least: each of several children may be wrong
 FEW: Final = 0.2  # agree at least where most of their entries do
-RARE: Final = 0.1
-SEVERAL: Final = 3
 LONG_MIN: Final = 6  # letters of a text that several values may be joined in
 BETTER: Final = 0.02  # so much more must agree with a condition than without
 EVEN: Final = 0.0005  # of two that differ by less, the first one stays
@@ -113,7 +111,7 @@ class _GroupSearch:
 
     # ------------------------------------------------------------ counting
     def _count(self, column: Column, shape: GroupShape, sample: Agreement, condition: ChildCondition | None) -> Lead:
-        agree = checked = sources = 0
+        agree = checked = sources = overwrites = strays = 0
         differing: list[str] = []
         parts = 1 + self.join.source.rows // PART
         for part in range(parts):
@@ -121,10 +119,15 @@ class _GroupSearch:
             for parent in filter_children(list(parents), condition, self.places):
                 checked += 1
                 sources += bool(parent.children)
-                if shape.expected(parent.children) == shape.found(parent):
+                expected, held = shape.expected(parent.children), shape.found(parent)
+                if expected == held:
                     agree += 1
                 else:
                     differing.append(parent.key)
+                    if parent.held is not None:
+                        more = _count_surplus(expected, held)
+                        strays += more > 0 and not (shape.kind in ("count", "sum") and held.keys() <= expected.keys())
+                        overwrites += more if isinstance(held, dict) or shape.adds_elements else 1
             differing = list(first_keys(differing))
         named = _score_name(column, self.join, shape)
         rate = agree / checked if checked else 0.0
@@ -134,12 +137,15 @@ class _GroupSearch:
         inside = tuple(
             one for one in self.join.source.columns if one.road[: len(column.road)] == column.road and one is not column
         )
-        return Lead(
+        lead = Lead(
             shape.kind, self.join.target, self.join.source, (column, *inside), reads, rule, grade, checked, agree,
             join=self.join, sources=sources, examples=tuple(differing), named=named, spoke_against=contra,
             spoke_for=[f"{agree} of {checked} agree, {sample.chance:.1%} would by chance"],
-            plainness=12 + 2 * bool(condition), figures={"rate": rate, **sample.figures},
+            plainness=12 + 2 * bool(condition), figures={"rate": rate, **sample.figures}, overwrites=overwrites,
         )  # fmt: skip
+        if lead.is_likely and strays > (1 - FAULTS_MIN) * overwrites:
+            lead.hold_back(f"it would remove what {strays:,} {self.join.source.name} items hold and no child does")
+        return lead
 
 
 # ---------------------------------------------------------------- judging
@@ -169,6 +175,15 @@ def _agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
     return Agreement(len(there), agree, chance, len(values), groups, chance, alike / len(there))
 
 
+def _count_surplus(expected: Any, held: Any) -> int:
+    """The elements and entries that are held and that no child makes; what is only missing is a fault."""
+    if isinstance(held, frozenset):
+        return len(held - (expected or frozenset()))
+    if isinstance(held, dict):
+        return sum(expected.get(name) != one for name, one in held.items())
+    return sum(one not in expected for one in held) if isinstance(held, list) else 1
+
+
 def _show(value: Any) -> str:
     return str(sorted(value)) if isinstance(value, frozenset) else str(value)
 
@@ -184,8 +199,7 @@ def _grade(join: Join, sample: Agreement, rate: float, named: float) -> tuple[Gr
     if min(sample.rate, sample.kappa, rate) < (FEW if sample.near >= AGREE_MIN else HALF):
         return "none", ["too few agree"]
     if min(sample.rate, rate) < AGREE_MIN or sample.kappa < KAPPA_MIN:
-        thin = sample.chance > RARE or sample.bits < SEVERAL * BITS_ALONE
-        return ("weak" if thin else "likely"), ["too few agree: the children may be wrong themselves"]
+        return "weak", ["too few agree: the children may be wrong themselves"]
     if sample.values <= 1:
         return "none", [ONE_VALUE]
     grade, contra = sample.grade(named, by_chance=join.by_chance)

@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, Final
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
-from sync_rules.adapters.export_files import find_shelf
+from sync_rules.adapters.export_files import find_doubt, find_shelf
 from sync_rules.cli import options as opt
 from sync_rules.cli.confirmation import confirm
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.display import open_display
 from sync_rules.cli.show.text import format_count, format_duration
 from sync_rules.cli.signals import stop_signals
-from sync_rules.extras.discover.propose.export_tables import Reading
+from sync_rules.extras.discover.propose.export_tables import NamedExport, Reading
 from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
 from sync_rules.extras.discover.propose.table_files import Gathered
 from sync_rules.extras.discover.propose.table_scans import LiveTable, ReadingProgress, Scanning, live_tables
 from sync_rules.jobs.dryrun.money import on_demand
 from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -98,6 +99,7 @@ class ItemCollection:
     def _gather_exports(self, at: Workspace, given: Given) -> Gathered:
         places = {place: find_shelf(place, self.endpoint_url, self.region) for place in self.exports}
         exports = collect_exports(places, given)
+        doubts = self._doubt_filters(exports)
         read, of_items = 0, sum(one.files.items or 0 for one in exports)
         with _display() as (stopping, show):
 
@@ -107,9 +109,30 @@ class ItemCollection:
                 show(ReadingProgress(read, of_items))
 
             try:
-                return gather_exports(exports, given, Reading(at.exports, opt.WORKERS, on_items, stopping))
+                found = gather_exports(exports, given, Reading(at.exports, opt.WORKERS, on_items, stopping))
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("interrupted: the same command begins again, with what was fetched") from None
+        for table in found.tables:
+            table.found.checks += doubts.get(table.found.called, ())
+        return found
+
+    def _doubt_filters(self, exports: Sequence[NamedExport]) -> dict[str, list[str]]:
+        """Ask the account whether exports have a filter, if an account is named. Returns the doubts by table.
+
+        Raises:
+            UserError: when an export was made with a filter.
+        """
+        if not (
+            self.tables or self.region or self.endpoint_url or any(one.startswith("s3://") for one in self.exports)
+        ):
+            return {}
+        client, doubts = aws.dynamodb(self.endpoint_url, self.region), dict[str, list[str]]()
+        for one in exports:
+            doubt = find_doubt(client, one.files.arn) if one.files.arn else ""
+            if "made with a filter" in doubt:
+                raise UserError(f"{one.files.place}: the export of {one.table} lacks items: {doubt}")
+            doubts[one.table] = [f"its export may have a filter: {doubt}"] if doubt else []
+        return doubts
 
     # ------------------------------------------------------------ live tables
     def _gather_tables(self, at: Workspace, client: DynamoDBClient, tables: Sequence[LiveTable]) -> Gathered | None:

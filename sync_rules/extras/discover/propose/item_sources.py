@@ -6,7 +6,9 @@ refused with the cure.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from sync_rules.model.entities import address_of
 from sync_rules.model.errors import UserError
 
 OWNER_ONLY: Final = 0o700
+OTHERS: Final = 0o077  # what others may do
 IGNORED: Final = "# Made by sync-rules propose: items of your tables. Delete the folder when you are done.\n*\n"
 
 
@@ -51,15 +54,28 @@ class Workspace:
 
 @contextmanager
 def workspace_at(path: Path) -> Iterator[Workspace]:
-    """Open a workspace, made if it is missing, for this process alone. Raises UserError."""
+    """Open a workspace, made if it is missing, for this process alone, without what a killed run left.
+
+    Raises:
+        UserError: when it cannot be private: it belongs to another user, or has files of others and is open to them.
+    """
+    ignored = path / ".gitignore"
     with as_mistake(path):
         path.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
-        ignored = path / ".gitignore"
+        about = path.stat()
+        is_own = ignored.exists() and ignored.read_text() == IGNORED
+        if about.st_uid != os.getuid() or (about.st_mode & OTHERS and not is_own and any(path.iterdir())):
+            raise UserError(f"{path}: other users can read this folder. Name a new one with --workspace.")
+        path.chmod(OWNER_ONLY)
         if not ignored.exists():
             ignored.write_text(IGNORED)
     progress = path / "progress.json"
     with lock_file(progress, "propose", "--workspace"):
-        yield Workspace(path, FileState(progress))
+        workspace = Workspace(path, FileState(progress))
+        shutil.rmtree(workspace.stage, ignore_errors=True)
+        for left in path.rglob("*.new"):
+            left.unlink(missing_ok=True)
+        yield workspace
 
 
 # ---------------------------------------------------------------- exports
@@ -100,7 +116,7 @@ def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExp
 
 
 def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Reading) -> Gathered:
-    """The tables of some exports. Raises like `Reading.gather_table`, and UserError when no item is there."""
+    """The tables of some exports. Raises like `Reading.gather_table`."""
     described = {_bare(table): table.found for table in given.described}
     keys = parse_keys(given.keys, [one.table for one in exports])
     for table in (*keys.keys, *keys.indexes):
@@ -115,9 +131,6 @@ def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Readin
             not_told.append(error)
     if not_told:
         raise explain_untold(not_told)
-    if not any(tables):
-        names = ", ".join(one.table for one in exports)
-        raise UserError(f"nothing found, because the export of {names} has no items: name another with --from-export")
     empty = tuple(one.table for one, table in zip(exports, tables, strict=True) if table is None)
     return Gathered(tuple(table for table in tables if table is not None), empty)
 

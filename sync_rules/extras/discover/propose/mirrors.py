@@ -12,6 +12,12 @@ from typing import Any, Final
 
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
 from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.differences import (
+    FAULTS_MIN,
+    is_unique,
+    list_odd_values,
+    list_other_values,
+)
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame, Profile
 from sync_rules.extras.discover.propose.link_search import Overlap, equal, present
@@ -110,6 +116,11 @@ def _measure(database: Database, source: MirrorSource, mirror: Frame, columns: S
     if lacking and any(other.in_identity for _, other in attributes):
         return None  # an attribute of another name says whose it is: copies go along it
     lead = _lead(database, source, mirror, pairs, on, attributes=attributes, wanted=wanted)
+    rows = f"FROM {source.sql} JOIN {mirror.sql} m ON {on}"
+    odd = [(list_odd_values(database, rows, one, other, "m"), is_unique(other)) for one, other in attributes]
+    left = sum(len(list_other_values(each, unique=unique)) for each, unique in odd)
+    if lead.is_likely and left > (1 - FAULTS_MIN) * sum(len(each) for each, _ in odd):
+        lead.hold_back(f"it would overwrite {lead.overwrites:,} items of {mirror.name} that may be history")
     if lacking and lead.grade == "sure":
         lead.grade = "weak"
         names = " and ".join(one.path for one in lacking)
@@ -157,7 +168,9 @@ def _lead(
     kept = [(one, other) for one, other in attributes if not other.in_identity or one.path != other.path]
     alike = " AND ".join(f"m.{one.sql} IS NOT DISTINCT FROM s.{other.sql}" for one, other in kept) or "true"
     there = present((column for _, column in pairs), "s")
-    (agree,) = database.row(f"SELECT count(*) FROM {source.sql} JOIN {mirror.sql} m ON {on} WHERE {alike}")
+    agree, both = database.row(
+        f"SELECT count(*) FILTER ({alike}), count(*) FROM {source.sql} JOIN {mirror.sql} m ON {on}"
+    )
     (strangers,) = database.row(
         f"SELECT count(*) FROM {mirror.sql} m WHERE NOT EXISTS (SELECT 1 FROM {source.sql} WHERE {on})"
     )
@@ -180,6 +193,6 @@ def _lead(
     return Lead(
         "mirror", source.frame, mirror, tuple(one for one, _ in attributes), reads, rule,
         "sure" if agree >= AGREE_MIN * wanted else "none", wanted, agree, strangers, plainness=6, sources=wanted,
-        named=0.5, examples=tuple(key for (key,) in rows),
+        named=0.5, examples=tuple(key for (key,) in rows), overwrites=both - agree,
         spoke_for=[f"{agree} of {wanted} have an item of the same content under the other key"],
     )  # fmt: skip

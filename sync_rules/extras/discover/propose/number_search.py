@@ -15,6 +15,7 @@ from typing import Any, Final
 from sync_rules.extras.discover.imports.identifiers import singular
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
 from sync_rules.extras.discover.propose.database import Database
+from sync_rules.extras.discover.propose.differences import find_mark
 from sync_rules.extras.discover.propose.evidence import (
     AGREE_MIN,
     BITS_ALONE,
@@ -42,6 +43,9 @@ EVEN: Final = 0.0001  # of two that differ by less, the first one stays
 MORE_ASKED: Final = 1.5  # times the evidence, of a number under a condition: many are tried
 DIFFER_MIN: Final = 0.3  # of the parents with several children have different amounts, that one of them is the least
 MATTER_MIN: Final = 3  # parents of two children or more, at least
+IDLE_MAX: Final = 0.2  # of the parents without children have a number: more own it
+ONE_SIDED_MIN: Final = 5  # parents that differ, all in one direction: no fault does that
+DIFFER_MAX: Final = {"count": 0.12, "sum": 0.06, "min": 0.06, "max": 0.06}  # of the parents: more may be meant
 DECIMAL: Final = "DECIMAL(38, 10)"
 COUNTED: Final = frozenset({"count", "counts", "number", "num", "n", "total", "size", "qty", "amount", "items"})
 SPOKEN: Final = {
@@ -50,6 +54,11 @@ SPOKEN: Final = {
     "min": frozenset({"min", "minimum", "least", "lowest", "smallest", "cheapest", "first", "earliest", "shortest"}),
     "max": frozenset({"max", "maximum", "most", "highest", "largest", "biggest", "last", "latest", "best", "longest"}),
 }  # fmt: skip
+
+
+OWN: Final = frozenset({
+    "capacity", "limit", "quota", "budget", "planned", "plan", "target", "allowed", "reserved", "goal",
+})  # fmt: skip
 
 
 @dataclass
@@ -112,6 +121,7 @@ class _NumberSearch:
         names = ", ".join(_decimal(one, "s") for one in totals)
         self.parents = {row[0]: row[1:] for row in database.rows(f"SELECT s.rid, {names} FROM ({self.sample}) s")}
         self.all = {rid: sums[None] for rid, sums in self._sums(None).items()}
+        self.varied = frozenset(place for place in range(len(self.amounts)) if self._differs(place))
         self.probe = [rid for rid, sums in self.all.items() if sums.count > 1][:PROBE]
 
     def leads(self) -> Iterator[Lead]:
@@ -151,7 +161,7 @@ class _NumberSearch:
         for place, amount in enumerate(self.amounts):
             if condition is None or amount is not condition.column:
                 kinds = [] if amount.in_identity else ["sum"]
-                kinds += ["min", "max"] if self._differs(place) else []
+                kinds += ["min", "max"] if place in self.varied else []
                 yield from (NumberForm(kind, amount, place, condition) for kind in kinds)
 
     def _differs(self, place: int) -> bool:
@@ -174,7 +184,7 @@ class _NumberSearch:
             there = {rid: row[place] for rid, row in self.parents.items()}
             agreement = _compare(there, wanted)
             right = sum(there[rid] == wanted[rid][0] for rid in telling)
-            if agreement is None or right < AGREE_MIN * len(telling):
+            if agreement is None or len(telling) < MATTER_MIN or right < AGREE_MIN * len(telling):
                 continue
             before = best.get(place)
             more = EVEN if before is None or before[0].condition or not form.condition else BETTER
@@ -182,11 +192,17 @@ class _NumberSearch:
                 best[place] = form, agreement
 
     def _list_deciding_parents(self, form: NumberForm, sums: Sums) -> list[int]:
-        """The parents that tell a least or a most from an amount that their children took from them."""
-        if form.kind not in ("min", "max"):
-            return []
-        amounts = ((rid, sums[rid].amounts.get(form.place)) for rid in self.parents if rid in sums)
-        return [rid for rid, one in amounts if one is not None and one[1] < one[2]]
+        """The parents that tell a form from a plainer one: several amounts from one, the children that a condition
+        leaves from all of them.
+        """
+        there = [rid for rid in self.parents if rid in self.all]
+        if form.condition is not None:
+            return [rid for rid in there if form.of(sums.get(rid)) != form.of(self.all[rid])]
+        if form.kind == "count":
+            return [rid for rid in there if self.all[rid].count > 1]
+        amounts = [(rid, sums[rid].amounts.get(form.place)) for rid in there if rid in sums]
+        single = (lambda one: one[1] == one[2]) if form.kind != "sum" else (lambda one: one[0] in (one[1], one[2]))
+        return [rid for rid, one in amounts if one is not None and not single(one)]
 
     def _probe(self, form: NumberForm, sums: Sums) -> list[int]:
         """The numbers of the parents that some of them have so."""
@@ -200,8 +216,9 @@ class _NumberSearch:
 
     # ---------------------------------------------------------------- over all
     def _count(self, total: Column, form: NumberForm, sample: Agreement) -> Lead:
-        agree, checked, sources, examples = self._over_all(total, form)
-        rate = agree / checked if checked else 0.0
+        over = self._over_all(total, form)
+        agree, checked = over.agree, over.checked
+        rate = over.agree / over.checked if over.checked else 0.0
         named = _score_name(total, form, self.join)
         grade, contra = _grade(self.join, form, sample, rate, named)
         reads = tuple(one for one in (form.amount, form.condition.column if form.condition else None) if one)
@@ -213,35 +230,87 @@ class _NumberSearch:
             **self.join.options(form.condition.where if form.condition else ""),
         }
         figures = {"rate": rate, **sample.figures, "groups": sample.sources, "name": named}
-        return Lead(
-            form.kind, child, parent, (total,), reads, rule, grade, checked, agree, join=self.join, sources=sources,
-            examples=examples, named=named, spoke_for=[sample.against_chance(rate)], spoke_against=contra,
-            plainness=16 + (0 if form.kind == "count" else 1) + (2 if form.condition else 0), figures=figures,
+        lead = Lead(
+            form.kind, child, parent, (total,), reads, rule, grade, checked, agree, join=self.join,
+            sources=over.sources, examples=over.examples, named=named, spoke_for=[sample.against_chance(rate)],
+            spoke_against=contra, plainness=16 + (0 if form.kind == "count" else 1) + (2 if form.condition else 0),
+            figures=figures, overwrites=over.higher + over.lower,
         )  # fmt: skip
+        why = (_is_own_by_name(total, form) or over.is_own(form.kind)) if lead.is_likely else ""
+        if why or (lead.is_likely and over.mark):
+            why = why or f"what differs has {over.mark}"
+            lead.hold_back(
+                f"{total.path} may be {parent.name}'s own value, for {why}: is it made of {child.name} items?"
+            )
+        return lead
 
-    def _over_all(self, total: Column, form: NumberForm) -> tuple[int, int, int, tuple[str, ...]]:
+    def _over_all(self, total: Column, form: NumberForm) -> NumberCount:
         parent, child = self.join.source, self.join.target
         amount = "t.rid" if form.amount is None else _decimal(form.amount, "t")
         where = f"FILTER ({form.condition.sql})" if form.condition is not None else ""
         wanted = f"{form.kind}({amount}) {where}"
         if form.kind == "sum":
             wanted = f"coalesce({wanted}, 0)"
-        there = _decimal(total, "s")
+        there = _decimal(total, "i")
         empty = "0" if form.kind in ("count", "sum") else "NULL"
         self.database.run(
             f"CREATE OR REPLACE TEMP TABLE wanted AS SELECT s.rid AS rid, {wanted} AS w FROM {parent.sql} s "
             f"JOIN {child.sql} t ON {self.join.on()} GROUP BY s.rid"
         )
-        compared = (
-            f"SELECT {parent.make_key_sql('s')} k, {there} p, CASE WHEN w.rid IS NULL THEN {empty} ELSE w.w END w, "
-            f"w.rid IS NOT NULL c FROM {parent.sql} s LEFT JOIN wanted w ON w.rid = s.rid"
+        w = f"(CASE WHEN w.rid IS NULL THEN {empty} ELSE w.w END)"
+        rows = f"{parent.sql} i LEFT JOIN wanted w ON w.rid = i.rid"
+        differs = f"{there} IS DISTINCT FROM {w}"
+        figures = self.database.row(
+            f"SELECT count(*) FILTER (NOT {differs}), count(*), count(w.rid), "
+            f"count(*) FILTER ({there} > {w} OR ({there} IS NOT NULL AND {w} IS NULL)), "
+            f"count(*) FILTER ({there} < {w}), count(*) FILTER (w.rid IS NULL), "
+            f"count(*) FILTER (w.rid IS NULL AND coalesce({there}, 0) <> 0) FROM {rows}"
         )
-        agree, checked, sources = self.database.row(
-            f"SELECT count(*) FILTER (p IS NOT DISTINCT FROM w), count(*), count(*) FILTER (c) FROM ({compared})"
+        keys = self.database.rows(
+            f"SELECT {parent.make_key_sql('i')} k FROM {rows} WHERE {differs} ORDER BY k LIMIT {EXAMPLES}"
         )
-        rows = self.database.rows(f"SELECT k FROM ({compared}) WHERE p IS DISTINCT FROM w ORDER BY k LIMIT {EXAMPLES}")
+        mark = find_mark(self.database, parent, rows, differs, (total,))
         self.database.run("DROP TABLE wanted")
-        return agree, checked, sources, tuple(key for (key,) in rows)
+        return NumberCount(mark, tuple(key for (key,) in keys), *figures)
+
+
+@dataclass(frozen=True)
+class NumberCount:
+    """A number over all parents: those that agree, all of them, those with children, those whose value is higher or
+    lower than it should be, those without children, and those of them that have a value yet.
+    """
+
+    mark: str
+    examples: tuple[str, ...]
+    agree: int
+    checked: int
+    sources: int
+    higher: int
+    lower: int
+    idle: int
+    idle_with_value: int
+
+    def is_own(self, kind: str) -> str:
+        """The reason to take the number for the parent's own; "" if there is none."""
+        differ = self.checked - self.agree
+        if self.idle_with_value > max(1, IDLE_MAX * self.idle):
+            return f"{self.idle_with_value:,} have one, and no children"
+        if max(self.higher, self.lower) >= ONE_SIDED_MIN and 0 in (self.higher, self.lower):
+            return f"all {max(self.higher, self.lower):,} that differ are {'higher' if self.higher else 'lower'}"
+        if differ > DIFFER_MAX[kind] * self.checked:
+            return f"{differ:,} differ"
+        return ""
+
+
+def _is_own_by_name(total: Column, form: NumberForm) -> str:
+    """The reason why a name does not say a number of children; "" if it does."""
+    spoken = total.words & SPOKEN[form.kind]
+    if total.words & OWN:
+        return "its name says a limit, or a plan"
+    if form.kind in ("min", "max") and not spoken:
+        return f"its name does not say {form.kind}"
+    same = form.kind == "sum" and form.amount is not None and form.amount.words == total.words
+    return "it has the name of what is added up" if same and not spoken else ""
 
 
 def _decimal(column: Column, alias: str) -> str:

@@ -10,9 +10,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Final
 
+from sync_rules.extras.discover.imports.identifiers import words
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
@@ -20,8 +20,7 @@ from sync_rules.extras.discover.propose.value_texts import BOOLEAN, NUMBER, STRI
 
 KINDS_MAX: Final = 12  # different values of a column in a condition
 EITHER_OR: Final = 2  # different values: "not the one" means the same as "the other"
-PAIRS_MIN: Final = 4  # different values, from which two may be meant: of three, two are all but one
-PAIRS_MAX: Final = 6  # and up to which
+IDS: Final = frozenset({"id", "ids", "key", "uuid", "guid", "ref", "by"})  # the last word of a name of ids
 JMESPATH_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Row = tuple[Any, ...]  # of a child: a typed text for each column
 
@@ -127,9 +126,15 @@ class ChildCondition:
 
 
 def may_decide(column: Column) -> bool:
-    """True for a column by whose values some children may be left out: it has few."""
+    """True for a column by whose values some children may be left out: it has few, and they are no dates and no ids."""
     profile = column.profile
-    if column.in_identity or not profile.types <= {STRING, NUMBER, BOOLEAN, "z"}:
+    named = words(column.road[-1])
+    if (
+        column.in_identity
+        or profile.is_date
+        or (named and named[-1] in IDS)
+        or not profile.types <= {STRING, NUMBER, BOOLEAN, "z"}
+    ):
         return False
     return 1 <= profile.distinct <= KINDS_MAX and (profile.distinct > 1 or profile.count < column.frame.rows)
 
@@ -147,12 +152,6 @@ def list_conditions(column: Column, values: set[str | None]) -> Iterator[ChildCo
     if len(values) > EITHER_OR or None in values:
         for value in told:
             yield ChildCondition(column, frozenset(values - {value}), f"{name} != {_literal(value)}")
-    if PAIRS_MIN <= len(told) <= PAIRS_MAX:
-        for one, other in combinations(told, 2):
-            where = f"{name} == {_literal(one)} || {name} == {_literal(other)}"
-            yield ChildCondition(column, frozenset({one, other}), where)
-            both = f"{name} != {_literal(one)} && {name} != {_literal(other)}"
-            yield ChildCondition(column, frozenset(values - {one, other}), both)
 
 
 def _literal(value: str) -> str:

@@ -210,7 +210,7 @@ class PathRule:
 def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict[int, int]) -> Lead:
     frame, parent, form = join.target, join.pairs[-1][1], written.form
     ids, depth = written.ids, written.depth
-    checked = agree = orphans = deep = 0
+    checked = agree = orphans = deep = overwrites = 0
     values = set()
     right: Counter[int] = Counter()  # by column: they may be wrong independently
     differing: list[str] = []
@@ -225,6 +225,7 @@ def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict
         deep += each[0] and len(line) >= DEEP
         checked += 1
         agree += all(each)
+        overwrites += sum(one != other and one is not None for one, other in cells)
         if all(each):
             values.add(expected)
         else:
@@ -238,7 +239,7 @@ def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict
     good = many and deep >= DEEP_MIN and len(values) >= CASES_MIN
     return Lead(
         "path", frame, frame, writes, reads, rule, "sure" if good else "none", checked, agree, orphans, sources=checked,
-        join=join, plainness=5, remarks=remarks, named=1.0, examples=first_keys(differing),
+        join=join, plainness=5, remarks=remarks, named=1.0, examples=first_keys(differing), overwrites=overwrites,
         spoke_for=[f"{agree} of {checked} follow from their ancestors"],
         spoke_against=[] if good else ["too few follow from their ancestors"],
     )  # fmt: skip

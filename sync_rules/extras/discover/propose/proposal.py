@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sync_rules.cli.show.text import format_count
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 
 Confidence = Literal["high", "medium", "low"]
@@ -74,6 +75,7 @@ class Proposed:
     sources: int = 0
     orphans: int = 0
     remarks: tuple[str, ...] = ()
+    overwrites: int = 0  # values that a backfill would replace or remove; it may set others
 
     @property
     def agreement(self) -> float:
@@ -124,6 +126,14 @@ class Proposal:
     links: tuple[Link, ...] = ()
     nothing_because: str = ""
     without_items: tuple[str, ...] = ()
+
+    @property
+    def overwritten(self) -> str:
+        """The values that a backfill of the rules would overwrite, by rule, in one line."""
+        found = {one.name: one.overwrites for one in self.rules if one.held_back is None and one.overwrites}
+        by_rule = ", ".join(f"{name} {count:,}" for name, count in sorted(found.items(), key=lambda one: -one[1]))
+        total = format_count(sum(found.values()), "value")
+        return f"What a backfill of this file would overwrite: {f'{total}: {by_rule}' if found else 'no value'}"
 
     @property
     def entities(self) -> tuple[ProposedEntity, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from sync_rules.extras.discover.imports.identifiers import words
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable
 from sync_rules.extras.discover.imports.normalization import SettledEntity, SettledModel, SettledTable
 from sync_rules.extras.discover.imports.rules_writer import (
@@ -37,6 +38,9 @@ INDEXES_MAX: Final = 20  # global ones of a table, without asking AWS for more
 SENTENCES: Final = frozenset({"copy", "count", "sum", "min", "max", "mirror", "collect"})
 LEDGER: Final = "ledger"
 LEDGER_CHECK: Final = "counters and values are booked here: make it with sync-rules tables create, or by the template"
+WORDS: Final = re.compile(r"[^\W_]+")
+SLOTS: Final = re.compile(r"(\{[^}]*\})")
+HIDDEN: Final = "it has a text that your items share, which … stands for: --values writes it"
 NOTHING: Final = "rules: {}"
 
 
@@ -45,7 +49,8 @@ def write_proposal(proposal: Proposal, head: str = "data") -> str:
     settled = _settle(proposal)
     top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
     left_out = [f"# table {one_line(name)} is left out: its export has no items" for name in proposal.without_items]
-    body = [EDITOR_LINE, top, *left_out, *write_sections(settled)]
+    effect = [f"# {line.strip(' #')}" for line in wrap_comment(proposal.overwritten)]
+    body = [EDITOR_LINE, *effect, top, *left_out, *write_sections(settled)]
     kept = [one for one in proposal.rules if one.held_back is None]
     body.append("rules:" if kept else NOTHING)
     if not proposal.rules:
@@ -112,6 +117,34 @@ def _has_room(proposal: Proposal, index: MissingIndex) -> bool:
     table = next((one for one in proposal.tables if one.name == index.table), None)
     added = {one.index.name for one in proposal.rules if one.index is not None and one.index.table == index.table}
     return table is not None and len(table.found.indexes) + len({*added, index.name}) <= INDEXES_MAX
+
+
+def hide_texts(proposal: Proposal) -> Proposal:
+    """The proposal without texts of items: a rule whose formula has one becomes a comment that leaves it out.
+
+    Words of keys, and names of entities and attributes, are no values.
+    """
+    names = [text for one in proposal.entities for text in (one.name, one.table, *one.attributes, *one.key.values())]
+    known = {word.casefold() for text in names for part in WORDS.findall(text) for word in (part, *words(part))}
+
+    def hide(text: str) -> str:
+        return WORDS.sub(lambda match: match[0] if match[0].casefold() in known else "…", text)
+
+    def hide_rule(rule: Proposed) -> Proposed:
+        made = {
+            name: hide(str(rule.rule[name])) for name in ("join", "separator", "ids_separator") if _is_text(rule, name)
+        }
+        if rule.kind == "derive" and _is_text(rule, "as") and not str(rule.rule["as"]).startswith("ttl("):
+            made["as"] = "".join(one if one[:1] == "{" else hide(one) for one in SLOTS.split(str(rule.rule["as"])))
+        if all(rule.rule[name] == text for name, text in made.items()):
+            return rule
+        return replace(rule, rule={**rule.rule, **made}, held_back=rule.held_back or HIDDEN)
+
+    return replace(proposal, rules=tuple(map(hide_rule, proposal.rules)))
+
+
+def _is_text(rule: Proposed, name: str) -> bool:
+    return isinstance(rule.rule.get(name), str)
 
 
 # ---------------------------------------------------------------- tables and entities

@@ -160,7 +160,7 @@ def _propose_rule(lead: Lead, name: str) -> Proposed:
     return Proposed(
         name, lead.kind, lead.rule, lead.source.name, lead.target.name, lead.checked, lead.agree, lead.differ,
         _confidence(lead), lead.examples, held_back, sources=lead.sources, orphans=lead.orphans,
-        remarks=tuple(lead.remarks),
+        remarks=tuple(lead.remarks), overwrites=lead.overwrites,
     )  # fmt: skip
 
 

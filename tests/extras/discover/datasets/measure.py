@@ -15,7 +15,7 @@ attributes that repeat a part of the item's own key.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,11 +70,16 @@ class Score:
     counted: int = 0  # the found whose drift is to be known
     exact: int = 0
     wrong: list[str] = field(default_factory=list)
+    commented: int = 0  # the expected that are comments
     missed: list[str] = field(default_factory=list)
     miscounted: list[str] = field(default_factory=list)
     entities: list[str] = field(default_factory=list)  # not recognised as they are
     refused: list[str] = field(default_factory=list)  # by check
     spoiled: list[str] = field(default_factory=list)  # by a backfill
+
+    @property
+    def recall(self) -> float:
+        return (self.found + self.commented) / self.expected if self.expected else 1.0
 
     @property
     def precision(self) -> float:
@@ -83,7 +88,7 @@ class Score:
     def __str__(self) -> str:
         line = (
             f"{self.name}: {self.right} of {self.rules} are right, {self.found} of {self.expected} are found, "
-            f"drift is exact in {self.exact} of {self.counted}"
+            f"{self.commented} are comments, drift is exact in {self.exact} of {self.counted}"
         )
         parts = ("refused", "entities", "missed", "wrong", "miscounted", "spoiled")
         told = [f"  {part}: {one}" for part in parts for one in getattr(self, part)[:SHOWN_MAX]]
@@ -104,7 +109,9 @@ def measure(data: DataSet, proposal: Proposal, text: str) -> Score:
     after, failed = backfilled(data, rules)
     score.spoiled += failed
     proposed = {one.name: one for one in proposal.rules if one.held_back is None}
-    _match(data, units, after, proposed, score)
+    held = [one for one in proposal.rules if one.held_back is not None]
+    comments = {(one.kind, *_place(one, names)) for one in held}
+    _match(data, units, after, proposed, score, comments=comments)
     _spoiled(data, after, score)
     return score
 
@@ -148,9 +155,16 @@ def _units(rules: Rules, names: Mapping[str, str]) -> Iterator[Unit]:
             yield from (Unit(rule, target, path) for path in paths)
 
 
+def _place(rule: Proposed, names: Mapping[str, str]) -> tuple[str, str]:
+    """The entity, as the truth calls it, and the path that a rule writes; a mirror writes a whole item."""
+    entity, _, path = str(rule.rule.get("into", rule.rule.get(rule.kind))).partition(".")
+    return names.get(entity, entity), path
+
+
 def _match(
-    data: DataSet, units: list[Unit], after: Mapping[int, Record], proposed: Mapping[str, Proposed], score: Score
-) -> None:
+    data: DataSet, units: list[Unit], after: Mapping[int, Record], proposed: Mapping[str, Proposed], score: Score,
+    *, comments: Collection[tuple[str, str, str]],
+) -> None:  # fmt: skip
     free = list(enumerate(data.truths))
     met: dict[int, list[Unit]] = {}
     for unit in units:
@@ -174,6 +188,10 @@ def _match(
         if "" in paths or set(truth.place[1].split()) <= paths:
             score.found += 1
             _count(data, number, met[number], proposed, score)
+        elif any(
+            (kind, truth.place[0], path) in comments for kind in truth.kinds for path in (*truth.place[1].split(), "")
+        ):
+            score.commented += 1
         else:
             score.missed.append(f"{'/'.join(sorted(truth.kinds))} {', '.join(sorted(truth.reads))} into {truth.into}")
 
@@ -236,20 +254,20 @@ def backfilled(data: DataSet, rules: Rules) -> tuple[dict[int, Record], list[str
         key = _key(data, rules, entity, record)
         keys[id(record)] = key
         store.put(key.table, item_of(record))
+    _, failed = backfill(rules, store)
+    return {number: _plain(store.item(key)) for number, key in keys.items()}, failed
+
+
+def backfill(rules: Rules, store: MemoryStore) -> tuple[BackfillRun, list[str]]:
+    """Backfill all rules in memory. Returns the run and the failures."""
     parked, names = Parked(), frozenset(rules.rules)
     run = BackfillRun(
-        Selection(rules, names),
-        store,
-        parked,
-        MemoryState(),
-        {},
-        supplies=segments(rules, 1),
-        completes=names,
+        Selection(rules, names), store, parked, MemoryState(), {}, supplies=segments(rules, 1), completes=names,
         sleep=lambda _seconds: None,
-    )
+    )  # fmt: skip
     failed = [] if run.run() else [f"the backfill was not finished: {run.left[0].reason}"]
     failed += [f"{rule}: {reason}, {count} times" for (rule, reason), count in Counter(parked.told).items()]
-    return {number: _plain(store.item(key)) for number, key in keys.items()}, failed
+    return run, failed
 
 
 def _plain(item: Item | None) -> Record:

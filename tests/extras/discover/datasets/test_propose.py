@@ -54,7 +54,8 @@ def well(found: Score, share: float) -> None:
     assert not found.spoiled, f"a backfill changes what drifted, and nothing else: {found}"
     assert found.precision >= AT_LEAST, str(found)
     few = 2 if share >= MUCH else 1
-    assert found.expected - found.found <= max(few, (1 - AT_LEAST) * found.expected), str(found)
+    assert found.expected - found.found - found.commented <= max(few, (1 - AT_LEAST) * found.expected), str(found)
+    assert share or not found.commented, f"nothing differs, so nothing is doubtful: {found}"
     assert found.exact == found.counted, f"drift is counted exactly: {found}"
 
 

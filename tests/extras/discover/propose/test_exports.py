@@ -44,7 +44,13 @@ def written(folder: Path, table: str, items: list[dict], files: int = 2, **summa
         md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
         key = f"prefix/AWSDynamoDB/01700-{table}/data/{number}.json.gz"
         entries.append({"itemCount": len(some), "md5Checksum": md5, "etag": "e", "dataFileS3Key": key})
-    says = {"tableArn": f"{ACCOUNT}{table}", "outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT", **summary}
+    says = {
+        "tableArn": f"{ACCOUNT}{table}",
+        "itemCount": len(items),
+        "outputFormat": "DYNAMODB_JSON",
+        "exportType": "FULL_EXPORT",
+        **summary,
+    }
     (root / "manifest-summary.json").write_text(json.dumps(says))
     (root / "manifest-files.json").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
     return root
@@ -163,6 +169,77 @@ def test_exports_that_are_not_whole_are_refused(tmp_path, change, said):
         gathered(tmp_path)
 
 
+def cut_manifest(lines: int) -> object:
+    """Keep some lines of the manifest of files."""
+
+    def cut(root: Path) -> None:
+        manifest = root / "manifest-files.json"
+        manifest.write_text("".join(manifest.read_text().splitlines(keepends=True)[:lines]))
+
+    return cut
+
+
+def say(**summary: object) -> object:
+    """Change the summary; None removes what it says."""
+
+    def change(root: Path) -> None:
+        path = root / "manifest-summary.json"
+        says = {**json.loads(path.read_text()), **summary}
+        path.write_text(json.dumps({name: value for name, value in says.items() if value is not None}))
+
+    return change
+
+
+def lose(*names: str) -> object:
+    return lambda root: [(root / name).unlink() for name in names]
+
+
+def lose_counts(root: Path) -> None:
+    manifest = root / "manifest-files.json"
+    manifest.write_text(manifest.read_text().replace("itemCount", "unknown"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (cut_manifest(1), "no manifest names .*data/1.json.gz"),
+        (cut_manifest(0), "no manifest names .*data/0.json.gz"),
+        (say(itemCount=9), "says 9 items, its manifest-files.json has 7"),
+        (say(tableArn=None), "expected manifests with a table"),
+        (say(exportType="INCREMENTAL_EXPORT"), "found INCREMENTAL_EXPORT"),
+        (lose("manifest-files.json"), "expected AWSDynamoDB/01700-shop/manifest-files.json, found none"),
+        (lose("manifest-summary.json"), "found one without manifest-summary.json"),
+        (lose("manifest-summary.json", "manifest-files.json"), "a part of the manifests is missing"),
+        (lose("data/0.json.gz"), "names .*data/0.json.gz, which does not exist"),
+        (lose_counts, "the items of each file"),
+    ],
+    ids=["cut", "emptied", "sum", "no table", "incremental", "no files", "no summary", "neither", "lost", "no counts"],
+)  # fmt: skip
+def test_exports_whose_manifests_lack_something_are_refused(tmp_path, change, said):
+    """A part of the data would make wrong rules, and a manifest that lacks a part hides it."""
+    change(written(tmp_path, "shop", ORDERS))
+    with pytest.raises(UserError, match=said):
+        gathered(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"Item": {"PK": {"S": 5}}}', '{"Item": {"PK": {"Q": "x"}}}', '{"Item": {"PK": {"N": "ten"}}}', "", "[1]",
+        '{"Item": {"PK": {"SS": "a"}}}', '{"Item": {"PK": {"M": {"a": "b"}}}}', '{"Item": {"PK": {"L": [1]}}}',
+        '{"Item": {"PK": {"BOOL": "yes"}}}', '{"Item": {"PK": {"S": "a", "N": "1"}}}', '{"Item": {"PK": null}}',
+        '{"Item": {"PK": {"S": "\\ud800"}}}', '{"Item": ' * 500, '{"Keys": {"PK": {"S": "a"}}, "NewImage": {}}',
+        '{"Item": {"PK": ' + '{"L": [' * 200 + "]}" * 200 + "}}", '{"Item": {"PK": {"NS": ["a"]}}}',
+    ],
+)  # fmt: skip
+def test_exports_with_a_malformed_line_name_it(tmp_path, line):
+    """The message has the file and the line, whatever is in the line."""
+    good = json.dumps({"Item": ORDERS[0]})
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(f"{good}\n{line}\n".encode()))
+    with pytest.raises(UserError, match=r"a\.json\.gz:2: expected"):
+        gathered(tmp_path)
+
+
 def test_exports_and_tables_that_do_not_match_are_refused(tmp_path):
     """A table without an export, two exports of a table, keys of unknown tables, a key that is described too."""
     written(tmp_path / "one", "shop", ORDERS)
@@ -198,10 +275,9 @@ def test_exports_refuse_a_key_that_is_none(tmp_path, key, said):
 
 
 def test_exports_without_an_item(tmp_path):
-    """An empty export is left out beside others, and refused alone; with its key it is a table without items."""
+    """An empty export is left out; with its key from the account it is a table without items."""
     written(tmp_path / "empty", "users", [], files=1)
-    with pytest.raises(UserError, match="nothing found, because the export of users has no items"):
-        gathered(tmp_path / "empty")
+    assert gathered(tmp_path / "empty") == ()
     (users,) = gathered(tmp_path / "empty", described("users", {"id": "S"}))
     assert users.items == 0
     written(tmp_path / "full", "shop", ORDERS)
@@ -262,3 +338,25 @@ def test_workspace_is_the_owner_s_and_of_one_process(tmp_path):
             pass
     with workspace_at(folder) as again:
         assert again.state.load("x") == {"a": 1}
+
+
+def test_workspace_of_an_earlier_run_is_made_private_and_tidied(tmp_path):
+    """The files of a killed run are gone; a folder of the user that others can read is refused, and stays as it is."""
+    folder = tmp_path / "work"
+    with workspace_at(folder) as workspace:
+        left = [workspace.stage / "spool/x.rows", workspace.exports / "a.json.gz.new", workspace.exports / "b.json.gz"]
+        for one in left:
+            one.parent.mkdir(parents=True, exist_ok=True)
+            one.write_text("x")
+    folder.chmod(0o755)
+    with workspace_at(folder):
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert [one.exists() for one in left] == [False, False, True]
+    other = tmp_path / "mine"
+    other.mkdir(mode=0o755)
+    other.chmod(0o755)
+    (other / "notes").write_text("x")
+    with pytest.raises(UserError, match="other users can read this folder"), workspace_at(other):
+        pass
+    assert [one.name for one in other.iterdir()] == ["notes"]
+    assert other.stat().st_mode & 0o777 == 0o755

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+from sync_rules.extras.discover.propose import number_search
 from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.search import propose
 from sync_rules.language.load import check_rules
@@ -45,7 +46,7 @@ def shop():
         order["month"] = order["made"][:7]
         order["key"] = f"{order['status'].lower()}#{order['total']:06}"
     users[3]["open"] += 1
-    users[4]["lines"] = {"00000": {"total": 1, "state": "OPEN"}}
+    users[4]["lines"] = {}
     orders[5]["month"] = "1999-01"
     return PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *orders])
 
@@ -86,7 +87,7 @@ def test_kinds_mirrors_of_elements_and_joined_texts(tmp_path):
         own = [one["who"] for one in said if one["PK"] == post["PK"]]
         if own:
             post["voices"] = ", ".join(own)
-    tagged[5]["title"] = "old"
+    tagged[5]["title"] = next(one["title"] for one in posts if one["title"] != tagged[5]["title"])
     pairs = [(a, b) for a in range(30) for b in rand.sample(range(30), 4) if a != b]
     edges = [{"PK": f"USER#{a}", "SK": f"FOLLOWS#{b}", "since": f"2024-0{1 + (a * b) % 9}-01"} for a, b in pairs]
     back = [
@@ -123,3 +124,19 @@ def test_kinds_a_price_is_no_least_of_what_it_was(tmp_path):
     tables = [PlainTable("goods", {"gid": "S"}, goods), PlainTable("lines", {"lid": "S"}, lines)]
     found = propose(gathered(tmp_path / "in", *tables), tmp_path / "work")
     assert not [one for one in found.rules if one.kind in ("min", "max") and one.held_back is None]
+
+
+def test_kinds_look_once_at_each_amount_of_a_link(tmp_path, monkeypatch):
+    """No condition repeats the question if the amounts of a parent's children differ."""
+    looks: Counter[tuple[int, int]] = Counter()
+    inner = number_search._NumberSearch._differs
+
+    def count_look(search, place):
+        looks[id(search.all), place] += 1
+        kept.append(search)
+        return inner(search, place)
+
+    kept: list[object] = []
+    monkeypatch.setattr(number_search._NumberSearch, "_differs", count_look)
+    propose(gathered(tmp_path / "in", shop()), tmp_path / "work")
+    assert set(looks.values()) == {1}

@@ -1,0 +1,685 @@
+"""Small data sets in which a wrong rule is tempting, and others whose right rule must stay a rule.
+
+Invariant: a trap says which values its items show to be wrong. A backfill of what is proposed may change no other value.
+"""
+
+# fmt: off
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from tests.extras.discover.datasets.words import Words
+from tests.support.gathering import PlainTable
+
+Record = dict[str, Any]
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+START = datetime(2024, 1, 1, tzinfo=UTC)
+PARENTS, EACH = 30, 8
+
+
+@dataclass
+class Trap:
+    """Tables; the attributes of each item, by identity, that may change; and what must stay a rule: kind and target."""
+
+    tables: list[PlainTable]
+    wrong: dict[int, set[str]] = field(default_factory=dict)
+    active: set[tuple[str, str]] = field(default_factory=set)
+
+    def spoil(self, record: Record, name: str, value: Any) -> None:
+        """Write a value that the data show to be wrong; None removes it."""
+        self.wrong.setdefault(id(record), set()).add(name)
+        if value is None:
+            record.pop(name, None)
+        else:
+            record[name] = value
+
+
+# ---------------------------------------------------------------- words
+def moment(at: float) -> datetime:
+    """A moment of the year, for a number from 0 to 1."""
+    return START + timedelta(seconds=at * 300 * 86_400)
+
+
+def ulid(rand: random.Random, at: float) -> str:
+    number = (int(moment(at).timestamp() * 1000) << 80) | rand.getrandbits(80)
+    return "".join(CROCKFORD[(number >> 5 * place) & 31] for place in reversed(range(26)))
+
+
+def uuid7(rand: random.Random, at: float) -> str:
+    number = (int(moment(at).timestamp() * 1000) << 80) | (7 << 76) | rand.getrandbits(76)
+    return str(UUID(int=number & ~(3 << 62) | (2 << 62)))
+
+
+def make_ids(style: str, rand: random.Random, times: Sequence[float]) -> list[str]:
+    """An id for each time, in a style."""
+    match style:
+        case "ulid":
+            return [ulid(rand, at) for at in times]
+        case "uuid7":
+            return [uuid7(rand, at) for at in times]
+        case "sequence":
+            order = sorted(range(len(times)), key=times.__getitem__)
+            place = {number: rank for rank, number in enumerate(order, 1)}
+            return [f"{place[number]:05}" for number in range(len(times))]
+    return [str(UUID(int=rand.getrandbits(128), version=4)) for _ in times]
+
+
+def make_value(kind: str, words: Words, number: int) -> Any:
+    match kind:
+        case "price":
+            return 500 + words.number(9000)
+        case "rate":
+            return (99, 199, 299, 399, 499)[words.number(5)]
+        case "city":
+            return words.place()
+        case "tier":
+            return words.one(["basic", "silver", "gold", "premium"])
+        case "title":
+            return f"{words.title()} {number}"
+        case "address":
+            return {"street": f"{words.place()} Road {words.number(300)}", "city": words.place()}
+    return f"{words.person()} {number}"
+
+
+# ---------------------------------------------------------------- history
+@dataclass
+class Story:
+    """Sources and their targets: each target at a time, with what its source held then."""
+
+    sources: list[Record]
+    targets: list[Record]
+    times: list[float]
+    former: dict[int, Any]  # by target: the value of its time
+
+    def pairs(self) -> list[tuple[Record, Record]]:
+        by_id = {one["sid"]: one for one in self.sources}
+        return [(by_id[one["sid"]], one) for one in self.targets]
+
+
+def tell(
+    seed: str, value: str, read: str, into: str, *, changed: float = 0.4, style: str = "uuid4", dated: str = "",
+    again: bool = False, latest: float = 1.0, each: int = EACH,
+) -> Story:  # fmt: skip
+    """Sources whose value changed once, or there and back with `again`; targets keep what it was."""
+    words, rand = Words(seed), random.Random(seed)
+    sources = [{"sid": f"s{number * 7919 % 9973:04}", "note": words.text(3)} for number in range(PARENTS)]
+    times = [rand.random() for _ in range(PARENTS * each)]
+    ids = make_ids(style, rand, times)
+    targets, former = [], {}
+    lives = {}
+    for number, source in enumerate(sources):
+        now = make_value(value, words, number)
+        then = make_value(value, words, number + 500)
+        first = rand.uniform(0.2, 0.8) * latest
+        lives[source["sid"]] = (now, then, first) if rand.random() < changed else (now, now, 0.0)
+        source[read] = now
+    for own, at in zip(ids, times, strict=True):
+        source = rand.choice(sources)
+        now, then, since = lives[source["sid"]]
+        is_old = since - 0.15 < at < since if again else at < since
+        target: Record = {"tid": own, "sid": source["sid"], "amount": words.number(90, 1)}
+        target[into] = then if is_old else now
+        if dated == "text":
+            target["placed_at"] = moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+        elif dated == "epoch":
+            target["placed"] = int(moment(at).timestamp())
+        elif dated == "month":
+            target["period"] = moment(at).strftime("%Y-%m")
+        targets.append(target)
+    return Story(sources, targets, times, former)
+
+
+def tables_of(story: Story, source: str = "goods", target: str = "lines") -> list[PlainTable]:
+    by_source = {"by_sid": {"sid": "S"}}
+    return [
+        PlainTable(source, {"sid": "S"}, story.sources),
+        PlainTable(target, {"tid": "S"}, story.targets, by_source),
+    ]
+
+
+def history(value: str, read: str, into: str, **options: Any) -> Callable[[str], Trap]:
+    """Targets that hold what their source was: nothing may be overwritten."""
+    return lambda seed: Trap(tables_of(tell(seed, value, read, into, **options)))
+
+
+def frozen_by_status(seed: str) -> Trap:
+    """Orders that were sent keep the name of their time, open ones follow."""
+    story, rand = tell(seed, "name", "name", "ship_name", changed=0.0), random.Random(seed)
+    for target in story.targets:
+        target["status"] = rand.choice(["OPEN", "SENT", "SENT"])
+    for number, source in enumerate(story.sources[:12]):
+        renamed = f"{source['name']} {number}"
+        for one in story.targets:
+            if one["sid"] == source["sid"] and one["status"] == "OPEN":
+                one["ship_name"] = renamed
+        source["name"] = renamed
+    return Trap(tables_of(story, "users", "orders"))
+
+
+def flagged(flag: str) -> Callable[[str], Trap]:
+    """Targets with a flag hold something of their own."""
+
+    def make(seed: str) -> Trap:
+        story, words = tell(seed, "name", "name", "recipient", changed=0.0), Words(seed)
+        for number, target in enumerate(story.targets):
+            own = words.yes(0.12)
+            if flag == "gift":
+                target["gift"] = own
+            elif own:
+                target[flag] = words.title()
+            if own:
+                target["recipient"] = make_value("name", words, 900 + number)
+        return Trap(tables_of(story, "users", "orders"))
+
+    return make
+
+
+def absent_by_purpose(seed: str) -> Trap:
+    """Only orders that were paid have the name for the invoice."""
+    story, words = tell(seed, "name", "name", "invoice_name", changed=0.0), Words(seed)
+    for target in story.targets:
+        target["status"] = "PAID" if words.yes(0.82) else "OPEN"
+        if target["status"] == "OPEN":
+            del target["invoice_name"]
+    return Trap(tables_of(story, "users", "orders"))
+
+
+def versions(seed: str) -> Trap:
+    """Versions of documents in one table hold the title of their time; the number of a version is the time."""
+    words, items = Words(seed), []
+    for number in range(PARENTS):
+        title, count = make_value("title", words, number), words.number(8, 3)
+        since = words.number(count) if words.yes(0.5) else 0
+        items.append({"PK": f"DOC#{number + 100}", "SK": "DOC", "title": title, "owner": words.person()})
+        for version in range(1, count + 1):
+            held = title if version > since else f"{title} draft"
+            items.append({"PK": f"DOC#{number + 100}", "SK": f"VERSION#{version:04}", "title": held, "size": words.number(900)})
+    return Trap([PlainTable("docs", {"PK": "S", "SK": "S"}, items)])
+
+
+def nested(seed: str) -> Trap:
+    """The customer of an order as a map, with the name of the time."""
+    story = tell(seed, "name", "name", "who", style="ulid")
+    for target in story.targets:
+        target["customer"] = {"name": target.pop("who"), "channel": "web"}
+    return Trap(tables_of(story, "users", "orders"))
+
+
+def second_hop(seed: str) -> Trap:
+    """Lines hold the name that their order holds, and the order has the name of its time."""
+    story, words = tell(seed, "name", "name", "buyer", style="ulid", each=4), Words(seed)
+    lines = [
+        {"lid": str(words.uuid()), "tid": order["tid"], "buyer": order["buyer"], "n": words.number(9)}
+        for order in story.targets
+        for _ in range(2)
+    ]
+    return Trap([*tables_of(story, "users", "orders"), PlainTable("parts", {"lid": "S"}, lines, {"by_tid": {"tid": "S"}})])
+
+
+def published(seed: str) -> Trap:
+    """Each page has a second item with what was published; some were edited since."""
+    words, items = Words(seed), []
+    for number in range(60):
+        page = {"title": make_value("title", words, number), "body": words.text(), "owner": words.person()}
+        slug = f"p{number * 7919 % 9973}"
+        items.append({"PK": f"PUBLISHED#{slug}", "SK": "PAGE", **page})
+        if words.yes(0.2):
+            page = {**page, "title": f"{words.title()} {number}", "body": words.text()}
+        items.append({"PK": f"PAGE#{number + 1000}", "SK": "PAGE", "slug": slug, **page})
+    return Trap([PlainTable("site", {"PK": "S", "SK": "S"}, items)])
+
+
+def embedded_history(seed: str) -> Trap:
+    """Orders embed their lines as they were sold; the price of some lines was corrected afterwards."""
+    words, orders, lines = Words(seed), [], []
+    for number in range(80):
+        own = [{"oid": f"o{number:04}", "line": f"{at}", "price": words.number(900, 5), "sku": words.ulid()} for at in range(1, words.number(5, 2))]
+        order = {"oid": f"o{number:04}", "lines": {one["line"]: {"price": one["price"], "sku": one["sku"]} for one in own}}
+        if words.yes(0.15):
+            own[0]["price"] += 7
+        orders.append(order)
+        lines += own
+    return Trap([PlainTable("orders", {"oid": "S"}, orders), PlainTable("lines", {"oid": "S", "line": "S"}, lines)])
+
+
+def ever_visited(seed: str) -> Trap:
+    """Users keep the set of cities that they ever ordered to; some orders were deleted."""
+    story = tell(seed, "name", "name", "buyer", changed=0.0)
+    words = Words(seed)
+    for target in story.targets:
+        target["city"] = words.place()
+    for source in story.sources:
+        cities = {one["city"] for one in story.targets if one["sid"] == source["sid"]}
+        source["cities"] = cities | ({words.place()} if words.yes(0.2) else set()) or {"Oslo"}
+    return Trap(tables_of(story, "users", "orders"))
+
+
+def slug(form: Callable[[Record], str]) -> Callable[[str], Trap]:
+    """A text made of the title when the item was made; some titles changed since."""
+
+    def make(seed: str) -> Trap:
+        words = Words(seed)
+        posts = [{"post": words.ulid(), "title": make_value("title", words, number), "city": words.place()} for number in range(120)]
+        for post in posts:
+            post["slug"] = form(post)
+            if words.yes(0.1):
+                post["title"] = f"{words.title()} {words.number(90)}"
+        return Trap([PlainTable("posts", {"post": "S"}, posts)])
+
+    return make
+
+
+def desks(seed: str) -> Trap:
+    """People change desks among each other; bookings hold the desk of their time, and nothing dates them."""
+    story, words = tell(seed, "name", "desk", "desk", changed=0.0), Words(seed)
+    names = [source["desk"] for source in story.sources]
+    shifted = [*names[10:], *names[:10]]
+    now = {source["sid"]: desk for source, desk in zip(story.sources, shifted, strict=True)}
+    for source, booking in story.pairs():
+        booking["desk"] = source["desk"] if words.yes(0.2) else now[source["sid"]]
+    for source in story.sources:
+        source["desk"] = now[source["sid"]]
+    return Trap(tables_of(story, "people", "bookings"))
+
+
+def by_hand(name: str, share: float, usual: Callable[[datetime], Any], other: Callable[[datetime], Any]) -> Callable[[str], Trap]:
+    """An attribute that a date makes, and that somebody set by hand on some items."""
+
+    def build(seed: str) -> Trap:
+        words = Words(seed)
+        items = []
+        for _ in range(160):
+            at = moment(words.rng.random())
+            items.append({"doc": words.ulid(), "created_at": at.strftime("%Y-%m-%dT%H:%M:%SZ"), name: (other if words.yes(share) else usual)(at)})
+        return Trap([PlainTable("docs", {"doc": "S"}, items)])
+
+    return build
+
+
+def later(days: int) -> Callable[[datetime], Any]:
+    return lambda at: int(at.timestamp()) + days * 86_400
+
+
+# ---------------------------------------------------------------- a parent's own value
+def owned(
+    into: str, amount: str, make: Callable[[Words, list[int]], int], *, each: tuple[int, int] = (2, 9), idle: float = 0.0,
+    own: Callable[[Words], int] = lambda words: words.number(90, 1), low: int = 5, high: int = 900,
+) -> Callable[[str], Trap]:  # fmt: skip
+    """Parents with a value of their own, which their children seem to make. `idle`: the share without children."""
+
+    def build(seed: str) -> Trap:
+        words, parents, children = Words(seed), [], []
+        for number in range(2 * PARENTS):
+            parent: Record = {"pid": f"p{number * 7919 % 9973:04}", "label": words.text(2)}
+            count = 0 if words.yes(idle) else words.number(each[1], each[0])
+            amounts = [words.number(high, low) for _ in range(count)]
+            parent[into] = make(words, amounts) if amounts else own(words)
+            children += [{"cid": words.uuid(), "pid": parent["pid"], amount: one, "day": words.day()} for one in amounts]
+            parents.append(parent)
+        return Trap([
+            PlainTable("parents", {"pid": "S"}, parents),
+            PlainTable("children", {"cid": "S"}, children, {"by_pid": {"pid": "S"}}),
+        ])  # fmt: skip
+
+    return build
+
+
+def sometimes(chance: float, usual: Callable[[list[int]], int], other: Callable[[Words, list[int]], int]) -> Callable[[Words, list[int]], int]:
+    """The usual number, but for some parents another one."""
+    return lambda words, amounts: other(words, amounts) if words.yes(chance) else usual(amounts)
+
+
+def rising(function: Callable[[list[int]], int], *, falling: bool = False, into: str = "price", amount: str = "unit_price") -> Callable[[str], Trap]:
+    """Prices that only rise or only fall: the present one is the most or the least of what lines hold."""
+
+    def build(seed: str) -> Trap:
+        story, words = tell(seed, "price", into, amount, changed=0.0, style="ulid"), Words(seed)
+        for source in story.sources:
+            own = [one for one in story.targets if one["sid"] == source["sid"]]
+            old = own[: len(own) // 2] if words.yes(0.6) else []
+            for one in old:
+                one[amount] += 50 if falling else -50
+        for number in range(4):  # the application set a new price that nothing was sold at yet
+            story.sources[number][into] += -70 if falling else 70
+        return Trap(tables_of(story, "products", "lines"))
+
+    return build
+
+
+def least_id(seed: str) -> Trap:
+    """A customer's present address is the first that its orders went to, for most of them."""
+    words, customers, orders = Words(seed), [], []
+    for number in range(2 * PARENTS):
+        first = 1000 + 3 * number
+        customers.append({"cid": f"c{number * 7919 % 9973:04}", "address_id": first})
+        orders += [
+            {"oid": words.ulid(), "cid": customers[-1]["cid"], "address_id": first + (words.number(3) if words.yes(0.4) else 0)}
+            for _ in range(words.number(7, 2))
+        ]
+        if words.yes(0.1):
+            customers[-1]["address_id"] = first + 2
+    return Trap([PlainTable("customers", {"cid": "S"}, customers), PlainTable("orders", {"oid": "S"}, orders, {"by_cid": {"cid": "S"}})])
+
+
+def list_price(seed: str) -> Trap:
+    """Products with one former price each, and a few with two: the sum of some of them is the present price."""
+    words, products, prices = Words(seed), [], []
+    days = ["2024-05-30", "2023-05-30"]
+    for number in range(2 * PARENTS):
+        product = {"pid": f"p{number * 7919 % 9973:04}", "ListPrice": words.number(900, 90)}
+        prices.append({"pid": product["pid"], "at": "2024-01-01", "ListPrice": product["ListPrice"], "ModifiedDate": days[0]})
+        if words.yes(0.25):
+            prices.append({"pid": product["pid"], "at": "2023-01-01", "ListPrice": product["ListPrice"] - 9, "ModifiedDate": days[1]})
+        if words.yes(0.1):
+            product["ListPrice"] += 11
+        products.append(product)
+    return Trap([PlainTable("products", {"pid": "S"}, products), PlainTable("prices", {"pid": "S", "at": "S"}, prices)])
+
+
+def chance_condition(into: str, decider: str, values: Sequence[Any], kind: str = "count") -> Callable[[str], Trap]:
+    """A number of the parent that a condition on some date or id makes of its children, for most of them."""
+
+    def build(seed: str) -> Trap:
+        words, parents, children = Words(seed), [], []
+        for number in range(2 * PARENTS):
+            parent: Record = {"pid": f"p{number * 7919 % 9973:04}"}
+            own = [{"cid": words.uuid(), "pid": parent["pid"], "points": words.number(50, 1), decider: values[0]} for _ in range(words.number(7, 2))]
+            if words.yes(0.25):
+                own.append({"cid": words.uuid(), "pid": parent["pid"], "points": words.number(50, 1), decider: words.one(values[1:])})
+            counted = [one for one in own if one[decider] == values[0]]
+            parent[into] = len(counted) if kind == "count" else sum(one["points"] for one in counted)
+            if words.yes(0.12):
+                parent[into] += words.number(4, 1)
+            parents.append(parent)
+            children += own
+        return Trap([PlainTable("parents", {"pid": "S"}, parents), PlainTable("children", {"cid": "S"}, children, {"by_pid": {"pid": "S"}})])
+
+    return build
+
+
+# ---------------------------------------------------------------- keys
+def keyed(template: str, name: str, value: Callable[[Words, int], Any], *, more: str = "", held: str = "") -> Callable[[str], Trap]:
+    """An index key made of an attribute. Some keys are of a former value; the attributes are right.
+
+    `held`: the attribute, where its name is not `name`. `more`: an attribute that tenants hold and items copy.
+    """
+
+    def build(seed: str) -> Trap:
+        words, items, tenants = Words(seed), [], []
+        trap = Trap([], active={("copy", f"app.{more}")} if more else {("derive", "app.GSI1PK")})
+        attribute = held or name
+        values = [value(words, number) for number in range(24)]
+        for number, one in enumerate(dict.fromkeys(values)):
+            tenants.append({"PK": f"TENANT#{one}", "SK": "TENANT", "plan": make_value("title", words, number)})
+        plans = {one["PK"][7:]: one["plan"] for one in tenants}
+        for number in range(240):
+            own = words.one(values)
+            item: Record = {"PK": f"ITEM#{number * 7919 % 9973:04}", "SK": "ITEM", attribute: own, "GSI1PK": template.format(own), "GSI1SK": words.time(), "color": words.one(["red", "blue"])}
+            if more:
+                item[more] = plans[str(own)]
+            if words.yes(0.09):
+                trap.spoil(item, "GSI1PK", template.format(words.one(values)))
+            items.append(item)
+        indexes = {"GSI1": {"GSI1PK": "S", "GSI1SK": "S"}}
+        trap.tables.append(PlainTable("app", {"PK": "S", "SK": "S"}, [*items, *(tenants if more else [])], indexes))
+        return trap
+
+    return build
+
+
+def moved(seed: str) -> Trap:
+    """Orders that moved to another user keep their key; the attribute and the name are of the new user."""
+    words, orders = Words(seed), list[Record]()
+    users = [{"PK": f"USER#{number + 100}", "SK": "USER", "name": make_value("name", words, number)} for number in range(PARENTS)]
+    for number in range(PARENTS * EACH):
+        user = words.one(users)
+        owner = words.one(users) if words.yes(0.1) else user
+        orders.append({"PK": user["PK"], "SK": f"ORDER#{number:05}", "user_id": owner["PK"][5:], "user_name": owner["name"]})
+    return Trap([PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *orders])])
+
+
+TRAPS: Mapping[str, Callable[[str], Trap]] = {
+    # a parent's own value
+    "the price is the most of line prices": rising(max),
+    "the price is the least of line prices": rising(min, falling=True),
+    "a rate is the most of former rates": rising(max, into="rental_rate", amount="rate"),
+    "the address is the least of order addresses": least_id,
+    "the list price is the sum of one price": list_price,
+    "a capacity that most fill": owned("capacity", "seat", sometimes(0.2, len, lambda w, a: len(a) + w.number(5, 1))),
+    "a member limit that most fill": owned("max_children", "age", sometimes(0.2, len, lambda w, a: len(a) + w.number(5, 1))),
+    "a budget that most plan to the end": owned("budget", "estimate", sometimes(0.2, sum, lambda w, a: sum(a) + w.number(90, 9))),
+    "a total after a discount": owned("total", "price", sometimes(0.15, sum, lambda w, a: sum(a) - w.number(4, 1))),
+    "a credit limit that was used up": owned("credit_limit", "amount", sometimes(0.2, max, lambda w, a: max(a) + w.number(90, 9))),
+    "a size of those without children": owned("size", "age", lambda w, a: len(a), idle=0.3),
+    "a price of those without children": owned("price", "offer", lambda w, a: min(a), idle=0.3),
+    "a published version": owned("published", "version", sometimes(0.15, max, lambda w, a: max(a) - 1), low=1, high=40),
+    "a member since before the first order": owned("since", "ordered", sometimes(0.15, min, lambda w, a: min(a) - w.number(90, 9)), low=1_700_000_000, high=1_710_000_000),
+    "last seen after the last session": owned("last_seen", "began", sometimes(0.15, max, lambda w, a: max(a) + w.number(9000, 90)), low=1_700_000_000, high=1_710_000_000),
+    "a price from which offers begin": owned("price_from", "price", sometimes(0.1, min, lambda w, a: min(a) - 1)),
+    "a record that was set before": owned("best", "score", sometimes(0.15, max, lambda w, a: max(a) + w.number(90, 9))),
+    "a total that was adjusted": owned("total", "price", sometimes(0.1, sum, lambda w, a: sum(a) + w.one([-20, 30, 15, -7]))),
+    "a balance with an opening": owned("balance", "amount", sometimes(0.15, sum, lambda w, a: sum(a) + 100)),
+    # history
+    "line prices with dates": history("price", "price", "unit_price", dated="text"),
+    "line prices with seconds": history("price", "price", "unit_price", dated="epoch"),
+    "line prices by month": history("price", "price", "unit_price", dated="month"),
+    "line prices by ULID": history("price", "price", "unit_price", style="ulid"),
+    "line prices by UUID v7": history("price", "price", "unit_price", style="uuid7"),
+    "line prices by number": history("price", "price", "unit_price", style="sequence"),
+    "line prices that nothing dates": history("price", "price", "unit_price"),
+    "line prices of few rates": history("rate", "rate", "rate", style="ulid"),
+    "line prices of few rates that nothing dates": history("rate", "rate", "rate", changed=0.3),
+    "line prices with offers between": history("price", "price", "unit_price", dated="text", again=True),
+    "names with an interlude": history("name", "name", "buyer_name", dated="text", again=True),
+    "a price of every line changed": history("price", "price", "unit_price", style="ulid", changed=0.15, latest=1.6),
+    "few changed prices": history("price", "price", "unit_price", style="ulid", changed=0.1),
+    "order names by ULID": history("name", "name", "buyer_name", style="ulid"),
+    "order names by number": history("name", "name", "buyer_name", style="sequence"),
+    "order names that nothing dates": history("name", "name", "buyer_name"),
+    "few order names that nothing dates": history("name", "name", "buyer_name", changed=0.1),
+    "order cities that nothing dates": history("city", "city", "ship_city"),
+    "order cities with dates": history("city", "city", "ship_city", dated="text"),
+    "order addresses as maps": history("address", "address", "ship_to", dated="text"),
+    "order addresses that nothing dates": history("address", "address", "ship_to"),
+    "order tiers by ULID": history("tier", "tier", "tier", style="ulid", changed=0.3),
+    "titles of sold items": history("title", "title", "item_title", style="uuid7"),
+    "pay slips of a department": history("title", "department", "department", dated="month"),
+    "titles of versions": versions,
+    "names in maps": nested,
+    "names at the second hop": second_hop,
+    "names that are frozen by a status": frozen_by_status,
+    "names of gifts": flagged("gift"),
+    "names that a note goes with": flagged("deliver_to"),
+    "names of paid orders alone": absent_by_purpose,
+    "published pages": published,
+    "lines as they were sold": embedded_history,
+    "cities ever visited": ever_visited,
+    "a slug of the first title": slug(lambda post: post["title"].lower().replace(" ", "")),
+    "a label of the first title": slug(lambda post: f"{post['title']} ({post['city']})"),
+    "desks that people changed": desks,
+    "a month of booking": by_hand("month", 0.1, lambda at: f"{at:%Y-%m}", lambda at: f"{at + timedelta(days=31):%Y-%m}"),
+    "an expiry that was put off": by_hand("expires", 0.1, later(30), later(90)),
+    # keys
+    "index keys of former tenants": keyed("TENANT#{}", "tenant_id", lambda w, n: f"t{n:03}", more="tenant_plan"),
+    "index keys of tenants by another name": keyed("TENANT#{}", "tenant_id", lambda w, n: f"t{n:03}", more="tenant_plan", held="tenantRef"),
+    "index keys of former states": keyed("STATE#{}", "state", lambda w, n: ["open", "sent", "done", "void"][n % 4]),
+    "index keys of former numbers": keyed("SHELF#{:06}", "shelf", lambda w, n: 17 + 13 * n),
+    "orders that moved to another user": moved,
+    # conditions
+    "a count on one day": chance_condition("visits", "day", ["2024-03-01", "2024-03-02", "2024-04-09"]),
+    "a sum on one day": chance_condition("score", "ModifiedDate", ["2024-03-01", "2024-03-02", "2024-04-09"], "sum"),
+    "a count of one editor": chance_condition("visits", "editor_id", ["u-7f3a", "u-91bc", "u-02de"]),
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- right rules
+def copied(spoil: Callable[[Words, Record, Record, Story, Trap], None] | None = None, *, value: str = "name", share: float = 0.05, **options: Any) -> Callable[[str], Trap]:
+    """A live copy, and what is wrong with a share of the targets."""
+
+    def build(seed: str) -> Trap:
+        story, words = tell(seed, value, value, f"user_{value}", changed=0.0, **options), Words(seed)
+        trap = Trap(tables_of(story, "users", "orders"), active={("copy", f"order.user_{value}")})
+        for source, target in story.pairs() if spoil else ():
+            if words.yes(share):
+                spoil(words, source, target, story, trap)
+        return trap
+
+    return build
+
+
+def of_another(words: Words, source: Record, target: Record, story: Story, trap: Trap) -> None:
+    trap.spoil(target, "user_name", words.one([one for one in story.sources if one is not source])["name"])
+
+
+def missing(words: Words, source: Record, target: Record, story: Story, trap: Trap) -> None:
+    trap.spoil(target, "user_name", None)
+
+
+def typed(words: Words, source: Record, target: Record, story: Story, trap: Trap) -> None:
+    name = source["name"]
+    trap.spoil(target, "user_name", words.one([name.upper(), f" {name}", name.replace(" ", "  "), name[:3] + name[4:]]))
+
+
+def out_of_order(words: Words, source: Record, target: Record, story: Story, trap: Trap) -> None:
+    """A wrong text on one target, though older ones have the right text."""
+    own = [(at, one) for at, one in zip(story.times, story.targets, strict=True) if one["sid"] == source["sid"]]
+    if target is max(own, key=lambda one: one[0])[1]:
+        trap.spoil(target, "user_name", f"import {words.number(10**6)}")
+
+
+def placeholder(words: Words, source: Record, target: Record, story: Story, trap: Trap) -> None:
+    trap.spoil(target, "user_name", "UNKNOWN")
+
+
+def counters(seed: str) -> Trap:
+    """Users with numbers of their orders, some of them wrong by a little."""
+    words, users, orders = Words(seed), [], []
+    for number in range(2 * PARENTS):
+        users.append({"PK": f"USER#{number + 100}", "SK": "USER", "bio": words.text(3)})
+        orders += [
+            {"PK": users[-1]["PK"], "SK": f"ORDER#{words.ulid()}", "total": words.number(900, 5), "status": words.one(["OPEN", "SENT", "CANCELLED"]), "placed_at": words.time()}
+            for _ in range(words.number(9))
+        ]
+    wanted = {("count", "user.by_status"), ("count", "user.order_count"), ("sum", "user.spent"), ("max", "user.largest_total")}
+    trap = Trap([PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *orders])], active=wanted)
+    for user in users:
+        own = [one for one in orders if one["PK"] == user["PK"]]
+        user["order_count"] = len(own)
+        user["by_status"] = {status: sum(one["status"] == status for one in own) for status in {one["status"] for one in own}}
+        user["spent"] = sum(one["total"] for one in own if one["status"] != "CANCELLED")
+        if own:
+            user["largest_total"] = max(one["total"] for one in own)
+    for number, off in ((3, -1), (17, 2), (40, 1)):
+        trap.spoil(users[number], "order_count", users[number]["order_count"] + off)
+    trap.spoil(users[2], "by_status", {**users[2]["by_status"], "OPEN": 70})
+    trap.spoil(users[9], "spent", users[9]["spent"] + 30)
+    return trap
+
+
+def auctions(seed: str) -> Trap:
+    """Lots with their lowest and highest bids, and the moment of the last one."""
+    words, lots, bids = Words(seed), [], []
+    for number in range(2 * PARENTS):
+        lots.append({"lot": f"l{number * 7919 % 9973:04}", "title": words.title()})
+        own = [{"lot": lots[-1]["lot"], "at": 1_700_000_000 + words.number(10**7), "offer": words.number(9000, 100)} for _ in range(words.number(8, 2))]
+        lots[-1] |= {"lowest_offer": min(one["offer"] for one in own), "highest_offer": max(one["offer"] for one in own), "last_bid": max(one["at"] for one in own)}
+        bids += own
+    return Trap(
+        [PlainTable("lots", {"lot": "S"}, lots), PlainTable("bids", {"lot": "S", "at": "N"}, bids)],
+        active={("min", "lot.lowest_offer"), ("max", "lot.highest_offer"), ("max", "lot.last_bid")},
+    )
+
+
+def groups(seed: str) -> Trap:
+    """Addresses in a map, tags in a set; an entry is missing from some."""
+    words, users, addresses = Words(seed), [], []
+    for number in range(2 * PARENTS):
+        users.append({"PK": f"USER#{number + 100}", "SK": "USER"})
+        addresses += [
+            {"PK": users[-1]["PK"], "SK": f"ADDRESS#{at}", "street": f"{words.place()} Road {words.number(300)}", "city": words.place(), "tag": words.thing()}
+            for at in range(1, words.number(5, 2))
+        ]
+    trap = Trap([PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *addresses])], active={("embed", "user.addresses"), ("collect", "user.tags")})
+    for user in users:
+        own = [one for one in addresses if one["PK"] == user["PK"]]
+        user["addresses"] = {one["SK"][8:]: {"street": one["street"], "city": one["city"]} for one in own}
+        user["tags"] = {one["tag"] for one in own}
+    trap.spoil(users[5], "addresses", {})
+    trap.spoil(users[8], "tags", set(sorted(users[8]["tags"])[1:]) or None)
+    return trap
+
+
+def formulas(seed: str) -> Trap:
+    """A month of a date, a key of an index and a name in small letters; what is wrong is of no former value."""
+    words = Words(seed)
+    items = [{"PK": f"TASK#{number * 7919 % 9973}", "SK": "TASK", "title": f"{words.title().title()} {number}", "status": words.one(["open", "done"]), "created_at": words.time()} for number in range(160)]
+    trap = Trap([], active={("derive", "task.month"), ("derive", "task.title_lower"), ("derive", "task.GSI1PK")})
+    for item in items:
+        item |= {"month": item["created_at"][:7], "title_lower": item["title"].lower(), "GSI1PK": f"STATUS#{item['status']}"}
+    trap.spoil(items[4], "month", "1999-01")
+    trap.spoil(items[5], "title_lower", items[5]["title"])
+    trap.spoil(items[6], "GSI1PK", "STATUS#none")
+    trap.tables.append(PlainTable("app", {"PK": "S", "SK": "S"}, items, {"GSI1": {"GSI1PK": "S"}}))
+    return trap
+
+
+def hierarchy(seed: str) -> Trap:
+    """Categories below each other, with their paths."""
+    words, items = Words(seed), list[Record]()
+    for number in range(90):
+        parent = words.one(items) if number > 5 else None
+        own = f"c{number * 7919 % 9973:04}"
+        items.append({"cid": own, "path": f"{parent['path']}|{own}" if parent else own, **({"parent_id": parent["cid"]} if parent else {})})
+    return Trap([PlainTable("categories", {"cid": "S"}, items)], active={("path", "category.path")})
+
+
+def lookups(seed: str) -> Trap:
+    """Accounts, and an item for each login; one holds the name of another account."""
+    words, items = Words(seed), []
+    for number in range(80):
+        account = {"full_name": make_value("name", words, number), "locale": words.one(["de", "en", "fr"])}
+        login = f"{words.ulid()[-8:].lower()}"
+        items.append({"PK": f"ACCOUNT#{number + 1000}", "SK": "ACCOUNT", "login": login, **account})
+        items.append({"PK": f"LOGIN#{login}", "SK": "LOGIN", "account_id": f"{number + 1000}", **account})
+    trap = Trap([PlainTable("accounts", {"PK": "S", "SK": "S"}, items)], active={("mirror", "login")})
+    trap.spoil(items[7], "full_name", items[30]["full_name"])
+    return trap
+
+
+def snapshots(**options: Any) -> Callable[[str], Trap]:
+    """Prices of their time, where time shows it: a snapshot, which overwrites nothing."""
+
+    def build(seed: str) -> Trap:
+        trap = history("price", "price", "unit_price", **options)(seed)
+        trap.active.add(("copy", "line.unit_price"))
+        return trap
+
+    return build
+
+
+RIGHT: Mapping[str, Callable[[str], Trap]] = {
+    "a copy without a fault": copied(),
+    "a copy of numbers without a fault": copied(value="price"),
+    "a copy of cities without a fault": copied(value="city"),
+    "a copy with values of other sources": copied(of_another),
+    "a copy with a tenth of other sources": copied(of_another, share=0.1, style="ulid"),
+    "a copy that some lack": copied(missing),
+    "a copy with slips of the pen": copied(typed),
+    "a copy whose newest are wrong": copied(out_of_order, share=0.6, style="ulid"),
+    "a copy with placeholders": copied(placeholder),
+    "counters, sums and mosts": counters,
+    "leasts and lasts": auctions,
+    "maps and sets": groups,
+    "formulas and index keys": formulas,
+    "paths": hierarchy,
+    "mirrors": lookups,
+    "snapshots by date": snapshots(dated="text"),
+    "snapshots by ULID": snapshots(style="ulid"),
+    "snapshots by UUID v7": snapshots(style="uuid7"),
+    "snapshots by number": snapshots(style="sequence"),
+}
