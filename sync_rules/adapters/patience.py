@@ -23,13 +23,15 @@ SHOWN_EVERY_SECONDS: Final = 10.0
 @dataclass(frozen=True)
 class Wait:
     """A wait for an answer: to which call, the error code so far, how long, and how long it may still last. `left` is
-    None where only the user ends it. An answer has the reason "".
+    None where only the user ends it. An answer has the reason "". `first`: nothing has answered the command yet, so it
+    gives up sooner.
     """
 
     call: str
     reason: str
     seconds: float
     left_seconds: float | None
+    first: bool = False
 
 
 class Patience:
@@ -62,7 +64,8 @@ class Patience:
             if waited < FIRST_SHOWN_SECONDS or now - max(self._shown.values(), default=-inf) < SHOWN_EVERY_SECONDS:
                 return
             self._shown[call] = now
-        self._show(Wait(call, reason, waited, None if self._seconds is None else max(0.0, self._seconds - waited)))
+        left_seconds = None if self._seconds is None else max(0.0, self._seconds - waited)
+        self._show(Wait(call, reason, waited, left_seconds, first=not self._answered))
 
     def note_answer(self, call: str) -> None:
         """Note an answer, and show the end of a wait that was shown."""

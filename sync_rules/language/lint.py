@@ -97,8 +97,8 @@ def report_deletions_of_restricted_items(rules: Rules, document: Document) -> It
 
 
 def report_shared_mirror_keys(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Warn of a mirror whose key two sources are likely to make. A key may be unique by the source's own id, or by a
-    single field that names no other entity, such as an email.
+    """Warn of a mirror whose key two sources are likely to make. A key may be unique by an id of the source's own, or
+    by a single field that is no id, such as an email.
     """
     mirrors = [rule for rule in rules.rules.values() if isinstance(rule, MirrorRule)]
     made = {rule.target for rule in mirrors}
@@ -108,8 +108,10 @@ def report_shared_mirror_keys(rules: Rules, document: Document) -> Iterator[Prob
         others = (one for one in rules.declared_entities if one not in made and one is not rule.source)
         named = {one.identity[-1] for one in others if one.identity and near >= {*one.identity}}
         read = {field: ref.field for field, ref in rule.fields}
-        own = [name for field in rule.target.identity if (name := read.get(field, field)) not in named]
-        if lacks and len(own) != 1 and rule.source.identity[-1] not in own:
+        fields = [name for field in rule.target.identity if (name := read.get(field, field)) not in named]
+        ids = [name for name in fields if name.lower().endswith("id") and name in rule.source.identity]
+        plain = [name for name in fields if not name.lower().endswith("id") and name not in rule.source.identity]
+        if lacks and not ids and len(plain) != 1:
             message = f"two {rule.source.name!r} with the same {few(rule.target.identity, ' and ')} want one key"
             cure = f"add {few(['{' + field + '}' for field in lacks], ' and ')} to the key of {rule.target.name!r}"
             yield Problem("SR423", message, document.value("entities", rule.target.name, "key"), cure)

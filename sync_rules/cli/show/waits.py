@@ -16,7 +16,9 @@ def line(wait: Wait, now: datetime) -> str:
     if not wait.reason:
         return f"{wait.call} is answered again: the command waited {since}"
     until = ENDLESS
-    if wait.left_seconds is not None:
+    if wait.first and wait.left_seconds is not None:
+        until = "No call was answered yet: the next attempts are the last"
+    elif wait.left_seconds is not None:
         until = f"Without an answer this command stops at {now + timedelta(seconds=wait.left_seconds):%H:%M:%S}"
     return f"waiting {since} for {wait.call}: {wait.reason}. {until}."
 

@@ -213,6 +213,10 @@ def test_command_that_was_answered_before_waits_for_its_service():
             "waiting since 11:59:30 (30 s) for Scan of shop: 503. Without an answer this command stops at 12:01:30.",
         ),
         (
+            Wait("Scan", "503", 30, 90, first=True),
+            "waiting since 11:59:30 (30 s) for Scan: 503. No call was answered yet: the next attempts are the last.",
+        ),
+        (
             Wait("GetRecords", "503", 30, None),
             "waiting since 11:59:30 (30 s) for GetRecords: 503. This command keeps trying until you stop it.",
         ),

@@ -278,6 +278,8 @@ entities:
   user:       {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
   membership: {table: shop, key: {PK: "TEAM#{team_id}", SK: "MEMBER#{user_id}"}}
   order:      {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+  line:       {table: shop, key: {PK: "ORDER#{order_id}", SK: "LINE#{line_no}"}}
+  invoice:    {table: shop, key: {PK: "INVOICE#{invoice_id}", SK: "CUSTOMER#{customer_id}"}}
 """
 
 
@@ -289,6 +291,9 @@ entities:
         ("order", "DAY#{day}", "ORDER#{order_id}", []),
         ("order", "DAY#{day}", "SHOP#{shop}#{user_id}#{order_id}", []),
         ("membership", "OF#{user_id}", "TEAM#{team_id}", []),
+        ("user", "TENANT#{tenant_id}", "EMAIL#{email}", []),
+        ("invoice", "DAY#{day}", "INVOICE#{invoice_id}", []),
+        ("line", "DAY#{day}", "LINE#{line_no}#{color}", ["SR423"]),
         ("membership", "OF#{user_id}", "LAST", ["SR423"]),
         ("order", "LAST#{user_id}", "ORDER", ["SR423"]),
         ("order", "DAY#{day}", "SHOP#{shop}", ["SR423"]),

@@ -165,7 +165,7 @@ def cells(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
         projection = "" if step.writes else "all" if step.projects is None else ", ".join(step.projects)
         yield (
             name if first else "",
-            step.entity.name,
+            " and ".join(one.name for one in (step.entity, *step.beside)),
             step.request,
             step.place,
             step.condition + (", backward" if step.backward else ""),
@@ -234,6 +234,7 @@ def json_of(name: str, answer: PatternAnswer, place: str) -> dict[str, Any]:
             {
                 "request": step.request,
                 "entity": step.entity.name,
+                **({"beside": [one.name for one in step.beside]} if step.beside else {}),
                 "table": step.entity.table.name,
                 "index": None if step.index is None else step.index.name,
                 "condition": step.condition,

@@ -126,12 +126,12 @@ def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach
         *remarks.on_filter(model, pattern, entity, first, alien, free=not set(paths) <= found.used),
         *remarks.remark_key_filters(entity, found, first, paths),
         *remarks.remark_partial_copies(model, pattern, entity),
-        *remarks.on_absent(model, entity, found),
+        *dict.fromkeys(note for one in (entity, *first.beside) for note in remarks.on_absent(model, one, found)),
         *remarks.on_loose(entity, found),
         *remarks.on_everything(entity, first),
     ]
     if again:
-        steps.append(read_again(model, pattern, entity, first, needed))
+        steps.append(replace(read_again(model, pattern, entity, first, needed), size_bytes=first.size_bytes))
         told, cure = ", ".join(missing), f"projection: {projection_for(way, entity, needed, paths)}"
         notes.append(f"{way.place_name} does not project {told}: a second request reads the items. Cure: {cure}")
     elif missing:
@@ -197,7 +197,9 @@ def _first(
     if pattern.one:
         return step if filters or alien else replace(step, limit=1, items=1)
     given = [number for number in (pattern.page, pattern.items) if number is not None]
-    everything = model.count_of(entity) if step.partition and not step.fixed else None
+    counts = [model.count_of(one) for one in entities]
+    free = step.partition and not step.fixed and None not in counts
+    everything = sum(one for one in counts if one is not None) if free else None
     asked = min(given, default=everything)
     read = math.ceil(asked / pattern.keeps) if filters and asked is not None and pattern.keeps else asked
     requests = 1 if read is None or size is None else max(1, math.ceil(read * size / RESPONSE_MAX_BYTES))

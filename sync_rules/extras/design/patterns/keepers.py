@@ -50,7 +50,7 @@ def _read(rules: Rules, answer: PatternAnswer) -> Iterator[Attribute]:
         return
     pattern = answer.pattern
     for step in answer.steps:
-        yield "item", step.entity.name, step.entity, ()
+        yield from (("item", one.name, one, ()) for one in (step.entity, *step.beside))
         if not step.writes:
             yield from (
                 ("key", term.maker.attribute.name, step.entity, (term.maker.attribute.name,)) for term in step.terms

@@ -139,7 +139,8 @@ def on_everything(entity: Entity, step: ProvedRequest) -> Iterator[str]:
     """A Query that finds all items of an entity."""
     free = all(term.ranged is None and term.text is None for term in step.terms)
     if step.request == "Query" and step.limit is None and step.partition and free and not step.fixed:
-        yield f"every {entity.name} is read: as many requests as they have megabytes, all from one partition"
+        names = " and ".join(one.name for one in (entity, *step.beside))
+        yield f"every {names} is read: as many requests as they have megabytes, all from one partition"
 
 
 def on_mirror(rule: MirrorRule, pattern: GetPattern, renamed: Mapping[str, str], *, lacks: bool) -> Iterator[str]:

@@ -101,9 +101,8 @@ class Patterns:
         """The one item of a pattern with `one`, or with the whole key in `by`; None if there is none."""
         plan = self._get(name, "one")
         if not plan.pattern.one and plan.first.request != "GetItem":
-            raise UserError(
-                f"pattern {name} may find several items", "use page(...) or all(...), or declare `one: true`"
-            )
+            cure = "" if plan.pattern.beside else ", or declare `one: true`"
+            raise UserError(f"pattern {name} may find several items", f"use page(...) or all(...){cure}")
         item = plan.one(self.parse_values(plan, {**(given or {}), **fields}))
         return None if item is None else self._convert_item(plan, item)
 

@@ -140,7 +140,7 @@ class PatternTrial:
     ) -> None:
         name = measured.name
         plan = patterns.plan(name)
-        entity = pattern.start if isinstance(pattern, GraphPattern) else pattern.entity
+        entity = pattern.start if isinstance(pattern, GraphPattern) else " and ".join(pattern.entities)
         found = calls(self.rules, plan, self.items, self.given, self.most)
         for arguments in found:
             self._measure(measured, plan, patterns, client, arguments)
@@ -204,12 +204,14 @@ def read_answer(plan: Plan, given: Any) -> Answered:
 
 def mismatches(rules: Rules, answer: PatternAnswer, found: Answered, right: Answered) -> Iterator[AnswerDifference]:
     kept = [one for one in list_keepers(rules, answer) if one.rule is not None]
-    whole = tuple(
-        dict.fromkeys(one.rule.title for one in kept if one.rule and one.role in ("item", "key", "tested", "path"))
-    )
+    several = bool(answer.steps[0].beside)
     for key in dict.fromkeys((*right, *found)):
         if key not in found or key not in right:
-            yield AnswerDifference("missing" if key not in found else "extra", key, "", whole)
+            made = [one.rule for one in kept if one.rule and one.role in ("item", "key", "tested", "path")]
+            if several:
+                made = [rule for rule in made if rule.target is rules.entity_of(key)]
+            makers = tuple(dict.fromkeys(rule.title for rule in made))
+            yield AnswerDifference("missing" if key not in found else "extra", key, "", makers)
             continue
         for name in dict.fromkeys((*right[key], *found[key])):
             value, wanted = found[key].get(name), right[key].get(name)

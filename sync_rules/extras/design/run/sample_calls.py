@@ -25,8 +25,8 @@ def sights_of(rules: Rules, plan: Plan) -> tuple[Sight, ...]:
     """The entities whose items give the arguments of a pattern; beside its own, the mirrors through which it reads."""
     match plan:
         case GetPlan():
-            own = Sight(rules, rules.entities[plan.pattern.entity])
-            return (own,) if plan.mirror is None else (own, plan.row_sight)
+            own = tuple(Sight(rules, rules.entities[name]) for name in plan.pattern.entities)
+            return own if plan.mirror is None else (*own, plan.row_sight)
         case GraphPlan():
             return (Sight(rules, rules.entities[plan.pattern.start]),)
         case TreePlan():

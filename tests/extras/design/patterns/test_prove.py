@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 
 from sync_rules.extras.design.patterns.answers import merge_entries
+from sync_rules.extras.design.patterns.keepers import list_keepers
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.language.problems import Problems, errors
@@ -420,3 +421,42 @@ def test_patterns_change_nothing_of_the_rules():
     again = compiled_file.read(compiled_file.dump(rules, {}), "rules.compiled", {})
     assert again.fingerprint == rules.fingerprint
     assert told(prove(again).answers["order"]) == told(prove(rules).answers["order"])
+
+
+SEVERAL = """
+tables: {shop: {key: {PK: S, SK: S}, indexes: {feed: {partition: {G1: S}, sort: {G2: S}, projection: keys}}}}
+entities:
+  org:    {table: shop, key: {PK: "ORG#{org_id}", SK: ORG, G1: "FEED#{org_id}"}, size: 500}
+  ticket: {table: shop, key: {PK: "ORG#{org_id}", SK: "T#{ticket_id}", G1: "FEED#{org_id}"}, size: 40KB}
+  config: {table: shop, key: {PK: CONFIG, SK: "C#{config_id}"}, size: 1KB, items: 10}
+  event:  {table: shop, key: {PK: CONFIG, SK: "E#{event_id}"}, size: 1KB, items: 1000000}
+rules: {name: copy org.name into ticket.org_name}
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [(("org", "ticket"), "by: [org_id], items: 10"), (("org", "ticket"), "by: [org_id], items: 10, via: feed"),
+     (("config", "event"), "")],
+)  # fmt: skip
+def test_several_entities_cost_the_same_in_any_order(names, options):
+    """All of them count: no less than what the dearest costs alone, and with the same notes."""
+    one, two, alone = answers(
+        f"{{get: [{', '.join(names)}], {options}}}",
+        f"{{get: [{', '.join(reversed(names))}], {options}}}",
+        f"{{get: {names[1]}, {options}}}",
+        base=SEVERAL,
+    )
+    assert (one.requests, one.units) == (two.requests, two.units)
+    assert one.units >= alone.units
+    assert {*one.remarks} == {*two.remarks} or not options
+
+
+def test_several_entities_keep_the_mirrors_among_them():
+    """A mirror that stands second is known to its rule, as one that stands first."""
+    seen = '  seen: {table: shop, key: {PK: "ORG#{org_id}", SK: "SEEN#{org_id}"}}'
+    base = SEVERAL.replace("rules: {", f"{seen}\nrules: {{seen: mirror org into seen, ")
+    for names in ("org, seen", "seen, org"):
+        rules = parse_rules(f"{base}\npatterns:\n  p0: {{get: [{names}], by: [org_id]}}")
+        kept = list_keepers(rules, prove(rules).answers["p0"])
+        assert ("item", "seen") in {(one.role, one.rule.title) for one in kept if one.rule}

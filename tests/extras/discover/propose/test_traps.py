@@ -6,13 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from sync_rules.model.alterations import Alteration
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.extras.discover.propose.proposal import Proposal
 from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.search import propose
 from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Alteration
 from tests.extras.discover.datasets.measure import backfill
 from tests.extras.discover.propose.traps import RIGHT, TRAPS, Trap
 from tests.support.builders import attribute_value
