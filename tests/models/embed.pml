@@ -1,8 +1,9 @@
 /* embed: the map on the parent has every child, although the index that lists children lags.
 
 Two children. A look at the parent takes what the index lists, what the present map names, and the children that asked; it
-reads each by key. The map is replaced under the guard that it is as it was read. When the index has caught up, a second
-look follows each look for a child. With NO_SECOND_LOOK the three other lines show what is right before that. */
+reads each by key. The map is replaced under the guard that it is as it was read. The code does so for a first map; in one
+that is there, each entry has its own guard. When the index has caught up, a second look follows each look for a child. With
+NO_SECOND_LOOK the three other lines show what is right before that. */
 #ifndef WRITES
 #define WRITES 3
 #endif

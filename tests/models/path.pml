@@ -12,7 +12,8 @@ first, and a sweep looks at every node, the last one first. */
 #endif
 byte parent[NODES] = TOP;
 int path[NODES];                /* digits: id + 1, the last id first */
-byte hints[NODES], hint_count, busy, moves = MOVES;
+byte hints[2 * NODES];          /* for each node: its own record, then that of its parent */
+byte hint_count, busy, moves = MOVES;
 #ifdef SWEEP
 byte swept; bool ready;
 #define TRUTH(n) ((n) == 0 -> 1 : ((n) == 1 -> 6 : 27))         /* 0, then 1 under it, then 2 under that */
@@ -39,7 +40,7 @@ byte swept; bool ready;
 #define CHECK assert(!QUIET || (RIGHT(0) && RIGHT(1) && RIGHT(2)))
 
 inline hint(n) { hints[n]++; hint_count++ }
-inline hint_children(n, c) { c = 0; do :: c < NODES -> if :: parent[c] == n -> hint(c) :: else fi; c++ :: else -> break od; c = 0 }
+inline hint_children(n, c) { c = 0; do :: c < NODES -> if :: parent[c] == n -> hint(NODES + c) :: else fi; c++ :: else -> break od; c = 0 }
 
 active proctype application() {
   byte n, p, c;
@@ -56,10 +57,15 @@ end: do
 active [2] proctype worker() {
   byte n, c; int seen, wanted; byte seen_parent;
 end: do
-  :: atomic { hint_count > 0 -> if :: hints[0] > 0 -> n = 0 :: hints[1] > 0 -> n = 1 :: hints[2] > 0 -> n = 2 fi;
-       hints[n]--; hint_count--; busy++; seen = path[n]; seen_parent = parent[n]; printf("read node %d: parent %d, path %d\n", n, seen_parent, seen) }
+  :: atomic { hint_count > 0 -> if :: hints[0] > 0 -> c = 0 :: hints[1] > 0 -> c = 1 :: hints[2] > 0 -> c = 2
+       :: hints[3] > 0 -> c = 3 :: hints[4] > 0 -> c = 4 :: hints[5] > 0 -> c = 5 fi; n = c % NODES;
+       hints[c]--; hint_count--; busy++; seen = path[n]; seen_parent = parent[n];
+       if
+       :: c < NODES -> printf("read node %d: parent %d, path %d\n", n, seen_parent, seen)
+       :: else -> printf("list the children of node %d: node %d, path %d\n", seen_parent, n, seen)
+       fi; c = 0 }
 parents:
-     atomic { wanted = (seen_parent == TOP -> 0 : path[seen_parent]); printf("read its parent: path %d\n", wanted) }
+     atomic { wanted = (seen_parent == TOP -> 0 : path[seen_parent]); printf("read parent %d: path %d\n", seen_parent, wanted) }
 decide:
      atomic {
        if

@@ -9,25 +9,28 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from unittest.mock import patch
 
+from sync_rules.jobs.backfill.page import Selection, process_items
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Check, Result, Status, Transaction
 from sync_rules.pipeline import books, consumer
-from sync_rules.pipeline.messages import Message
+from sync_rules.pipeline.messages import Message, item_of
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.requests import Apply, Later, List, Read, Scan, Work
 from sync_rules.pipeline.tasks import Tasks
+from sync_rules.rules.ruleset import Rules
 from tests.models.__main__ import PAGE
+from tests.simulation.breaking import Mutant
 from tests.simulation.grammar import made_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.safety import UnsafeError
 from tests.simulation.spec import Item, Place
 from tests.simulation.transacting import Given, Submit, Writing, land, make
-from tests.simulation.world import Direct, World
+from tests.simulation.world import Direct, World, key_of
 from tests.simulation.worlds import made_in
 
 QUIET_MAX_ROUNDS: Final = 100
@@ -37,22 +40,30 @@ RESULTS: Final = ("written", "refused", "removed")
 Step = tuple[str, ...]  # a verb, and its words, which {0} and {1} complete with the numbers of the model's step
 
 
+def judge_copies(replay: Replay) -> str:
+    """Return what the simulator's oracle finds wrong."""
+    return "\n".join(replay.oracle.look(replay.world.items).wrong)
+
+
 @dataclass(frozen=True)
 class Table:
     """How a model's steps are those of the code. A verb that ends in "?" may find nothing to do.
 
     `world` is a rules file, or a name of one. `first` are the steps before the first one, `last` those after the last.
-    `mutants` removes from the code what a line removes from the model.
+    `mutants` removes from the code what a line removes from the model. `without`: what its settings remove anyway.
     """
 
     model: str
     world: str
     first: tuple[Step, ...]
     steps: Mapping[str, Step]
-    mutants: Mapping[str, str]
+    mutants: Mapping[str, str | Mutant]
     last: tuple[Step, ...] = ()
     watch: Callable[[Replay, Worker, Any], None] = lambda *_: None  # sees each request before its answer
-    judge: Callable[[Replay], str] = lambda _: ""  # says what is wrong at the end, beside the simulator's oracle
+    judge: Callable[[Replay], str] = judge_copies  # says what is wrong at the end
+    without: tuple[str, ...] = ()
+    older: str = ""  # the rules file of the version before
+    bounds: Mapping[str, Any] = field(default_factory=dict)
 
 
 def traces(model: str) -> dict[str, tuple[str, ...]]:
@@ -78,10 +89,11 @@ class Look:
 
 @dataclass(eq=False)
 class Worker:
-    """A worker at one of its requests. `notes` are those of the model's table."""
+    """A worker at one of its requests, with a task or a message. `notes` are those of the model's table."""
 
     work: Work[Any]
-    look: Look | None
+    look: Look | None = None
+    message: Message | None = None
     request: Any = None
     results: dict[int, Result] = field(default_factory=dict)  # of the writes of this request that are made
     notes: dict[str, Any] = field(default_factory=dict)
@@ -128,14 +140,18 @@ class Replay:
 
     def __init__(self, table: Table, *, strict: bool) -> None:
         made = made_of(table.world)[0] if "\n" in table.world else made_in(table.world)
+        before = made_of(table.older)[0] if table.older else made
         assert made is not None
-        self.table, self.strict, self.rules = table, strict, made.rules
+        assert before is not None
+        self.table, self.strict, self.versions = table, strict, (before.rules, made.rules)
+        self.rules = before.rules
         self.world = World(made, Counter(), lambda _text: None)
         self.oracle = Oracle(made.spec)
         self.looks: list[Look] = []
         self.over: list[Look] = []
         self.workers: list[Worker] = []
         self.messages: list[Message] = []
+        self.received: list[Message] = []
         self.flying: list[Any] = []
         self.begun: dict[str, int] = {}
         self.steps: Iterator[str] = iter(())
@@ -149,7 +165,7 @@ class Replay:
         try:
             for verb, *words in self.table.first:
                 self._act(verb, words, ())
-            self.world.store.lag = any(step.startswith("the index follows") for step in steps)
+            self.world.store.lag |= any(step.startswith("the index follows") for step in steps)
             self.steps = iter(steps)
             for step in self.steps:
                 self._do(step)
@@ -159,7 +175,7 @@ class Replay:
                 self.rest()
         except UnsafeError as error:
             return str(error)
-        return "\n".join(self.oracle.look(self.world.items).wrong) or self.table.judge(self)
+        return self.table.judge(self)
 
     def _do(self, step: str) -> None:
         """Make a step of the model. Raises LookupError if the code cannot make it, and must."""
@@ -275,9 +291,39 @@ class Replay:
         if look in self.looks:
             self.looks.remove(look)
         with patch.object(consumer, "tasks_of", lambda *_: look.tasks):  # the first request comes after it was called
-            self._resume(Worker(consumer.process(look.changes, self.rules, Bounds()), look), None)
+            self._resume(Worker(consumer.process(look.changes, self.rules, self._bounds()), look), None)
         if start and self.workers and self.workers[-1].look is look and self.workers[-1].is_at(Read, start):
             self._step(Read, start)
+        return True
+
+    def fill(self, item: str) -> bool:
+        """A backfill reads an item, on a page of its own."""
+        place, _ = self._item(item)
+        selection = Selection(self.rules, frozenset(self.rules.rules))
+        bounds = replace(self._bounds(), follows_ancestors=True)
+        self._resume(Worker(process_items(place[0], (self.world.items[place],), selection, bounds)), None)
+        return True
+
+    def relay(self, item: str) -> bool:
+        """An item is put. The push of its record sends the rest of its targets as a message."""
+        self.put(item)
+        place, _ = self._item(item)
+        return self.look(f"push {words_of(key_of(self.world.made, place))}") and bool(self.messages)
+
+    def deploy(self, version: str) -> bool:
+        """From now on workers have the rules of this version: 0 for the older one."""
+        self.rules = self.versions[int(version)]
+        return True
+
+    def message(self, start: str, version: str = "") -> bool:
+        """A worker receives a message about such an item. One that is done may be delivered again."""
+        sent = (*self.messages, *self.received)
+        message = next((one for one in sent if words_of(item_of(one)).startswith(start)), None)
+        if message is None:
+            return False
+        if message in self.messages:
+            self.messages.remove(message)
+        self._receive(message, self.versions[int(version)] if version else self.rules)
         return True
 
     def look_twice(self, name: str) -> bool:
@@ -340,6 +386,11 @@ class Replay:
     def arrive(self) -> bool:
         """The same in a model that does not say what came of it."""
         return self.late()
+
+    def lag(self) -> bool:
+        """From now on, indexes show nothing new until they catch up."""
+        self.world.store.lag = True
+        return True
 
     def catch_up(self) -> bool:
         """Indexes show all items."""
@@ -406,6 +457,8 @@ class Replay:
         except StopIteration as stop:
             if worker.look is not None:
                 (self.looks if stop.value.failed else self.over).insert(0, worker.look)
+            if worker.message is not None:
+                (self.messages if stop.value.failed else self.received).insert(0, worker.message)
 
     # ---------------------------------------------------------------- the end
     def rest(self) -> bool:
@@ -422,13 +475,19 @@ class Replay:
             self._take_messages()
             for look in tuple(self.looks):
                 self.look(look.name)
-        raise AssertionError("the code does not come to rest")
+        raise UnsafeError("the code does not come to rest")
 
     def _take_messages(self) -> None:
-        while self.messages:
-            message = self.messages.pop(0)
+        messages, self.messages = self.messages, []
+        for message in messages:
             if getattr(message, "attempt", 0) <= LOOKS_MAX:
-                self._resume(Worker(consumer.process_message(message, self.rules, Bounds()), None), None)
+                self._receive(message, self.rules)
+
+    def _receive(self, message: Message, rules: Rules) -> None:
+        self._resume(Worker(consumer.process_message(message, rules, self._bounds()), message=message), None)
+
+    def _bounds(self) -> Bounds:
+        return Bounds(**self.table.bounds)
 
 
 def _attributes(words: Iterable[str]) -> Item:

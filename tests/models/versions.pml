@@ -37,8 +37,9 @@ end: do
        :: !KNOWS(version, name) && rolled_back -> assert(false)     /* no worker will ever know this name */
        :: !KNOWS(version, name) && !rolled_back -> printf("fail the message: it comes again\n")
        fi; name = 0; version = false }
-  :: atomic { message_added != 0 -> version = newer && !rolled_back; printf("message for the added rule\n");
-       if :: version = false :: skip fi }                           /* an old worker may still run */
+  :: atomic { message_added != 0 -> version = newer && !rolled_back;
+       if :: version = false :: skip fi;                            /* an old worker may still run */
+       printf("message for the added rule, to version %d\n", version) }
      atomic {
        if
        :: version -> done_added = true; message_added = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from sync_rules.pipeline import reconcile
@@ -35,7 +35,7 @@ from tests.simulation import (
     mutants_writers,
     mutants_writes,
 )
-from tests.simulation.breaking import Mutation, replacing, results, unsent, wrapping
+from tests.simulation.breaking import Mutant, Mutation, replacing, results, unsent, wrapping
 from tests.simulation.grammar import made
 from tests.simulation.runs import Failed, failures_in
 from tests.simulation.worlds import among, made_in
@@ -159,12 +159,14 @@ MUTANTS = {name: replace(one, worlds=one.worlds or COPIES) for name, one in LAWS
 
 
 @contextmanager
-def applied(name: str) -> Iterator[None]:
-    """The product without an invariant. Rules are made again, because they remember what was computed of them."""
+def applied(*some: str | Mutant) -> Iterator[None]:
+    """The product without some invariants: mutants, or their names. Rules are made again, because they remember what was computed of them."""
     made.cache_clear()
     made_in.cache_clear()
     try:
-        with MUTANTS[name].mutant():
+        with ExitStack() as stack:
+            for one in some:
+                stack.enter_context(MUTANTS[one].mutant() if isinstance(one, str) else one())
             yield
     finally:
         made.cache_clear()
