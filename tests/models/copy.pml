@@ -207,7 +207,7 @@ end: do
 #define ONE_SOURCE(S, V) :: (V <= VALUES && source_records[SOURCE_RECORD(S, V)] > 0) -> s = S; shown = V
 
 active [WORKERS] proctype worker() {
-  byte s, t, v, c, n, shown; byte todo; byte seen[TARGETS]; bool second, pulling;
+  byte s, t, v, c, n, shown; byte todo; byte seen[TARGETS]; bool second, pulling, begun;
 end: do
   :: atomic { sources_waiting > 0 ->
        if ONE_SOURCE(0, 0) ONE_SOURCE(0, 1) ONE_SOURCE(0, 2) ONE_SOURCE(0, 3) ONE_SOURCE(SOURCES - 1, 0) ONE_SOURCE(SOURCES - 1, 1) ONE_SOURCE(SOURCES - 1, 2) ONE_SOURCE(SOURCES - 1, 3) fi;
@@ -245,19 +245,16 @@ push:
        second = false
      }
      do
-     :: todo != 0 ->
-        atomic { if :: (todo & 1) -> t = 0 :: else -> t = 1 fi; todo = todo & ~(1 << t) }
 #ifdef RELAY
-        if
-        :: todo != 0 ->         /* the rest goes on as a message, which carries keys */
-           atomic { printf("relay the rest of source %d\n", s);
+     :: todo != 0 && begun ->   /* the rest goes on as a message, which carries keys */
+        atomic { printf("relay the rest of source %d\n", s);
 #ifndef NO_RELAY                /* invariant 8: the relay forgets the rest */
-             rest[s] = rest[s] | todo;
+          rest[s] = rest[s] | todo;
 #endif
-             todo = 0; seen[1] = 0 }
-        :: true
-        fi;
+          todo = 0; seen[1] = 0 }
 #endif
+     :: todo != 0 ->
+        atomic { if :: (todo & 1) -> t = 0 :: else -> t = 1 fi; todo = todo & ~(1 << t); begun = true }
 see:
         atomic {
 #ifdef INDEX
@@ -314,7 +311,7 @@ written:     CHECK }
      :: else -> break
      od;
 done:
-     atomic { busy--; s = 0; t = 0; v = 0; c = 0; shown = 0; pulling = false; seen[0] = 0; seen[TARGETS - 1] = 0; CHECK }
+     atomic { busy--; s = 0; t = 0; v = 0; c = 0; shown = 0; pulling = false; begun = false; seen[0] = 0; seen[TARGETS - 1] = 0; CHECK }
   :: atomic { targets_waiting > 0 ->
        if TARGETS_OF(0, 0) TARGETS_OF(0, 1) TARGETS_OF(1, 0) TARGETS_OF(1, 1) fi;
        if :: target_records[TARGET_RECORD(t, s, c)]--; targets_waiting-- :: repeats > 0 -> repeats-- fi;

@@ -10,23 +10,26 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline import reconcile
+from sync_rules.pipeline import fanout, reconcile
+from sync_rules.pipeline.messages import PushMessage
 from sync_rules.pipeline.requests import Apply, Read
 from sync_rules.pipeline.sources import read_sources
 from tests.kinds.rollup import HEAD
 from tests.models.__main__ import models
 from tests.models.replay import Replay, Step, Table, Worker, judge_copies
 from tests.simulation import test_acceptance, test_versions_of_messages
-from tests.simulation.breaking import Mutant, replacing
+from tests.simulation.breaking import Mutant, replacing, unsent, wrapping
 from tests.simulation.safety import UnsafeError
 from tests.simulation.worlds import COUNTED, EDGES, NUMBERED, history
 
 LATE: Final[Step] = ("late",)
 Mutants = Mapping[str, str | Mutant]
+# the bounds of workers that send all targets on but the first
+ONE_EACH: Final = {"limits": Limits(fan_out_page_max_items=1, fan_out_round_max_items=1, fan_out_inline_max_items=1)}
 
 
-def copy_table(world: str, team: str, mutants: Mutants) -> Table:
-    """The model `copy` in a world whose keys begin with a team, or in one that is listed by an index."""
+def copy_table(world: str, team: str, mutants: Mutants, *more: str, **options: Any) -> Table:
+    """The model `copy` in a world whose keys begin with a team, or in one that is listed by an index. `more`: targets."""
     key, at = (f"team={team} ", f"{team} ") if team else ("", "")
     target = f"targets {key}target={{0}}"
     steps: dict[str, Step] = {
@@ -44,13 +47,14 @@ def copy_table(world: str, team: str, mutants: Mutants) -> Table:
         "throttled: target #": ("throttle", "targets"),
         "the worker dies; its write of # to target # is in flight": ("die", "targets", "#{0}'"),
         "the late write arrives": LATE,
+        "relay the rest of source #": ("nothing",),  # at the end of the worker that wrote
         "the index follows target #": ("catch_up",),
     }
     first: Step = (
         "put_before", f"sources {key}source=0 name=0~#1", f"sources {key}source=1 name=1~#1",
-        f"targets {key}target=0 source=0 rank=a source_name=0~#1",
+        *(f"targets {key}target={number} source=0 rank=a source_name=0~#1" for number in ("0", *more)),
     )  # fmt: skip
-    return Table("copy", world, (first,), steps, mutants)
+    return Table("copy", world, (first,), steps, mutants, **options)
 
 
 def collect_table(world: str, mutants: Mutants, *, indexed: bool = False) -> Table:
@@ -344,7 +348,7 @@ VERSIONS: Final = Table(
         "NEW_NAMES": test_versions_of_messages.MUTANTS["messages carry the new name of a rule"],
     },
     older=f"{VERSIONED}  names: {{copy: user.name, into: order.user_name}}\n",
-    bounds={"limits": Limits(fan_out_page_max_items=1, fan_out_round_max_items=1, fan_out_inline_max_items=1)},
+    bounds=ONE_EACH,
 )
 CLAIM: Final = Table(
     "claim",
@@ -374,6 +378,9 @@ TABLES: Final = (
         "NO_LINK_PULL": "no pull on link change",
         "NO_RETRY": "throttled write taken as done",
     }),
+    copy_table("/keep", "x", {
+        "NO_RELAY": wrapping(fanout, "hand_over", unsent(lambda message: isinstance(message, PushMessage))),
+    }, "1", bounds=ONE_EACH),
     copy_table("/index", "", {"NO_SECOND_LOOK": "no second look"}),
     collect_table("/collect", {
         "NO_ELEMENT_CHECK": "collect: sets not looked at again",
@@ -438,7 +445,6 @@ TABLES: Final = (
 ONE_REQUEST: Final = "a call and its notes are one request in the code, and the replay makes no steps in it"
 NOT_PLAYED: Final = {
     ("copy", "NO_PARK"): "full items have other bounds in the code than in the model",
-    ("copy", "NO_RELAY"): "messages have other bounds in the code than in the model",
     ("count", "NO_WAITING"): "a backfill orders its steps in its job, which the replay does not run",
     ("rules", "TWO_RULES"): "the compiler refuses two rules for one attribute",
     ("call", "NO_NOTE_BEFORE"): ONE_REQUEST,
