@@ -343,3 +343,4 @@ def test_counters_that_wait_are_one_line_with_the_command_that_ends_it(count):
     assert all(len(line) < 260 for line in lines)
     chosen = "--rule rule-00" if count == 1 else "--changed"
     assert all(f"sync-rules backfill {chosen} --region eu-west-1" in line for line in lines)
+    assert all((" and 14 more)" in line) == (count == 17) for line in lines)

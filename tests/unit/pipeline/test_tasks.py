@@ -286,3 +286,11 @@ def test_plan_of_parts_is_each_once():
     ours = Change(node, every_kind_user("1"), every_kind_user("1", orders={"SS": ["a"]}))
     changes = [Change(edge, None, live), Change(edge, live, void), Change(edge, void, live), ours]
     assert [(look.part.target, look.part.source) for look in tasks_of(changes, rules).parts] == [(node, edge)]
+
+
+@pytest.mark.parametrize("delay_seconds", [0, 60])
+def test_pull_of_a_second_look_asks_for_the_next_one(delay_seconds):
+    """A pull that waited looks through an index again; one by a key alone does not."""
+    one = pull_of(ORDER, SHOP, delay_seconds=delay_seconds)
+    assert one is not None
+    assert (one.settles, one.delay_seconds) == (delay_seconds > 0, delay_seconds)

@@ -266,6 +266,14 @@ def test_listing_asks_for_no_more_than_a_page():
     assert [p["Limit"] for _, p in client.calls] == [2]
 
 
+@pytest.mark.parametrize("length", range(1, 21))
+def test_listing_reads_a_cursor_of_any_length(length):
+    """The text of a cursor ends anywhere within four letters of base64."""
+    these = listing(Fake(EDGES))
+    start = {"a": s("x" * length), "b": s("x"), "rank": {"B": b"1"}}
+    assert these.decode(these.encode(start)) == start
+
+
 def test_listing_refuses_a_cursor_of_another_query():
     """A token continues its own query in its own direction."""
     client = Fake(EDGES).put("edges", *map(edge, "abc"))
