@@ -85,9 +85,11 @@ def test_backfill_engine_keeps_its_state_in_a_table(shop):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_backfill_engine_that_a_signal_ends_goes_on(shop, number, code):
-    """A backfill that was stopped or killed resumes, and ends with the same items as one that ran through."""
+    """A backfill that was stopped or killed resumes, and ends with the same items as one that ran through. Its rate leaves
+    seconds for the signal.
+    """
     shop.put("shop", user("1", name=s("Ada")), *(order("1", str(i), i, user_name=s("?")) for i in range(ORDERS)))
-    words = ["--rule", "names", "--rate", "0", "--state", str(shop.folder / "state.json"), "--format", "jsonl"]
+    words = ["--rule", "names", "--rate", "500", "--state", str(shop.folder / "state.json"), "--format", "jsonl"]
     command = [sys.executable, "-m", "sync_rules", "backfill", str(shop.file), "--endpoint-url", shop.url, *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     waiting = Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(60), wait=wait_fixed(0.01))
