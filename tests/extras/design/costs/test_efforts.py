@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from sync_rules.extras.design.costs.efforts import Effort, Occasion, find_effort
+from sync_rules.language.kinds.registry import KINDS
+from sync_rules.rules.rule import Rule
 from tests.docs import test_costs as counted
 
 
@@ -53,3 +57,17 @@ def test_effort_of_a_copy_is_that_of_each_target():
     of_source = find_effort(rule, Occasion.SOURCE)
     assert of_source.of_all
     assert units(of_source) == (1, 0)
+
+
+def test_every_kind_states_its_effort():
+    """A kind without a function would cost nothing, in silence."""
+
+    def list_kinds(kind: type[Rule]) -> Iterator[type[Rule]]:
+        for one in kind.__subclasses__():
+            yield from list_kinds(one)
+            yield one
+
+    unstated = find_effort.dispatch(object)
+    leaves = [one for one in list_kinds(Rule) if not one.__subclasses__() and one.__module__.startswith("sync_rules.")]
+    assert len(leaves) >= len(KINDS)
+    assert [one.__name__ for one in leaves if find_effort.dispatch(one) is unstated] == []
