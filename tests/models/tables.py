@@ -420,7 +420,7 @@ TABLES: Final = (
         "NO_RECORD_STATE": "a version of the source as it is now",
         "NO_ABSENT_GUARD": "a version put over another",
     }),
-    history_table(", keep: {count: 1}", {"NO_KEEP_RECORDS": "keep: nobody looks when a version came"}),
+    history_table(", keep: {count: 1}", {"NO_KEEP_RECORDS": "keep: a version that came is not looked at"}),
     embed_table({"NO_SECOND_LOOK": "no second look at members"}),
     embed_table({
         "NO_HINTED": "hinting member not read",

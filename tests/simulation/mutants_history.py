@@ -112,7 +112,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "keep: the newest state is counted": Mutation(
         replacing(KeepRule, "_is_zero", lambda _rule, _key: False), among("", "history-keep-newest")
     ),
-    "keep: nobody looks when a version came": Mutation(replacing(KeepRule, "parts", lambda *_: ()), KEEP),
+    "keep: a version that came is not looked at": Mutation(replacing(KeepRule, "parts", lambda *_: ()), KEEP),
     "keep: put again, to be deleted again": Mutation(
         replacing(HistoryRule, "find_removing_part", lambda *_: None), among("", "history-keep")
     ),

@@ -162,14 +162,15 @@ def test_propose_takes_the_key_of_an_export_from_the_account(client, folder, cap
 
 
 @pytest.mark.parametrize(
-    ("doubt", "code", "said"),
+    "case",
     [
         ("it was made with a filter. Make another", 2, "export of shop lacks items: it was made with a filter"),
         ("these credentials may not ask", 0, "CHECK: its export may have a filter: these credentials may not ask"),
     ],
 )
-def test_propose_asks_for_the_filter_of_an_export(client, folder, capsys, monkeypatch, doubt, code, said):  # noqa: PLR0917
+def test_propose_asks_for_the_filter_of_an_export(client, folder, capsys, monkeypatch, case):
     """An export with a filter is refused; where the account does not say it, the file does."""
+    doubt, code, said = case
     exported(folder, "shop", SHOP)
     find = "sync_rules.extras.discover.propose.item_collection.find_doubt"
     monkeypatch.setattr(find, lambda _client, arn: doubt if arn == "export-1" else "")

@@ -1,4 +1,4 @@
-"""Compile the access patterns of a rules file, and what it states of entities: sizes and numbers of items.
+"""Compile the access patterns of a rules file.
 
 Invariant: a pattern that says two things which no request can do together is refused here. Which request answers it,
 if any, is for the prover.
@@ -23,12 +23,10 @@ from sync_rules.extras.design.patterns.declarations import (
     RangeForm,
     SearchPattern,
     TreePattern,
-    Volume,
     WritePattern,
 )
 from sync_rules.extras.design.patterns.pattern_forms import (
     DeleteForm,
-    EntityStatement,
     GetForm,
     GraphForm,
     PutForm,
@@ -42,7 +40,6 @@ from sync_rules.language.lint import list_named_attributes
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
-from sync_rules.model.sizes import ITEM_MAX_BYTES
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import parse_path
 from sync_rules.model.where import Where, compile_where
@@ -52,27 +49,8 @@ RATE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?/ ?(s|min|h|day)")
 RATE_MAX: Final = 10**9  # calls per second: more than any table takes
 SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
 SHARE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
-SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(B|KB)")
-BYTES: Final = {"B": 1, "KB": 1024}
 RANGES: Final[tuple[RangeForm, ...]] = ("between", "at_least", "at_most", "begins_with")
 WAYS: Final = ("table", "mirror")
-
-
-def volumes_of(known: Known, entities: Mapping[str, Model]) -> dict[str, Volume]:
-    """The facts that the file states of its entities, by their names. A size that no item has is reported."""
-    found: dict[str, Volume] = {}
-    stated = {name: one for name, one in entities.items() if isinstance(one, EntityStatement)}
-    for name, entity in stated.items():
-        size = entity.size
-        if isinstance(size, str) and (written := SIZE.fullmatch(size)):
-            size = round(float(written[1]) * BYTES[written[2]])
-        if isinstance(size, int) and not 1 <= size <= ITEM_MAX_BYTES:
-            location = known.document.value("entities", name, "size")
-            message = f"expected 1B to 400KB, as an item may have; found {entity.size}"
-            known.problems.add("SR106", location, message, "size: 1KB")
-        elif size is not None or entity.items is not None:
-            found[name] = Volume(size if isinstance(size, int) else None, entity.items)
-    return found
 
 
 def patterns_of(known: Known, forms: Mapping[str, Model], rules: Rules) -> dict[str, Pattern]:
@@ -203,7 +181,7 @@ class PatternCompiler:
     def _get(self, form: GetForm) -> GetPattern | None:
         several = not isinstance(form.get, str)
         names = [form.get] if isinstance(form.get, str) else form.get
-        if several and len(names) < 2:  # noqa: PLR2004 - several
+        if several and not names[1:]:
             self.add("SR106", "get", f"expected several entities, found {len(names)}", "for one, write get: ENTITY")
             return None
         entities = [self.entity(name, self.at("get", at) if several else "get") for at, name in enumerate(names)]

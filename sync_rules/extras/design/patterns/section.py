@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sync_rules.extras.design.patterns.declarations import Design, design_of
-from sync_rules.extras.design.patterns.pattern_compiler import patterns_of, volumes_of
+from sync_rules.extras.design.patterns.pattern_compiler import patterns_of
 from sync_rules.extras.design.patterns.pattern_forms import (
     EntityStatement,
     PatternEntry,
@@ -14,6 +14,7 @@ from sync_rules.extras.design.patterns.pattern_forms import (
     suggest_option,
 )
 from sync_rules.extras.design.patterns.prover import prove
+from sync_rules.extras.design.patterns.volumes import volumes_of
 from sync_rules.language.compiler import Known
 from sync_rules.language.problems import Problem
 from sync_rules.language.schema import Name

@@ -25,6 +25,7 @@ SOURCES_MIN: Final = 5  # of a snapshot, with both: targets that agree, and some
 PAIRS_MIN: Final = 10  # of such targets, to tell an order from chance
 PILED: Final = 0.95  # of the pairs, the one that differs is older
 SHARED_MAX: Final = 0.1  # of the values that differ are on two targets of a source
+SWAPPED_LETTERS: Final = 2
 SLIP_MIN: Final = 4  # letters of a word with a slip
 MARKED_MIN: Final = 3
 MARKED: Final = 0.8  # of what differs has the mark
@@ -74,7 +75,7 @@ def is_slip(held: str, right: str | None) -> bool:
     one, other = one[start:], other[start:]
     while one and other and one[-1] == other[-1]:
         one, other = one[:-1], other[:-1]
-    swapped = len(one) == len(other) == 2 and one == other[::-1]  # noqa: PLR2004 - two letters
+    swapped = len(one) == SWAPPED_LETTERS and one == other[::-1]
     words = re.findall(r"[^\W\d_]+", right[1:])
     return (swapped or max(len(one), len(other)) == 1) and (one + other).isalpha() and any(
         len(word) >= SLIP_MIN for word in words
