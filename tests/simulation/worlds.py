@@ -266,6 +266,10 @@ rules:
     "derive-where": f"""{PEOPLE}
   label: {{derive: person.label, as: "{{state}}#{{name}}", where: "state == 'OPEN' || amount > `1`"}}
 """,
+    "derive-cases": f"""{PEOPLE}
+  label: {{derive: person.label, as: "{{name}}", cases: [
+    {{where: "state == 'OPEN' && amount > `1`", as: "OPEN#{{name}}"}}, {{where: "state == 'OPEN'", as: "LOW#{{rank}}"}}]}}
+""",
     "expiry": f"{PEOPLE}  ends: {{derive: person.ends, as: 'ttl(at, 36h)'}}\n",
     "path": tree(f"on_delete: clear, {EXTRAS}"),
     "path-keep": tree("on_delete: keep"),

@@ -123,7 +123,7 @@ def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, Measur
 
 
 def _list_index_reads(rules: Rules, answers: Iterable[PatternAnswer]) -> Iterator[tuple[str, str]]:
-    """Yield the names of each entity and index by which a rule or a pattern reads the entity."""
+    """Yield the names of each entity and its index, if a rule or a pattern reads the entity through the index."""
     for rule in rules.rules.values():
         if rule.find is not None and rule.find.index is not None:
             yield rule.listed_entity.name, rule.find.index
