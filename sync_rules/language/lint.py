@@ -136,7 +136,7 @@ def report_expiring_states(rules: Rules, document: Document) -> Iterator[Problem
     """Report rules that set Time to Live on the newest version: it would expire although it is current."""
     for newest in (rule for rule in rules.rules.values() if isinstance(rule, NewestRule)):
         for rule in rules.rules.values():
-            if rule.times_to_live and rule.archive is None and rule.target is newest.target:
+            if rule.times_to_live and rule.target is newest.target:
                 message = f"the items of {newest.target.name!r} expire by rule {rule.title}, the newest among them"
                 yield Problem("SR319", message, locate_write(newest, document, "newest"))
 
@@ -313,7 +313,7 @@ def settings_elsewhere(rules: Rules, document: Document) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------- Time to Live
 def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report a second attribute of Time to Live for one table, and an archive of expired items that names none."""
+    """Report a second attribute of Time to Live for one table."""
     first: dict[str, tuple[Rule, str]] = {}
     stated = {name: table.ttl for name, table in rules.tables.items() if table.ttl is not None}
     for rule in rules.rules.values():
@@ -326,11 +326,6 @@ def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
             if name != stated.get(table.name, name):
                 message = f"items of table {table.name!r} expire by {stated[table.name]} here, and by {name} in rule "
                 yield Problem("SR317", message + rule.title, document.value("tables", table.name, "ttl"))
-    for rule in rules.rules.values():
-        table = rule.source.table
-        if rule.archive is not None and rule.archive.when == "expired" and table.name not in {*first, *stated}:
-            message = f"the file does not name the attribute of Time to Live of table {table.name!r}"
-            yield Problem("SR470", message, document.value("rules", rule.title, "archive"))
 
 
 # ---------------------------------------------------------------- cost

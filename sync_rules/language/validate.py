@@ -42,6 +42,9 @@ MISSING: Final = {  # cures; kinds have their own
     "into": "say where to: entity.attribute",
 }
 MEANT: Final = {"link": "name the field of the one pointed to: link: {{field: {}}}"}  # likewise
+REPLACED: Final = {  # by a word of former rules files: the cure
+    "archive": "call a function that writes to S3: {call: orders.keep, on: order, when: [deleted]}",
+}
 MERGE: Final = "<<"
 CREATED_WITH: Final = (
     "billing",
@@ -148,7 +151,9 @@ class _Validator:
             if word == MERGE:
                 self.problems.add("SR101", location, *self._explain_unknown_key(("rules", name, word)))
             elif word:
-                self.problems.add("SR112", location, explain_unknown_name("kind of rule", word, KINDS))
+                replaced = f"no kind of rule {word!r}" if word in REPLACED else ""
+                message = replaced or explain_unknown_name("kind of rule", word, KINDS)
+                self.problems.add("SR112", location, message, REPLACED.get(word))
             else:
                 message = f"the kind of rule is missing: expected one of {', '.join(KINDS)}"
                 self.problems.add("SR103", location, message, "say what is copied: copy: user.name")

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Self
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Call, Change, Effect, ItemKey
+from sync_rules.model.items import Call, Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Path, describe_place, has_changed
 from sync_rules.model.writes import Condition, Write, expect_values
@@ -375,8 +375,8 @@ class EffectRule(Rule):
     """A rule that does something outside the tables for a change of its source."""
 
     @abstractmethod
-    def effect(self, change: Change) -> Effect | None:
-        """The effect of this record of the source, if any. It says if the condition failed."""
+    def effect(self, change: Change) -> Call | None:
+        """The call for this record of the source, if any. It says if the condition failed."""
 
     @property
     def swept_entities(self) -> tuple[Entity, ...]:
@@ -388,6 +388,6 @@ class EffectRule(Rule):
     def uses(self) -> Iterator[Use]:
         return iter(())
 
+    @abstractmethod
     def retry(self, asked: Call) -> Call | None:
-        """The call to retry, from a message; None if the kind sends no such messages."""
-        return None
+        """The call to retry, from a message; None if the rule does not call for it any more."""

@@ -136,10 +136,6 @@ class Rule(Description):
     def body(self) -> Mapping[str, object]:
         """The rule as plain JSON-ready values: two rules of equal bodies do the same."""
 
-    def resolve_variables(self, name: str) -> Self:
-        """The rule with the values of environment variables. Raises UserError, naming the file, if one does not fit."""
-        return self
-
     def adapt_to(self, others: Iterable[Rule]) -> Self:
         """The rule with what it needs to know about the other rules of its file."""
         return self

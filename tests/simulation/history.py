@@ -20,7 +20,7 @@ from greenlet import GreenletExit, greenlet
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Keep
+from sync_rules.model.items import Call
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Check, Result, Status, Transaction
 from sync_rules.pipeline.consumer import Consumer
@@ -851,8 +851,6 @@ class History:
                 self.world.failures.append(request.failure)
                 if self.people is not None and request.failure.key is not None:
                     self.world.put_aside(json.dumps(failure_record(request.failure, datetime.fromtimestamp(0, UTC))))
-            case Keep():
-                self.world.keep(request)
             case Call():
                 if (request.rule, request.change.position) not in self.world.calls and self.occurs("call fails"):
                     raise StoreError("CallFailed")

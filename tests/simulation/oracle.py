@@ -1176,7 +1176,7 @@ def owned_paths(spec: Spec, entity: Entity) -> dict[str, list[Path]]:
                     *(path_of(rule[name]) for name in ("graph", "depth") if name in rule),
                 ]
                 paths = [*made, *map(path_of, rule.get("carry", ()))] if of is entity else []
-            case "mirror" | "history" | "archive" | "call":
+            case "mirror" | "history" | "call":
                 paths = []
             case _:
                 of, path = spec.ref(rule["into"])

@@ -123,7 +123,7 @@ def plan(
         titles[name]: attribute
         for name, figures in made.rules.items()
         for _, attribute in rules.rules[name].times_to_live
-        if figures.to_write and rules.rules[name].archive is None
+        if figures.to_write
     }
     shown = PlanReport(
         made,

@@ -32,7 +32,7 @@ rules:
   names: copy author.name into book.author_name
   bios: copy author.bio into book.author_bio
   paths: {path: node.path, parent: parent_id}
-  kept: {archive: book, when: deleted, into: 's3://bucket/books/'}
+  kept: {call: books.keep, on: book, when: [deleted]}
 """
 PRICES = {
     "date": "2026-01-31",

@@ -118,7 +118,7 @@ rules:
         ["{collect: edge, into: node.edges, as: '{to}'}", "count edge into node.degree", "copy node.degree into edge.n"],
         ["mirror a into c", "copy c.x into b.x"],
         ["{mirror: a, into: c, attributes: [x]}", "{derive: c.y, as: '{x}'}"],
-        ["{call: m.f, on: a, watch: [x]}", "{call: m.g, on: a, when: [created]}", "{archive: a, into: s3://kept, when: deleted}", "copy a.x into b.x"],
+        ["{call: m.f, on: a, watch: [x]}", "{call: m.g, on: a, when: [created]}", "copy a.x into b.x"],
     ],
 )  # fmt: skip
 def test_rules_of_several_kinds_feed_each_other(rules):
@@ -177,15 +177,9 @@ def test_a_node_may_look_like_an_edge_if_it_is_declared_first():
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        (["{archive: a, into: s3://kept}"], ["SR470"]),
-        (["{archive: a, into: s3://kept, when: deleted}"], []),
-        (["{archive: a, into: s3://kept, ttl: gone}"], []),
-        (["{archive: a, into: s3://kept}", "{derive: a.gone, as: 'ttl(at, 1d)'}"], []),
-        (["{archive: a, into: s3://kept, ttl: gone}", "{derive: a.gone, as: 'ttl(at, 1d)'}"], []),
-        (["{archive: a, into: s3://kept, ttl: gone}", "{archive: b, into: s3://kept, ttl: past}"], ["SR317"]),
-        (["{archive: a, into: s3://kept, ttl: gone}", "{derive: a.past, as: 'ttl(at, 1d)'}"], ["SR317"]),
-        (["{archive: a, into: s3://kept, ttl: id}"], ["SR125"]),
-        (["{archive: a, into: s3://kept, ttl: m.gone}"], ["SR125"]),
+        (["{derive: a.gone, as: 'ttl(at, 1d)'}"], []),
+        (["{derive: a.gone, as: 'ttl(at, 1d)'}", "{derive: b.gone, as: 'ttl(at, 1d)'}"], []),
+        (["{derive: a.gone, as: 'ttl(at, 1d)'}", "{derive: b.past, as: 'ttl(at, 1d)'}"], ["SR317"]),
         (["{derive: a.m.gone, as: 'ttl(at, 1d)'}"], ["SR125"]),
         (["{derive: a.gone, as: 'ttl(at, 1d)', map: {x: {y: 1}}}"], ["SR120"]),
         (["{derive: a.gone, as: 'ttl(at, 1d)', default: soon}"], ["SR106"]),
@@ -194,7 +188,7 @@ def test_a_node_may_look_like_an_edge_if_it_is_declared_first():
     ],
 )
 def test_time_to_live_is_one_number_of_a_table(rules, expected):
-    """One attribute at the top of the item, a number; an archive of expired items should name it."""
+    """One attribute at the top of the item, a number."""
     assert codes(*rules) == expected
 
 

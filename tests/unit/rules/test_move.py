@@ -45,7 +45,7 @@ MORE = """
   states: copy order.status into line.status
   open: {count: order, into: user.open}
   total: {sum: line.price, into: order.total}
-  to-s3: {archive: order, when: deleted, into: "s3://bucket/orders/"}
+  told: {call: shop.gone, on: order, when: [deleted]}
   tags: {derive: order.tag, as: "{status:lower}"}
 """
 SCENARIO = """
@@ -239,7 +239,7 @@ def test_move_is_found_by_verify_and_made_by_repair():
 def test_move_tells_the_rules_that_know_old_keys():
     """Targets and children that point there, what was made of the item, effects, and what is no longer kept on it."""
     assert list_losses_by_moves(parse_rules(RULES + MORE)) == {
-        "closed": {"states": POINTS, "open": HOLDS, "total": POINTS, "to-s3": SEES, "tags": KEPT}
+        "closed": {"states": POINTS, "open": HOLDS, "total": POINTS, "told": SEES, "tags": KEPT}
     }
 
 

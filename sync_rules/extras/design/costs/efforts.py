@@ -11,7 +11,6 @@ from functools import singledispatch
 
 from sync_rules.model.item_change import When
 from sync_rules.model.values import Path, overlaps, show_path
-from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.derive import DeriveRule
@@ -70,11 +69,6 @@ def follows(rule: Rule, when: When) -> bool:
 def find_effort(_rule: Rule, _occasion: Occasion, _paths: Paths = None) -> Effort | None:
     """The work for one such event; None for no work. `_paths`: the paths that an update changed."""
     return None
-
-
-@find_effort.register
-def _(_rule: ArchiveRule, _occasion: Occasion, _paths: Paths = None) -> None:
-    """An object in S3, and no item."""
 
 
 @find_effort.register

@@ -33,8 +33,6 @@ REMOVED = {
     "store-locations": ("stores-of-state", set()),
 }
 
-ARCHIVED = {"players-of-games"}  # the archive of games has it
-
 
 def without(rules, *names):
     """Copies that nobody reads, and indexes that nothing uses, without some patterns."""
@@ -52,7 +50,7 @@ def test_patterns_of_an_example_are_served_and_need_all_that_is_kept(file):
     assert without(rules) == set()
     name, left = REMOVED[file.parent.name]
     assert without(rules, name) == left
-    kept = {rule.title for rule in rules.rules.values() if rule.puts} - ARCHIVED
+    kept = {rule.title for rule in rules.rules.values() if rule.puts}
     assert {one for one in without(rules, *design_of(rules).patterns) if "/" not in one} == kept
 
 
