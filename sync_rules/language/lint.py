@@ -27,7 +27,7 @@ from sync_rules.model.where_check import CONSTANT, list_quoted_names
 from sync_rules.rules.families import ListingRule
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.copy import HopRule
-from sync_rules.rules.kinds.history import HistoryRule, NewestRule
+from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Node, Rule, causes_of
@@ -130,15 +130,6 @@ def histories(rules: Rules, document: Document) -> Iterator[Problem]:
             elif entity is history.source and history.holds(path):
                 location = locate_write(history, document, "attributes")
                 yield Problem("SR318", f"{what}, and is part of each version", location)
-
-
-def report_expiring_states(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report rules that set Time to Live on the newest version: it would expire although it is current."""
-    for newest in (rule for rule in rules.rules.values() if isinstance(rule, NewestRule)):
-        for rule in rules.rules.values():
-            if rule.times_to_live and rule.target is newest.target:
-                message = f"the items of {newest.target.name!r} expire by rule {rule.title}, the newest among them"
-                yield Problem("SR319", message, locate_write(newest, document, "newest"))
 
 
 def report_unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -357,7 +348,6 @@ LINTS: tuple[Lint, ...] = (
     own_reads,
     report_unfilled_links,
     histories,
-    report_expiring_states,
     deletes,
     slips,
     bare_words,

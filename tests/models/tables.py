@@ -178,7 +178,7 @@ MOVE: Final = Table(
 )
 
 
-def history_table(keep: str, mutants: Mutants) -> Table:
+def history_table(mutants: Mutants) -> Table:
     """The model of versions."""
     steps: dict[str, Step] = {
         "application: version # of the item": ("put", "sources source=0 rank=N:{0} bio=1"),
@@ -189,7 +189,7 @@ def history_table(keep: str, mutants: Mutants) -> Table:
         "the worker dies; its put is in flight": ("die", "versions"),
         "the late put arrives": LATE,
     }
-    return Table("history", history(NUMBERED, keep), (), steps, mutants)
+    return Table("history", history(NUMBERED, ""), (), steps, mutants)
 
 
 SOURCE: Final = "sources team=x source=0 name="
@@ -416,11 +416,10 @@ TABLES: Final = (
     }, waiting=True),
     MIRROR,
     MOVE,
-    history_table("", {
+    history_table({
         "NO_RECORD_STATE": "a version of the source as it is now",
         "NO_ABSENT_GUARD": "a version put over another",
     }),
-    history_table(", keep: {count: 1}", {"NO_KEEP_RECORDS": "keep: a version that came is not looked at"}),
     embed_table({"NO_SECOND_LOOK": "no second look at members"}),
     embed_table({
         "NO_HINTED": "hinting member not read",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.simulation.kept_versions import is_version, too_many, unsafe, zero_rule
+from tests.simulation.kept_versions import is_version
 from tests.simulation.moves import Moves
 from tests.simulation.oracle import (
     Copy,
@@ -97,12 +97,12 @@ class Safety:
         entity = self._spec.entity_of(place)
         if entity is None:
             raise UnsafeError(f"the pipeline writes {place}, which is of no entity")
-        if self._newest(place, old, new) or (entity.made and self._comes_or_goes(entity, place, old, new)):
+        if entity.made and self._comes_or_goes(entity, place, old, new):
             return
         mirrors = self._mirrors.get(entity.name, [])
         if new is None:
             assert old is not None, "a change"
-            spare = too_many(self._spec, place, self._items) or self.moves.goes(place, old)
+            spare = self.moves.goes(place, old)
             if not spare and not self._was_mirror(mirrors, place, old) and not self._goes(entity, place, old):
                 raise UnsafeError(f"the pipeline deletes {place}, and no rule says so")
             return
@@ -142,13 +142,6 @@ class Safety:
             if not any(image.get("complete") == {"BOOL": True} for image in self._past.get(mark, ())):
                 raise UnsafeError(f"the pipeline deletes {place} before the books of {rule['name']} were complete")
         return old is None or new is None
-
-    def _newest(self, place: Place, old: Item | None, new: Item | None) -> bool:
-        """True for a right write of the newest state of an item with versions. Raises UnsafeError for a wrong one."""
-        rule = zero_rule(self._spec, place)
-        if rule is not None and (fault := unsafe(self._spec, rule, self._items, place, (old, new))):
-            raise UnsafeError(f"the newest at {place}: {fault}")
-        return rule is not None
 
     def _check_values(self, entity: Entity, place: Place, old: Item, new: Item) -> None:
         for rule, copy in self._copies.get(entity.name, ()):

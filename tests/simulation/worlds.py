@@ -327,9 +327,6 @@ rules:
     "move": f"{ORDERS}  by_dept: {{mirror: order, into: dept_order, mode: move, {ON}}}\n",
     "history": history(VERSIONS, ""),
     "history-where": history(VERSIONS, f", {ON}"),
-    "history-newest": history(NUMBERED, f", newest: true, {ON}"),
-    "history-keep": history(NUMBERED, ", keep: {count: 2}"),
-    "history-keep-newest": history(NUMBERED, ", keep: {count: 2}, newest: true"),
     # with a ledger
     "booked": f"""{COUNTED}
   orders: {{count: order, into: user.orders, {ON}}}
