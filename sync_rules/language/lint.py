@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from sync_rules.language.compiler import Known, doubt_own_names
-from sync_rules.language.moves import moves, report_deletions_of_made_items, report_unmade_entities
+from sync_rules.language.made_items import report_deletions_of_made_items, report_unmade_entities
 from sync_rules.language.problems import Problem, errors
 from sync_rules.language.sections import Section
 from sync_rules.language.writers import attribute, key_types, locate_write, read_types, two_writers
@@ -120,7 +120,7 @@ def report_shared_mirror_keys(rules: Rules, document: Document) -> Iterator[Prob
 def histories(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a history of attributes that another rule writes: no version comes with such a write."""
     for history in (rule for rule in rules.rules.values() if isinstance(rule, HistoryRule)):
-        others = (rule for rule in rules.rules.values() if rule is not history and not rule.moves)
+        others = (rule for rule in rules.rules.values() if rule is not history)
         own = [(rule, node.writes) for rule in others for node in rule.nodes()]
         for rule, (entity, path) in own:
             what = f"{attribute(entity, path)} is written by rule {rule.title}"
@@ -352,7 +352,6 @@ LINTS: tuple[Lint, ...] = (
     slips,
     bare_words,
     cycles,
-    moves,
     report_deletions_of_made_items,
     report_deletions_of_restricted_items,
     times_to_live,

@@ -44,6 +44,7 @@ MISSING: Final = {  # cures; kinds have their own
 MEANT: Final = {"link": "name the field of the one pointed to: link: {{field: {}}}"}  # likewise
 REPLACED: Final = {  # words of former rules files, by the kind that had them: the cure
     ("", "archive"): "call a function that writes to S3: {call: orders.keep, on: order, when: [deleted]}",
+    ("mirror", "mode"): "remove it for a second item; let your application move an item, in a transaction of its own",
     ("history", "keep"): "let versions expire: a rule {derive: ENTITY.expires_at, as: 'ttl(changed_at, 90d)'}",
     ("history", "newest"): "mirror the item into an entity of its own, such as one with SK: NEWEST",
 }

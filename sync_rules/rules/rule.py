@@ -106,7 +106,6 @@ class Rule(Description):
     renamed_from: str | None = field(default=None, kw_only=True)  # its name in the rules file before it was renamed
 
     strict = False  # each write is a transaction with a check of its source
-    moves = False  # its source goes for good when its target comes
     hierarchical = False  # each round over a table makes one more level of a hierarchy right
 
     @property

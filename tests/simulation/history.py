@@ -36,7 +36,6 @@ from tests.simulation.followers import Following, Reading
 from tests.simulation.grammar import Made
 from tests.simulation.indexes import REPLICAS
 from tests.simulation.kept_versions import lost
-from tests.simulation.moves import unreported
 from tests.simulation.oracle import Oracle, Verdict
 from tests.simulation.people import ENDINGS, Errand, People
 from tests.simulation.plots import change_the_source, disturb, fits, shrunk
@@ -322,8 +321,7 @@ class History:
             self.people.redrive()
         if not self.impatient:
             return
-        moves = [name for name, rule in self.made.spec.rules.items() if rule.get("mode") == "move"]
-        cured = (" (copy) on ", " (derive) on ", *(f"rule {name} (mirror) on " for name in moves))
+        cured = (" (copy) on ", " (derive) on ")
         wrong = [one for one in self.oracle.look(self.world.items).wrong if any(what in one for what in cured)]
         if wrong:
             raise DivergenceError("\n  ".join(wrong))
@@ -342,7 +340,6 @@ class History:
             if not self.world.shelf:  # else a batch that failed waits for a redrive, which makes the versions it showed
                 wrong = wrong or list(lost(self.made.spec, self.world))
             wrong = wrong or list(unfilled(self.made.spec, self.world, verdict))
-            wrong = wrong or list(unreported(self.world, impatient=self.impatient))
             wrong = wrong or ([] if self.prompt else list(left_over(self.made.spec, self.world, verdict)))
         if wrong:
             raise DivergenceError("\n  ".join(wrong))

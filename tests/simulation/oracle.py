@@ -860,11 +860,6 @@ def mirror_values(spec: Spec, rule: Body, mirror: Mirror, source: Item, fields: 
 
 
 def _mirror(view: View, rule: Body) -> None:
-    if rule.get("mode") == "move":
-        from tests.simulation.moves import look  # noqa: PLC0415 - it is made of what stands here
-
-        look(view, rule)
-        return
     mirror = mirror_of(view.spec, rule)
     expected: dict[Place, list[tuple[Place, dict[str, Value]]]] = {}
     unsure: set[tuple[Place, Place]] = set()  # sources of which nobody can tell if they have this mirror

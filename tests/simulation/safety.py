@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tests.simulation.kept_versions import is_version
-from tests.simulation.moves import Moves
 from tests.simulation.oracle import (
     Copy,
     children_of,
@@ -44,7 +43,6 @@ class Safety:
         self._spec, self._items, self._past = spec, items, past
         self.at_once = False  # a copy has the value that its source has now
         self.judge: Callable[[Place, Item, Item, Mapping[Place, Item]], None] | None = None  # of numbers
-        self.moves = Moves(spec, items, past)
         self._owned: dict[str, list[Path]] = {}
         self._mirrors: dict[str, list[Body]] = {}
         self._copies: dict[str, list[tuple[Body, Copy]]] = {}
@@ -61,7 +59,7 @@ class Safety:
     def _take(self, rule: Body) -> None:
         spec, policy = self._spec, rule.get("on_delete")
         match rule["kind"]:
-            case "mirror" if rule.get("mode") != "move":
+            case "mirror":
                 self._mirrors.setdefault(rule["into"], []).append(rule)
             case "copy":
                 copy = copy_of(spec, rule)
@@ -102,8 +100,7 @@ class Safety:
         mirrors = self._mirrors.get(entity.name, [])
         if new is None:
             assert old is not None, "a change"
-            spare = self.moves.goes(place, old)
-            if not spare and not self._was_mirror(mirrors, place, old) and not self._goes(entity, place, old):
+            if not self._was_mirror(mirrors, place, old) and not self._goes(entity, place, old):
                 raise UnsafeError(f"the pipeline deletes {place}, and no rule says so")
             return
         if old is None:
@@ -120,10 +117,7 @@ class Safety:
             self.judge(place, old, new, self._items)
 
     def _check_new(self, mirrors: Sequence[Body], place: Place, new: Item) -> None:
-        moved = self.moves.comes(place, new)
-        if moved:
-            raise UnsafeError(f"{place} comes by a move: {moved}")
-        made = moved is not None or is_version(self._spec, place, new, self._past)
+        made = is_version(self._spec, place, new, self._past)
         if not made and not any(self._is_mirror(rule, place, new) for rule in mirrors):
             raise UnsafeError(f"the pipeline creates {place}")
 

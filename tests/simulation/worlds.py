@@ -324,7 +324,6 @@ rules:
     "mirror": f"{ORDERS}  by_dept: {{mirror: order, into: dept_order, attributes: [name], {ON}}}\n",
     "mirror-each": f"{POSTS}  by_tag: {{mirror: post, into: tag_post, each: {{tag: tags}}, attributes: all}}\n",
     "mirror-taken": f"{EMAILS}  by_email: {{mirror: user, into: user_by_email, attributes: {{name: user_name}}}}\n",
-    "move": f"{ORDERS}  by_dept: {{mirror: order, into: dept_order, mode: move, {ON}}}\n",
     "history": history(VERSIONS, ""),
     "history-where": history(VERSIONS, f", {ON}"),
     # with a ledger

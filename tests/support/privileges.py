@@ -165,11 +165,6 @@ STORIES = {
         {"users": [{**USER, "name": s("Eve")}]},
         {"users": [_key(THIRD, "user_id")]},
     ),
-    "move": Story(
-        "{mirror: user, into: by_email, mode: move}",
-        {"users": [USER, {**USER, "user_id": s("4")}, OTHER]},
-        {"users": [THIRD]},
-    ),
     "count": Story("sum order.total into user.spent", BASE, gone=ORDER_GONE),
     "min": Story("min order.total into user.least", BASE, gone=ORDER_GONE),
     "recount": Story(

@@ -227,24 +227,6 @@ def test_a_field_in_the_key_of_a_sparse_index_may_be_a_number():
     assert codes("{sum: order.order_id, into: user.spent}", base=ORDERS) == ["SR322"]
 
 
-def test_the_former_key_of_a_moved_item_is_kept():
-    """No rule writes over it, and it must be of the type of an index key of its name: else no item could ever move."""
-    move = "{{mirror: {}, into: closed, mode: move}}"
-    assert codes(move.format("order"), "copy dept.boss into closed.boss", base=ORDERS) == []
-    assert codes(move.format("order"), "copy dept.boss into closed.user_id", base=ORDERS) == ["SR323"]
-    assert codes(move.format("scored"), base=ORDERS) == ["SR312"]
-
-
-def test_a_deletion_because_of_a_move_has_a_cure_that_is_taken():
-    """`clear`, which the usual cure names, is none for a rule whose target is the parent."""
-    move = "{mirror: user, into: dept, link: {dept_id: user_id}, mode: move}"
-    for rule, cure in (
-        ("{copy: user.name, into: order.user_name, on_delete: delete}", None),
-        ("{count: order, into: user.orders, on_delete: delete}", "remove on_delete; or move the item by hand"),
-    ):
-        assert [one.cure for one in problems(move, rule, base=ORDERS) if one.code == "SR321"] == [cure]
-
-
 def test_a_link_through_an_unfilled_key_is_told_once_with_cures_that_work():
     """A rule that lists its items by that key cannot go by an attribute instead. A count lists nothing."""
     base = """
