@@ -153,7 +153,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "plan": ("", "--format json", "--format markdown"),
     "preview": ("write.json", "write.json --format json"),
     "cost": ("--region eu-west-1", "--region eu-west-1 --format json"),
-    "verify": ("--grace-seconds 0", "--grace-seconds 0 --format json", "--grace-seconds 0 --report page.html"),
+    "verify": ("--grace-seconds 0", "--grace-seconds 0 --format json"),
     "explain": (
         f"--key={USER}",
         f"--key={USER}\0--format\0json",

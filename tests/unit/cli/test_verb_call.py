@@ -83,7 +83,7 @@ def test_completion_knows_verbs_and_the_options_of_one(monkeypatch, capsys):
     monkeypatch.setenv(main.COMPLETING, "complete_bash")
     for words, place, expected in (
         ("sync-rules ver", "1", ["verify"]),
-        ("sync-rules verify --rep", "2", ["--repair", "--report"]),
+        ("sync-rules verify --re", "2", ["--repair", "--region", "--remote"]),
     ):
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", place)
