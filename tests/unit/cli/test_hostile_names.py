@@ -151,7 +151,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "graph": ("", "--format dot"),
     "plan": ("", "--format json", "--format markdown"),
-    "preview": ("write.json", "write.json --format json"),
     "cost": ("--region eu-west-1", "--region eu-west-1 --format json"),
     "verify": ("--grace-seconds 0", "--grace-seconds 0 --format json"),
     "explain": (
