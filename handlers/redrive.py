@@ -8,11 +8,11 @@ from typing import Any
 from sync_rules.adapters import aws
 from sync_rules.adapters.s3 import OnFailureObjects
 from sync_rules.adapters.sqs import FailedMessages, SqsQueue
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.functions import runtime
 from sync_rules.functions.logs import logger, notes
 from sync_rules.jobs.account.account_redrive import MarkedStore, RedriveWork
 from sync_rules.jobs.account.protocol import answer
+from sync_rules.jobs.consume.streams import DynamoDBStreams
 from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
 
 BATCHES = "aws/lambda/"  # the names of Lambda's on-failure objects begin so

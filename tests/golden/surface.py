@@ -24,7 +24,6 @@ from unittest.mock import patch
 
 import typer.main
 
-from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState, TableState, read_applied_fingerprints, save_applied_fingerprints
@@ -46,6 +45,7 @@ from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettin
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, pack_messages, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
+from sync_rules.jobs.failure_log import FailureLog, JsonLines
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.lab.recording import Header, open_recording, read
 from sync_rules.language.load import parse_rules

@@ -20,8 +20,6 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.export_files import find_shelf
-from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State
 from sync_rules.cli import options as opt
@@ -36,6 +34,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
+from sync_rules.jobs.backfill.export_files import find_shelf
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, list_unseen_changes, make_job
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.scope import (
@@ -47,6 +46,7 @@ from sync_rules.jobs.backfill.scope import (
     titles_of,
 )
 from sync_rules.jobs.backfill.throttle import make_slowing_sleep, until
+from sync_rules.jobs.failure_log import FailureLog, require_writable
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError

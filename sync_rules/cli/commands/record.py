@@ -16,13 +16,13 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import require
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
+from sync_rules.jobs.consume.streams import DynamoDBStreams
 from sync_rules.lab.recording import Header, open_recording
 from sync_rules.lab.redact import SALT_MIN_CHARACTERS, Redactor
 from sync_rules.lab.tape import FromNow, Tape, Until, record_streams, select_tables

@@ -17,7 +17,6 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.files import require_own
 from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require
@@ -42,6 +41,7 @@ from sync_rules.jobs.account.account_verify import SEGMENTS_MAX
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import describe_rules
 from sync_rules.jobs.account.verify_unit import VerifyPosition, list_units, name_head, name_unit, parse_share
+from sync_rules.jobs.failure_log import FailureLog, require_writable
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes

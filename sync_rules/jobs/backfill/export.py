@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from sync_rules.adapters.export_files import SUMMARY, Shelf, TableExport, find_exports, parse_item, read_lines
+from sync_rules.jobs.backfill.export_files import SUMMARY, Shelf, TableExport, find_exports, parse_item, read_lines
 from sync_rules.jobs.backfill.page import PageResult, Selection, Supply, process_keys
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import retries
-from sync_rules.adapters.export_files import Shelf, TableExport, find_doubt
 from sync_rules.adapters.preflight import describe, require, survey
 from sync_rules.jobs.backfill.export import list_files, open_export
+from sync_rules.jobs.backfill.export_files import Shelf, TableExport, find_doubt
 from sync_rules.jobs.backfill.page import Selection, Supplies, Supply, Wanted, everything, segments
 from sync_rules.jobs.backfill.scope import Scope, join_names, titles_of
 from sync_rules.model.entities import Table

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.export_files import Folder
 from sync_rules.adapters.meter import AT_ONCE_MAX_UNITS, MeteredStore
 from sync_rules.adapters.state import read_applied_fingerprints
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.export import open_export
+from sync_rules.jobs.backfill.export_files import Folder
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
 from sync_rules.model.errors import StoreError, UserError

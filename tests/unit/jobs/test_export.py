@@ -12,9 +12,9 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import retries
-from sync_rules.adapters.export_files import Bucket, Folder, TableExport, find_shelf
 from sync_rules.jobs.backfill import export
 from sync_rules.jobs.backfill.export import ExportFile, list_files, open_export
+from sync_rules.jobs.backfill.export_files import Bucket, Folder, TableExport, find_shelf
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import strategies as st
 
-from sync_rules.adapters.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.consume.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.jobs.redrive import redriver as redrive
 from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
 from sync_rules.language.load import parse_rules

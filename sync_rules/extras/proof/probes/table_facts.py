@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
-from sync_rules.adapters.export_files import Bucket, find_doubt, find_exports, parse_item, read_lines
 from sync_rules.adapters.preflight import STRONG
 from sync_rules.extras.proof.probe import NOT_ALLOWED, RefutedError, UnseenError, is_blocked, proves, require
 from sync_rules.extras.proof.proof_stack import ProofSite, keyed
+from sync_rules.jobs.backfill.export_files import Bucket, find_doubt, find_exports, parse_item, read_lines
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import Item
 

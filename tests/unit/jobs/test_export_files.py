@@ -8,7 +8,7 @@ import botocore.session
 from botocore.model import ServiceModel
 from botocore.stub import Stubber
 
-from sync_rules.adapters.export_files import find_doubt
+from sync_rules.jobs.backfill.export_files import find_doubt
 
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/shop/export/01700"
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from sync_rules.adapters import streams
-from sync_rules.adapters.streams import (
+from sync_rules.jobs.consume import streams
+from sync_rules.jobs.consume.streams import (
     DynamoDBStreams,
     IteratorExpiredError,
     RecordsTrimmedError,
