@@ -628,7 +628,7 @@ def _remote_backfill() -> str:
     def job(names: frozenset[str], request: BackfillRequest) -> Job:
         titles = {rules.rules[name].title for name in names}
         prints = {title: digest for title, digest in of_each(rules).items() if title in titles}
-        scope = Scope(prints, {"shop": "id-1"}, request.table, request.where, request.segments)
+        scope = Scope(prints, {"shop": "id-1"}, request.segments, request.table, request.where)
         return Job(Selection(rules, names), segments(rules, request.segments or 1, ()), scope, {"shop": 5})
 
     def make() -> BackfillWork:

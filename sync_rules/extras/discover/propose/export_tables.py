@@ -21,7 +21,7 @@ from sync_rules.adapters.files import open_whole
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.propose.export_keys import GivenKeys, Names, Shape, key_of
 from sync_rules.extras.discover.propose.table_files import GatheredTable
-from sync_rules.jobs.backfill.export_files import (
+from sync_rules.jobs.export_files import (
     AGAIN,
     DATA,
     FILES,

@@ -27,9 +27,9 @@ from sync_rules.extras.discover.propose.export_tables import NamedExport, Readin
 from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
 from sync_rules.extras.discover.propose.table_files import Gathered
 from sync_rules.extras.discover.propose.table_scans import LiveTable, ReadingProgress, Scanning, live_tables
-from sync_rules.jobs.backfill.export_files import find_doubt, find_shelf
 from sync_rules.jobs.dryrun.money import on_demand
 from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.jobs.export_files import find_doubt, find_shelf
 from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:

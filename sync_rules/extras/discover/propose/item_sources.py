@@ -22,7 +22,7 @@ from sync_rules.extras.discover.propose.export_keys import KeyNotToldError, expl
 from sync_rules.extras.discover.propose.export_tables import NamedExport, Reading, name_exports
 from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
 from sync_rules.extras.discover.propose.table_scans import LiveTable
-from sync_rules.jobs.backfill.export_files import Shelf
+from sync_rules.jobs.export_files import Shelf
 from sync_rules.model.entities import address_of
 from sync_rules.model.errors import UserError
 

@@ -21,7 +21,7 @@ from sync_rules.extras.discover.propose.export_keys import parse_keys
 from sync_rules.extras.discover.propose.export_tables import Reading
 from sync_rules.extras.discover.propose.item_sources import Given, collect_exports, gather_exports, workspace_at
 from sync_rules.extras.discover.propose.table_scans import LiveTable
-from sync_rules.jobs.backfill.export_files import Bucket, Folder
+from sync_rules.jobs.export_files import Bucket, Folder
 from sync_rules.model.errors import UserError
 from tests.support.builders import n, s
 
