@@ -31,7 +31,6 @@ FLAGS = frozenset(
         "--yes",
         "--show-values",
         "--run",
-        "--prove",
     ]
 )
 DECLARED = {verb: import_module(listed.module).VERB for verb, listed in main.VERBS.items()}

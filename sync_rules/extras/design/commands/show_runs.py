@@ -1,24 +1,18 @@
-"""Patterns that were run: lines for people, a document for programs. No value is shown but those of keys."""
+"""Patterns that were run: a line for people, a document for programs. No value is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from statistics import mean
 from typing import Any
 
 from sync_rules.cli.show.text import format_count
-from sync_rules.extras.design.run.pattern_runs import AnswerDifference, PatternRun
-from sync_rules.model.values import visible
-from sync_rules.pipeline.failure_records import printable, show_key
-
-SHOWN_MAX = 20
+from sync_rules.extras.design.run.pattern_runs import PatternRun
 
 
-def lines(measured: PatternRun) -> Iterator[str]:
-    """One pattern: its calls, and the differences that --prove found."""
+def run_line(measured: PatternRun) -> str:
+    """One pattern: the means of its calls beside the estimates."""
     if not measured.calls:
-        yield f"{measured.name}: not run: {measured.left}"
-        return
+        return f"{measured.name}: not run: {measured.left}"
     estimate = measured.answer.units
     units = "not told by the service" if measured.mean_units is None else f"{measured.mean_units:g}"
     parts = [
@@ -28,23 +22,7 @@ def lines(measured: PatternRun) -> Iterator[str]:
         f"read units {units} (estimate: {'not stated' if estimate is None else f'{estimate:g}'})",
         f"p50 {measured.p50 or 0:.1f} ms",
     ]
-    yield f"{measured.name}: {', '.join(parts)}"
-    if measured.proved and not measured.mismatches:
-        yield "  every answer is right"
-    for one in measured.mismatches[:SHOWN_MAX]:
-        yield visible(f"  {_format_difference(one)}")
-    if len(measured.mismatches) > SHOWN_MAX:
-        yield f"  and {len(measured.mismatches) - SHOWN_MAX} more: --format json has all"
-
-
-def _format_difference(one: AnswerDifference) -> str:
-    by = " or ".join(f"rule {name}" for name in one.rules)
-    cause = f"kept by {by}" if by else "kept by no rule: an index that lags, or an item that changed during the run"
-    if not one.attribute:
-        what = "is missing" if one.wrong == "missing" else "is found and should not be"
-        return f"{printable(one.key)} {what}: {cause}"
-    what = {"missing": "is missing", "extra": "should not be there", "wrong": "is stale or wrong"}[one.wrong]
-    return f"{printable(one.key)}: {one.attribute} {what}: {cause}"
+    return f"{measured.name}: {', '.join(parts)}"
 
 
 def as_json(measured: PatternRun) -> dict[str, Any]:
@@ -61,17 +39,6 @@ def as_json(measured: PatternRun) -> dict[str, Any]:
         "read_units": measured.mean_units,
         "estimated_read_units": measured.answer.units,
         "p50_ms": measured.p50,
-        "proved": measured.proved,
-        "differences": [
-            {
-                "is": one.wrong,
-                "table": one.key.table,
-                "key": show_key(one.key),
-                "attribute": one.attribute or None,
-                "rules": [*one.rules],
-            }
-            for one in measured.mismatches
-        ],
     }
 
 
