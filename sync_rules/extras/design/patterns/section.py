@@ -53,5 +53,4 @@ SECTION = Section(
     entities_of=entities_of,
     form_of=form_of_pattern,
     meant=suggest_option,
-    renamed={"returns": "attributes"},
 )
