@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from statistics import mean
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,12 +20,10 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import require
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.text import put_out
+from sync_rules.cli.show.text import format_count, put_out
 from sync_rules.cli.verb import Verb
 from sync_rules.extras.design.commands.show_patterns import as_json as document_of
 from sync_rules.extras.design.commands.show_patterns import lines, markdown
-from sync_rules.extras.design.commands.show_runs import as_json as run_json
-from sync_rules.extras.design.commands.show_runs import run_line
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.hot_keys import find_hot_keys
 from sync_rules.extras.design.patterns.keepers import list_keepers
@@ -90,9 +89,9 @@ def patterns(
         client = aws.dynamodb(endpoint_url, region)
         measured = run_patterns(load_rules(rules_file), client, only or (), given, calls or CALLS)
         if form is opt.PageForm.JSON:
-            put_out(json.dumps({"patterns": [*map(run_json, measured)]}, indent=2, ensure_ascii=False), out)
+            put_out(json.dumps({"patterns": [*map(describe_run, measured)]}, indent=2, ensure_ascii=False), out)
         else:
-            put_out("\n".join(map(run_line, measured)), out)
+            put_out("\n".join(map(format_run, measured)), out)
         return int(not all(one.answer.is_served for one in measured))
     text = read_text(rules_file)
     rules, problems = check_rules(text)
@@ -158,3 +157,40 @@ def _scan_items(store: DynamoStore, table: str) -> Iterator[Item]:
         cursor = page.cursor
         if cursor is None:
             return
+
+
+def format_run(measured: PatternRun) -> str:
+    """One pattern: the means of its calls beside the estimates."""
+    if not measured.calls:
+        return f"{measured.name}: not run: {measured.left}"
+    estimate = measured.answer.units
+    units = "not told by the service" if measured.mean_units is None else f"{measured.mean_units:g}"
+    parts = [
+        format_count(measured.calls, "call"),
+        _many(mean(measured.rows), "row"),
+        f"{_many(mean(measured.requests), 'request')} (proved: {measured.answer.requests})",
+        f"read units {units} (estimate: {'not stated' if estimate is None else f'{estimate:g}'})",
+        f"p50 {measured.p50 or 0:.1f} ms",
+    ]
+    return f"{measured.name}: {', '.join(parts)}"
+
+
+def describe_run(measured: PatternRun) -> dict[str, Any]:
+    """One pattern for programs; measures are means over its calls."""
+    called = bool(measured.calls)
+    return {
+        "pattern": measured.name,
+        "served": measured.answer.is_served,
+        "left": measured.left or None,
+        "calls": measured.calls,
+        "rows": mean(measured.rows) if called else None,
+        "requests": mean(measured.requests) if called else None,
+        "proved_requests": measured.answer.requests,
+        "read_units": measured.mean_units,
+        "estimated_read_units": measured.answer.units,
+        "p50_ms": measured.p50,
+    }
+
+
+def _many(mean_number: float, one: str) -> str:
+    return f"{mean_number:g} {one}{'s' * (mean_number != 1)}"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sync_rules.extras.design.commands.show_runs import as_json, run_line
+from sync_rules.extras.design.commands.patterns import describe_run, format_run
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.run.pattern_runs import PatternTrial
 from sync_rules.extras.design.run.sample_calls import calls, parse_arguments
@@ -58,7 +58,7 @@ class World:
         client = MemoryClient(self.rules.tables.values(), self.items)
         trial = PatternTrial(self.rules, client, lambda table: self.items[table], parse_arguments([*given]), most)
         found = [*trial.run([self.names[name] for name in names or PATTERNS])]
-        text = json.dumps([as_json(one) for one in found]) + "\n".join(map(run_line, found))
+        text = json.dumps([describe_run(one) for one in found]) + "\n".join(map(format_run, found))
         assert "secret" not in text
         return dict(zip(names or PATTERNS, found, strict=True))
 
