@@ -16,7 +16,7 @@ from sync_rules.adapters.host import steady_clock
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import WAIT_SECONDS
 from sync_rules.jobs.consume.mapping import EventSourceMapping
-from sync_rules.jobs.consume.streams import DynamoDBStreams, StreamReader
+from sync_rules.jobs.streams import DynamoDBStreams, StreamReader
 from sync_rules.lab.provenance import Provenance
 from sync_rules.lab.recording import Body, Write
 from sync_rules.lab.redact import Redactor

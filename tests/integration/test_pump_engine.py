@@ -20,8 +20,8 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.streams import DynamoDBStreams
 from sync_rules.jobs.local_files import wall_clock_ms
+from sync_rules.jobs.streams import DynamoDBStreams
 from tests.support import engines
 from tests.support.builders import shop, user_item
 

@@ -17,8 +17,8 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.cli import main
 from sync_rules.jobs.consume.local_run import LocalRun
-from sync_rules.jobs.consume.streams import DynamoDBStreams
 from sync_rules.jobs.local_files import Files
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Header, Recording, open_recording, read
 from sync_rules.lab.recording_replay import replay

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sync_rules.jobs.consume.streams import (
+from sync_rules.jobs.streams import (
     IteratorExpiredError,
     RecordsPage,
     RecordsTrimmedError,

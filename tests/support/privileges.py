@@ -30,7 +30,7 @@ from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, 
 from sync_rules.deploy.roles import role_of, role_resources
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.functions import runtime
-from sync_rules.jobs.consume.streams import as_event_record
+from sync_rules.jobs.streams import as_event_record
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.problems import Problems
 from sync_rules.language.yaml_source import read

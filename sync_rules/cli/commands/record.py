@@ -22,7 +22,7 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
-from sync_rules.jobs.consume.streams import DynamoDBStreams
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.lab.recording import Header, open_recording
 from sync_rules.lab.redact import SALT_MIN_CHARACTERS, Redactor
 from sync_rules.lab.tape import FromNow, Tape, record_streams, select_tables

@@ -30,10 +30,10 @@ from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.account_redrive import UNITS, add_counts, load_documents
 from sync_rules.jobs.account.protocol import describe_rules
-from sync_rules.jobs.consume.streams import DynamoDBStreams
 from sync_rules.jobs.failure_log import FailureLog, require_writable
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import visible

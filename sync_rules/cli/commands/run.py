@@ -39,9 +39,9 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, RunStatus
 from sync_rules.jobs.consume.mapping import Concurrently, run_serially
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
-from sync_rules.jobs.consume.streams import DynamoDBStreams
 from sync_rules.jobs.failure_log import require_writable
 from sync_rules.jobs.local_files import Files
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError

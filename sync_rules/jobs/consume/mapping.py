@@ -26,7 +26,7 @@ from sync_rules.jobs.consume.attempts import (
     invocation_record,
 )
 from sync_rules.jobs.consume.shards import Lane, ShardProgress, ShardQueue
-from sync_rules.jobs.consume.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError, StreamReader
+from sync_rules.jobs.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError, StreamReader
 from sync_rules.model.errors import StoreError
 
 A = TypeVar("A")

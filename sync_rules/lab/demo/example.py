@@ -23,9 +23,9 @@ from sync_rules.adapters.host import THIS_PROCESS, steady_clock
 from sync_rules.adapters.preflight import require
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import WAIT_SECONDS, LocalRun
-from sync_rules.jobs.consume.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
 from sync_rules.jobs.failure_log import FailureLog
 from sync_rules.jobs.local_files import Files, wall_clock_ms
+from sync_rules.jobs.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
 from sync_rules.lab.rehearsal import CountedCalls, read_archived_items
 from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.lab.scenario_file import RULES, SCENARIO

@@ -29,7 +29,7 @@ from sync_rules.deploy.examination import Examination, NotSeenError, list_resour
 from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.jobs.account.stack import Machine, stack_of
 from sync_rules.jobs.consume.shards import as_stream_record
-from sync_rules.jobs.consume.streams import DynamoDBStreams
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import SyncRulesError, UserError
 from sync_rules.model.items import ItemKey

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
-from sync_rules.jobs.consume.streams import ShardGoneError
+from sync_rules.jobs.streams import ShardGoneError
 from tests.support.depth import deep
 from tests.support.fake_stream import ARN, Clock, FakeShard, FakeStream, failed, positions, record, throttled
 
