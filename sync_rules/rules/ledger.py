@@ -1,4 +1,4 @@
-"""The ledger: the pipeline's own table, where count, sum, min, max and collect keep the contribution of each child.
+"""The ledger: the pipeline's own table, where numbers and collect keep the contribution of each child.
 
 Invariant: a child has one entry, and the transaction that writes it moves the totals. So each total is the sum of its
 entries. An entry holds the whole key of its total, so that a changed rule still finds it. Numbers are exact.
@@ -23,7 +23,7 @@ INTO: Final = "into"  # an entry's total: partition key and sort key
 AT: Final = "at"  # the attribute of the total that it is part of: AMOUNT, or one per group
 VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice is two states
 GROUP: Final = "="  # what a group's attribute begins with, so that no group can be named like another attribute
-MEMBERS: Final = GROUP  # of a total whose item rules make: the number of its entries. No group has an empty name
+MEMBERS: Final = GROUP  # of the total of a mean or a made item: the number of its entries. No group has an empty name
 ENTRY: Final = (INTO, AT, AMOUNT)
 RESERVED: Final = (*ENTRY, VERSION, *MARK)
 

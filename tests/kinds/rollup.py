@@ -1,8 +1,9 @@
-"""The trial of roll-ups: items that count, sum, min and max make, and remove without members."""
+"""The trial of means and of roll-ups: items that rules make, and remove without members."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import ROUND_DOWN, Decimal
 from typing import Any
 from unittest.mock import patch
 
@@ -10,6 +11,7 @@ from sync_rules.model import groups
 from sync_rules.model.writes import Condition, Put, Test
 from sync_rules.pipeline import reconcile, sources
 from sync_rules.pipeline.sources import Target
+from sync_rules.rules.kinds import tally
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.kinds.making_rule import MakingRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
@@ -51,6 +53,22 @@ entities:
 rules:
   orders: {count: order, into: total.orders, link: {name: {constant: orders}, day: {first: 10, of: at}}}
   least: {min: order.amount, into: total.least, link: {name: state, day: {first: 7, of: at}}}
+"""
+MEANS = f"""{HEAD}
+  amounts: {{mean: order.amount, into: day.mean, shards: 2}}
+  open: {{mean: order.amount, into: day.open, places: 0, where: "state == 'OPEN'"}}
+"""
+MEANS_OF_USERS = """
+tables:
+  users: {key: {user_id: S}}
+  orders: {key: {user_id: S, order_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  user: {table: users}
+  order: {table: orders}
+rules:
+  amounts: mean order.amount into user.mean
+  listed: {mean: order.amount, into: user.listed, mode: recount, per: state, places: 1}
 """
 ONE = """
 tables:
@@ -120,6 +138,13 @@ MUTANTS = {
     "rollup: nothing is no member": Mutation(
         replacing(TallyRule, "counts_members", CountedRule.counts_members), ("/rolled-ranked", "/rolled")
     ),
+    "mean: what adds nothing is left out": Mutation(
+        replacing(TallyRule, "counts_members", property(lambda rule: rule.parent.made)), ("/means",)
+    ),
+    "mean: the rest is cut off": Mutation(
+        replacing(tally, "mean_of", lambda total, count, _places: (total / count).quantize(Decimal(1), ROUND_DOWN)),
+        ("/rolled-means",),
+    ),
     "rollup: a sum of nothing has no members": Mutation(
         replacing(
             TotalRule, "has_members", lambda _rule, found: any(one and one.get("n") != {"N": "0"} for one in found)
@@ -136,6 +161,14 @@ MUTANTS = {
 
 TRIAL = Trial(
     "rollup",
-    {"rolled": COUNTED, "rolled-ranked": RANKED, "rolled-few": FEW, "rolled-groups": GROUPED, "rolled-one": ONE},
+    {
+        "rolled": COUNTED,
+        "rolled-ranked": RANKED,
+        "rolled-few": FEW,
+        "rolled-groups": GROUPED,
+        "rolled-one": ONE,
+        "rolled-means": MEANS,
+        "means": MEANS_OF_USERS,
+    },
     MUTANTS,
 )

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from tests.kinds import TRIALS
@@ -85,7 +87,7 @@ class Oracle:
         view = View(self.spec, items, verdict)
         for rule, check in self._checks:
             check(view, rule)
-            if rule["kind"] in ("embed", "collect", "count", "sum", "min", "max", "values"):
+            if rule["kind"] in ("embed", "collect", "count", "sum", "mean", "min", "max", "values"):
                 _parents(view, rule)
         _made_items(view)
         return verdict
@@ -275,7 +277,7 @@ class Members:
 
 def children_of(spec: Spec, rule: Body) -> Entity:
     what = rule[rule["kind"]]
-    return spec.ref(what)[0] if rule["kind"] in ("sum", "min", "max", "values") else spec.entities[what]
+    return spec.ref(what)[0] if rule["kind"] in ("sum", "mean", "min", "max", "values") else spec.entities[what]
 
 
 @once
@@ -958,7 +960,10 @@ def _numbers(view: View, rule: Body) -> None:
         if blocked:
             view.leave(rule, place, blocked)
             continue
-        function: Callable[[list[Decimal]], Decimal] = {"min": min, "max": max}.get(rule["kind"], total)
+        functions: Mapping[str, Callable[[list[Decimal]], Decimal]] = {
+            "min": min, "max": max, "mean": partial(mean, places=rule.get("places", 2)),
+        }  # fmt: skip
+        function = functions.get(rule["kind"], total)
         adds = rule["kind"] in ("count", "sum")
         results = {group: function(some) for group, some in amounts.items()}
         if per is not None:
@@ -967,6 +972,13 @@ def _numbers(view: View, rule: Body) -> None:
         else:
             number = results.get("", Decimal(0) if adds else None)
             view.require(rule, place, parent, {into: None if number is None else {"N": spelt(number)}})
+
+
+def mean(numbers: list[Decimal], places: int) -> Decimal:
+    """The mean of exact numbers; a half goes away from zero."""
+    many = sum(map(Fraction, numbers)) / len(numbers) * 10**places
+    whole = int(abs(many) + Fraction(1, 2))
+    return Decimal(whole if many > 0 else -whole).scaleb(-places)
 
 
 def _misses(spec: Spec, members: Members, child: Item) -> bool:
@@ -999,7 +1011,7 @@ def _made_items(view: View) -> None:
 
 
 def _makes(spec: Spec, rule: Body, entity: Entity) -> bool:
-    return rule["kind"] in ("count", "sum", "min", "max") and spec.ref(rule["into"])[0] is entity
+    return rule["kind"] in ("count", "sum", "mean", "min", "max") and spec.ref(rule["into"])[0] is entity
 
 
 def index_keys(entity: Entity, place: Place) -> Wanted:
@@ -1145,7 +1157,7 @@ CHECKS: Final[Mapping[str, Callable[[View, Body], None]]] = {
     "path": _path,
     "mirror": _mirror,
     "history": _history,
-    **dict.fromkeys(("count", "sum", "min", "max"), _numbers),
+    **dict.fromkeys(("count", "sum", "mean", "min", "max"), _numbers),
     "values": _values,
     **{trial.kind: trial.check for trial in TRIALS if trial.check is not None},
 }

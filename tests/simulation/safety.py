@@ -53,7 +53,7 @@ class Safety:
         self._deleting: dict[str, list[tuple[Body, Entity, Link]]] = {}
         for name, entity in spec.entities.items():
             self._owned[name] = [path for paths in owned_paths(spec, entity).values() for path in paths]
-        counters = [rule for rule in spec.rules.values() if rule["kind"] in ("count", "sum", "min", "max")]
+        counters = [rule for rule in spec.rules.values() if rule["kind"] in ("count", "sum", "mean", "min", "max")]
         self._makers = {name: [r for r in counters if spec.ref(r["into"])[0].name == name] for name in spec.entities}
         for rule in spec.rules.values():
             self._take(rule)
@@ -76,7 +76,7 @@ class Safety:
             case "path" if policy == "delete":
                 entity, link = path_link(spec, rule)
                 self._deleting.setdefault(entity.name, []).append((rule, entity, link))
-            case "embed" | "collect" | "count" | "sum" | "min" | "max" | "values" if policy == "delete":
+            case "embed" | "collect" | "count" | "sum" | "mean" | "min" | "max" | "values" if policy == "delete":
                 members = members_of(spec, rule)
                 self._deleting.setdefault(members.child.name, []).append((rule, members.parent, members.link))
 

@@ -299,7 +299,7 @@ class Spec:
         self.ledgers = {
             rule.get("ledger", "ledger")
             for rule in self.rules.values()
-            if rule["kind"] in ("count", "sum", "min", "max", "values") and rule.get("mode") != "recount"
+            if rule["kind"] in ("count", "sum", "mean", "min", "max", "values") and rule.get("mode") != "recount"
         }
         self.said = {name: set(form.get("required", ())) for name, form in self.body["entities"].items()}
         for rule in self.rules.values():

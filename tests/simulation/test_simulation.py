@@ -50,6 +50,7 @@ KINDS = (
     "history",
     "count",
     "sum",
+    "mean",
     "min",
     "max",
     "values",

@@ -1,4 +1,4 @@
-"""Groups in the link of count, sum, min and max: fields of the parent's key that are made from an item."""
+"""Groups in the link of count, sum, mean, min and max: fields of the parent's key that are made from an item."""
 
 from __future__ import annotations
 

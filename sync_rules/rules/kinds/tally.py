@@ -1,4 +1,4 @@
-"""count and sum: what each child contributes, entered in the ledger once and added to its parent's total with it.
+"""count, sum and mean: what each child contributes, entered in the ledger once and added to its parent's total with it.
 
 Invariant: an entry is guarded by what it was when read, and every record of an entry triggers a check against its
 child, also if an application wrote it. Without either, a late write counts a child twice, or one that is gone.
@@ -14,7 +14,7 @@ from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
+from sync_rules.model.numbers import is_holdable, mean_of, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, expect_item
 from sync_rules.rules import ledger
@@ -25,7 +25,7 @@ from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.kinds.making_rule import MakingRule
-from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, MEMBERS, SHARD, VERSION, Contribution
+from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, MEMBERS, SHARD, VERSION, Contribution, holds_amount
 from sync_rules.rules.rule import Blocked, Node
 
 
@@ -54,7 +54,7 @@ class TallyRule(CountedRule, BookedRule):
 
     @property
     def counts_members(self) -> bool:
-        return self.parent.made
+        return self.parent.made or self.function == "mean"
 
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
         """The entry of a child; for a child that cannot be counted also the key where that is reported."""
@@ -184,13 +184,16 @@ def list_amounts(contribution: Contribution, *, members: bool) -> tuple[tuple[st
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TotalRule(MakingRule):
-    """`source` is the entity of the totals, each parent has `shards`. `per`: the value is a map of groups."""
+    """`source` is the entity of the totals, each parent has `shards`. `per`: the value is a map of groups.
+    `places`: the decimal places of a mean; None for a sum.
+    """
 
     into: Path
     books: Books = field(kw_only=True)
-    function: Literal["count", "sum"]
+    function: Literal["count", "sum", "mean"]
     per: bool = False
     shards: int = 1
+    places: int | None = None
     deciding_paths = ()  # a parent is named by its key alone, which cannot change
 
     @property
@@ -214,6 +217,7 @@ class TotalRule(MakingRule):
             "per": self.per,
             "shards": self.shards,
             "ledger": self.source.table.name,
+            **({} if self.places is None else {"places": self.places}),
             **self.making_body(),
         }
 
@@ -241,17 +245,22 @@ class TotalRule(MakingRule):
         return tuple(key for key in keys if key is not None)
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
-        """Return the sum over the shards, without empty groups."""
+        """Return the sum or the mean over the shards, without empty groups."""
         if len(sources) < self.shards:
             return Blocked("KeyTooLong")
         sums: dict[str, Decimal] = {}
         for name, value in (pair for total in sources if total is not None for pair in total.items()):
-            if name == MEMBERS or (name != AMOUNT and not name.startswith(GROUP)):
+            if not holds_amount(name):
                 continue
             number = number_of(value)
             if number is None:
                 return Blocked("TotalBroken")
             sums[name] = total_of((sums.get(name, Decimal(0)), number))
+        members = sums.pop(MEMBERS, Decimal(0))
+        if self.places is not None:
+            if members <= 0:
+                return {self.into: None, **self.index_keys_of(target)}
+            sums = {AMOUNT: mean_of(sums.get(AMOUNT, Decimal(0)), members, self.places)}
         if not all(map(is_holdable, sums.values())):
             return Blocked("NumberTooLong")
         if not self.per:
