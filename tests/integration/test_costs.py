@@ -41,6 +41,7 @@ FORMS = {
     "mirror": "{mirror: user, into: by_email, attributes: [name]}",
     "count": "count review into user.review_count",
     "sum": "sum review.stars into user.stars",
+    "mean": "mean review.stars into user.mean_stars",
     "min": "min review.stars into user.worst",
     "max": "max review.stars into user.best",
     "recount": "{count: order, into: user.order_count, mode: recount}",
@@ -115,7 +116,7 @@ def test_costs_an_element_is_one_write(kind):
 
 
 # ---------------------------------------------------------------- groups
-@pytest.mark.parametrize("kind", ["count", "sum"])
+@pytest.mark.parametrize("kind", ["count", "sum", "mean"])
 def test_costs_a_count_is_one_transaction_of_three_and_one_copy(kind):
     """A child that comes or goes: its entry and its parent's total in one transaction, then one copy. One that moves:
     three writes in one transaction, and a copy on each parent.

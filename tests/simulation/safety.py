@@ -192,11 +192,11 @@ class Safety:
         found = next(
             (item for at, item in self._items.items() if self._spec.entity_of(at) is child and _texts(at) == key), None
         )
-        named = None if found is None else self._spec.named(members.parent, members.link, found)
+        named = {None} if found is None else self._spec.all_named(members.parent, members.link, found)
         value = None if found is None else value_of(rule, self._spec, found)
         held = new["n"]["L"][0] if "L" in new.get("n", {}) else new.get("n")
         equal = same(value, held) if "fields" in rule else word_of(value) == word_of(held)
-        if named is None or _texts(named) != parent.split(BETWEEN) or not equal:
+        if parent.split(BETWEEN) not in [_texts(one) for one in named if one is not None] or not equal:
             raise UnsafeError(f"rule {name} puts {held} at {place}, and its child has {value}")
 
     # ---------------------------------------------------------------- mirrors

@@ -183,7 +183,11 @@ def _attributes(
                 members = members_of(spec, rule)
                 child = children_of(spec, rule)
                 for name, spot in members.link.items():
-                    if spot.constant is None:
+                    if spot.each:
+                        texts, many = [one["S"] for one in pools[name][:3]], [str(n) for n in range(101)]
+                        add(child, spot.path, {"SS": texts[:2]}, {"L": [*pools[name], pools[name][0], {"NULL": True}]})
+                        add(child, spot.path, {"SS": texts[1:]}, {"L": [{"S": "1"}, {"N": "1"}]}, {"SS": many})
+                    elif spot.constant is None:
                         link(child, spot.path, TIMES if spot.first else pools[name])
                 of_condition(rule.get("where"), child)
                 of_condition(rule.get("omit"), child)

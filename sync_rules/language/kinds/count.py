@@ -20,6 +20,7 @@ from sync_rules.language.kinds.groups import GroupLink, read_groups, without_gro
 from sync_rules.language.kinds.options import Kind, Shards, parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compile_weights
 from sync_rules.model.entities import Entity, Table
+from sync_rules.model.groups import Each
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import Path
 from sync_rules.model.where import Where
@@ -224,7 +225,8 @@ def _compile_recount(compiler: RuleCompiler, form: GroupForm, parts: CountParts)
 
 def _compile_books(compiler: RuleCompiler, name: str, parts: CountParts, table: Table | None) -> tuple[Rule, ...]:
     """The rule that keeps the books of this name, and the rule that copies its result to the parent."""
-    books = make_ledger(compiler, name, (parts.child, parts.into.entity), table, parts.shards)
+    each = next((name for name, ref in parts.link if isinstance(ref, Each)), None)
+    books = make_ledger(compiler, name, (parts.child, parts.into.entity), table, parts.shards, each=each)
     if books is None:
         return ()
     return (

@@ -57,15 +57,17 @@ class TallyRule(CountedRule, BookedRule):
         return self.parent.made or self.function == "mean"
 
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
-        """The entry of a child; for a child that cannot be counted also the key where that is reported."""
-        entry = self._entry_of(change.key)
-        yield entry
-        images = (image for image in (change.old, change.new) if image is not None)
-        if any(isinstance(self._contribution(entry, image), Blocked) for image in images):
-            yield self._nowhere(change.key)
+        """The entries of a child; for a child that cannot be counted also the key where that is reported."""
+        if self.each is None:
+            yield self._entry_of(change.key)
+        for image in (image for image in (change.old, change.new) if image is not None):
+            for entry, share in self._shares(change.key, image):
+                yield entry
+                if isinstance(share, Blocked):
+                    yield self._nowhere(change.key)
 
     def is_known_by_key(self, entity: Entity) -> bool:
-        return True  # an entry is named by the key of its child alone
+        return entity is not self.source or self.each is None  # else the key of a child alone names its entry
 
     def find_total(self, item: Item) -> ItemKey | None:
         held = self.read_contribution(item)
@@ -81,8 +83,21 @@ class TallyRule(CountedRule, BookedRule):
         yield from super().list_uses_to_write()
         yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, "the total, in the same transaction")
 
-    def _entry_of(self, child: ItemKey) -> ItemKey | None:
-        return self.target.key_of(ledger.write_fields("child", self.source, child))
+    def _entry_of(self, child: ItemKey, parent: ItemKey | Blocked | None = None) -> ItemKey | None:
+        """The entry of a child; with `each`, the one for a parent."""
+        fields = ledger.write_fields("child", self.source, child)
+        if self.each is not None and isinstance(parent, ItemKey):
+            fields |= ledger.write_fields("parent", self.parent, parent)
+        return self.target.key_of(fields)
+
+    def _shares(
+        self, key: ItemKey, child: Item, only: ItemKey | None = None
+    ) -> Iterator[tuple[ItemKey | None, Contribution | Blocked | None]]:
+        """The entries of a child, all or `only` one, each with its contribution."""
+        for parent in self._find_parents(child):
+            entry = only if only is not None and self.each is None else self._entry_of(key, parent)
+            if only in (None, entry):
+                yield entry, self._contribution(entry, child, parent)
 
     def label(self, part: Part) -> str:
         """The attribute of a total; "" for a group, whose name is a value."""
@@ -115,8 +130,8 @@ class TallyRule(CountedRule, BookedRule):
         return None if right else Transaction((self._make_entry_write(part, target, wanted),))
 
     def _find_contribution(self, part: Part, child: Item | None) -> Contribution | None:
-        wanted = None if child is None else self._contribution(part.target, child)
-        return None if isinstance(wanted, Blocked) else wanted
+        shares = () if child is None or part.source is None else self._shares(part.source, child, part.target)
+        return next((share for _, share in shares if not isinstance(share, Blocked)), None)
 
     def _make_entry_write(self, part: Part, target: Item | None, wanted: Contribution | None) -> Put | Delete:
         seen = expect_item(self.target.table.partition.name, target, [(name,) for name in ENTRY])
@@ -128,14 +143,16 @@ class TallyRule(CountedRule, BookedRule):
         """Return why a child counts nothing although it should; None if it counts."""
         if part.source is None or source is None:
             return None
-        contribution = self._contribution(self._entry_of(part.source), source)
-        return replace(contribution, member=part.source) if isinstance(contribution, Blocked) else None
+        shares = (share for _, share in self._shares(part.source, source))
+        blocked = next((share for share in shares if isinstance(share, Blocked)), None)
+        return blocked and replace(blocked, member=part.source)
 
-    def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Blocked | None:
-        """The contribution of a child to its parent's total; None when it adds nothing."""
-        parent = self._find_parent(child)
-        speaks = parent is not None and self._speaks_of(child)
-        if parent is None or not speaks:
+    def _contribution(
+        self, entry: ItemKey | None, child: Item, parent: ItemKey | Blocked
+    ) -> Contribution | Blocked | None:
+        """The contribution of a child to the total of a parent; None when it adds nothing."""
+        speaks = self._speaks_of(child)
+        if not speaks:
             return None
         if isinstance(speaks, Blocked):
             return speaks
