@@ -313,7 +313,9 @@ def settings_elsewhere(rules: Rules, document: Document) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------- Time to Live
 def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report a second attribute of Time to Live for one table, and an archive of expired items that names none."""
+    """Report a second attribute of Time to Live for one table, an archive of expired items that names none, and items
+    that rules make and Time to Live deletes.
+    """
     first: dict[str, tuple[Rule, str]] = {}
     stated = {name: table.ttl for name, table in rules.tables.items() if table.ttl is not None}
     for rule in rules.rules.values():
@@ -327,6 +329,10 @@ def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
                 message = f"items of table {table.name!r} expire by {stated[table.name]} here, and by {name} in rule "
                 yield Problem("SR317", message + rule.title, document.value("tables", table.name, "ttl"))
     for rule in rules.rules.values():
+        name, made = rules.times_to_live.get(rule.target.table.name), rule.target.made
+        if made and (name,) in rule.copies:
+            message = f"items of {rule.target.name!r} expire by {name}, and come back while they have members"
+            yield Problem("SR474", message, locate_write(rule, document))
         table = rule.source.table
         if rule.archive is not None and rule.archive.when == "expired" and table.name not in {*first, *stated}:
             message = f"the file does not name the attribute of Time to Live of table {table.name!r}"

@@ -293,6 +293,26 @@ def test_rollup_link_that_names_something_hits_it():
     assert [one.title for one in found if "point to no day" in one.found] == ["most", "orders", "units"]
 
 
+def test_rollup_that_expires_comes_back():
+    """Its members are still there; `check` warns of it. With the last member it goes for good."""
+    expiry = 'orders: count order into day.orders\n  expiry: {derive: day.expires_at, as: "ttl(day, 9d)"}'
+    text = RULES.replace("orders: count order into day.orders", expiry)
+    rules, problems = check_rules(text, {})
+    assert rules is not None
+    assert [one.code for one in problems if one.code == "SR474"] == ["SR474"]
+    scene = Scene(rules)
+    scene.put("orders", order("a", 3, "2020-01-01"))
+    scene.rest()
+    made = scene.item(at := scene.at("days", "2020-01-01"))
+    assert made["expires_at"] == n(1_577_836_800 + 9 * 86_400)
+    scene.memory.delete(at)
+    scene.rest()
+    assert scene.item(at) == made
+    scene.memory.delete(scene.at("orders", "a"))
+    scene.rest()
+    assert scene.memory.item(at) is None
+
+
 def test_rollup_waits_for_the_books_of_every_rule():
     """Without complete books nothing is made; with an item there before, nothing goes until a backfill."""
     scene = Scene(parse_rules(RULES), complete=False)
