@@ -74,7 +74,7 @@ def total_of(numbers: Iterable[Decimal]) -> Decimal:
 
 
 def mean_of(total: Decimal, count: Decimal, places: int) -> Decimal:
-    """The quotient with so few decimal places, a half rounded away from zero."""
+    """The quotient, rounded once to `places` decimal places; a half goes away from zero."""
     return EXACT.divide(total, count).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, EXACT)
 
 

@@ -109,7 +109,7 @@ class BookedRule(PartRule):
         return find_list(self.link)
 
     def _find_parents(self, child: Item) -> Iterable[ItemKey | Blocked]:
-        """The parents of a child, each once, and why it has others not."""
+        """The parents of a child, each once; Blocked for a value that should name one and cannot."""
         value = None if self.each is None else get(child, self.each)
         if value is not None and not value.keys() & {"L", "SS", "NS", "BS", "NULL"}:
             return (Blocked("NotAList"),)

@@ -94,7 +94,7 @@ class RankedRule(BookedRule):
         )
 
     def _places(self, key: ItemKey, child: Item | None) -> Sequence[RankPlace | Blocked]:
-        """The places of a child, one under each of its parents, and why it has none."""
+        """The places of a child, one under each of its parents; Blocked for a child or a value that cannot have one."""
         parents = () if child is None else tuple(self._find_parents(child))
         if child is None or not parents:
             return ()
