@@ -329,9 +329,9 @@ def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
                 message = f"items of table {table.name!r} expire by {stated[table.name]} here, and by {name} in rule "
                 yield Problem("SR317", message + rule.title, document.value("tables", table.name, "ttl"))
     for rule in rules.rules.values():
-        name, made = rules.times_to_live.get(rule.target.table.name), rule.target.made
-        if made and (name,) in rule.copies:
-            message = f"items of {rule.target.name!r} expire by {name}, and come back while they have members"
+        expires = rules.times_to_live.get(rule.target.table.name, "")
+        if rule.target.made and (expires,) in rule.copies:
+            message = f"items of {rule.target.name!r} expire by {expires}, and come back while they have members"
             yield Problem("SR474", message, locate_write(rule, document))
         table = rule.source.table
         if rule.archive is not None and rule.archive.when == "expired" and table.name not in {*first, *stated}:
