@@ -42,6 +42,12 @@ MISSING: Final = {  # cures; kinds have their own
     "into": "say where to: entity.attribute",
 }
 MEANT: Final = {"link": "name the field of the one pointed to: link: {{field: {}}}"}  # likewise
+REPLACED: Final = {  # words of former rules files, by the kind that had them: the cure
+    ("", "archive"): "call a function that writes to S3: {call: orders.keep, on: order, when: [deleted]}",
+    ("mirror", "mode"): "remove it for a second item; let your application move an item, in a transaction of its own",
+    ("history", "keep"): "let versions expire: a rule {derive: ENTITY.expires_at, as: 'ttl(changed_at, 90d)'}",
+    ("history", "newest"): "mirror the item into an entity of its own, such as one with SK: NEWEST",
+}
 MERGE: Final = "<<"
 CREATED_WITH: Final = (
     "billing",
@@ -148,7 +154,9 @@ class _Validator:
             if word == MERGE:
                 self.problems.add("SR101", location, *self._explain_unknown_key(("rules", name, word)))
             elif word:
-                self.problems.add("SR112", location, explain_unknown_name("kind of rule", word, KINDS))
+                cure = REPLACED.get(("", word))
+                message = f"no kind of rule {word!r}" if cure else explain_unknown_name("kind of rule", word, KINDS)
+                self.problems.add("SR112", location, message, cure)
             else:
                 message = f"the kind of rule is missing: expected one of {', '.join(KINDS)}"
                 self.problems.add("SR103", location, message, "say what is copied: copy: user.name")
@@ -216,6 +224,8 @@ class _Validator:
             return f"{MERGE!r} merges nothing: YAML 1.2 has no merge keys", "write the options out in each rule"
         kind, keys = self._kind(path), sorted(self._fields(path), key=lambda key: key not in KINDS)
         if kind is not None and len(path) == RULE_OPTION:
+            if cure := REPLACED.get((kind.name, name)):
+                return f"no key {name!r} in {kind.name}. Known: {', '.join(keys)}.", cure
             if name in KINDS:
                 message = f"{name!r} is another kind: this rule is of kind {kind.name}"
                 return message, "one rule is of one kind: write a rule for each"

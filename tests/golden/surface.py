@@ -6,7 +6,6 @@ Every function returns text, by the name of the file in `expected` that holds it
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import io
 import json
@@ -366,7 +365,7 @@ def _order(user_id: str, order_id: str, total: int, **more: Any) -> dict[str, An
 
 
 class Kept:
-    """Everything outside the tables: what is sent, parked, archived and called, in order."""
+    """Everything outside the tables: what is sent, parked and called, in order."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -376,10 +375,6 @@ class Kept:
 
     def park(self, failure: Failure) -> None:
         self.lines.append(f"park {json.dumps(failure_record(failure, AT))}")
-
-    def keep(self, keep: Any) -> None:
-        body = gzip.decompress(keep.body).decode().strip()
-        self.lines.append(f"archive {keep.bucket} {keep.name} {_sha256(keep.body.hex())} {body}")
 
     def call(self, call: Any) -> None:
         told = item_change(call)
@@ -418,7 +413,7 @@ def _sorted(value: Any) -> Any:
 
 
 def stream() -> Mapping[str, str]:
-    """Effects of an event of a stream: answer, messages, calls, archives, and the tables afterwards."""
+    """Effects of an event of a stream: answer, messages, calls, and the tables afterwards."""
     rules = rules_of(EVERY_KIND)
     store, kept = shop(rules), Kept()
     world = World(store, kept, kept, kept, kept)

@@ -54,7 +54,6 @@ KINDS = (
     "min",
     "max",
     "values",
-    "archive",
     "call",
 )
 

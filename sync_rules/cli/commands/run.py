@@ -20,7 +20,7 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
+from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.failure_log import require_writable
 from sync_rules.adapters.files import lock_file, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
@@ -96,8 +96,6 @@ def run(
         for text in beginning(rules_file, rules, aws.place(client), files):
             display.say(text)
         arns = list(require(client, rules, times_to_live=True).stream_arns)
-        archive = make_archive(rules, endpoint_url=endpoint_url, region=region)
-        require_buckets(rules, endpoint_url=endpoint_url, region=region)
         store = limit_store(DynamoStore(client, rules.tables), rules.tables)
         opt.require_titles(accept or (), rules, option="--accept")
         open_state = partial(read_state, state, client)
@@ -118,7 +116,6 @@ def run(
             ),
             files=files,
             settings=settings,
-            archive=archive,
             caller=caller,
             beginnings=RunBeginnings(rules, client, calls_table),
             acceptance=acceptance,

@@ -52,7 +52,7 @@ class LeftEntry:
 @dataclass
 class RedriveCounts:
     """Counts of entries. `kept` were retried for some of their rules only, and are not removed; `skipped` are of other
-    rules. `records` are stream records, `written` writes to the tables, `acted` calls made and items archived, `parked`
+    rules. `records` are stream records, `written` writes to the tables, `acted` calls made, `parked`
     new failure records.
     """
 

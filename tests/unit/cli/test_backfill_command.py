@@ -43,7 +43,7 @@ entities: {author: {table: authors}, book: {table: books, key: {book_id: "{shelf
 rules:
   names: copy author.name into book.author_name
   houses: {copy: author.name, into: house.author_name, link: {author_id: author_id}, via: by_author}
-  kept: {archive: book, when: deleted, into: 's3://bucket/books/'}
+  kept: {call: books.keep, on: book, when: [deleted]}
 """
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/"
 
@@ -209,7 +209,7 @@ def test_backfill_exits_1_when_something_was_left(command):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--rule", "kept"], ["rule kept is one of kind archive", "nothing to backfill"]),
+        (["--rule", "kept"], ["rule kept is one of kind call", "nothing to backfill"]),
         (["--rule", "name"], ["name", "names"]),
         (["--table", "book"], ["book", "books"]),
         (["--table", "authors"], ["keep nothing in table authors, but in books, houses"]),

@@ -25,7 +25,6 @@ KEEPS = {
     "totals": "order.total → user.totals",
     "recounted": "order.total → user.most",
     "told": "user.counted → order.counted",
-    "kept": "order.* → s3://bucket/orders/ (when deleted)",
     "called": "order → tests.support.every_kind.told (when created)",
 }
 
