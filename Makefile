@@ -16,7 +16,8 @@ demo: .venv/installed  ## Run the whole story on an embedded engine, or one exam
 	@$(BIN)/sync-rules demo $(EXAMPLE)
 
 test: .venv/installed engines  ## Run the whole test suite
-	$(BIN)/python -m pytest -n 3 --dist worksteal  # on two cores: while one waits for an engine, two compute
+	env -u PYTHONDONTWRITEBYTECODE \
+	  $(BIN)/python -m pytest -n 3 --dist worksteal  # on two cores: while one waits for an engine, two compute
 
 lint: .venv/installed  ## Run ruff and mypy --strict
 	$(BIN)/ruff check .
