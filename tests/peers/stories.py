@@ -1,7 +1,4 @@
-"""Two short scenarios that hold, one of copies and one of gathered attributes, and steps that do not.
-
-The tests of the runner itself break or change these scenarios.
-"""
+"""Two short scenarios that hold, one of copies and one of gathered attributes."""
 
 from __future__ import annotations
 
@@ -66,16 +63,6 @@ scenarios:
   - delete: {table: posts, key: p}
     expect: {users: {v: {posts: {}, words: 0}}}
 """
-WRONG = {
-    "value": "  - update: {table: users, key: u, set: {name: Anna}}\n    expect: {posts: {q: {name: Ann}}}",
-    "absent": "  - delete: {table: users, key: w}\n    expect: {posts: {q: {name: <absent>}}}",
-    "item": "  - delete: {table: users, key: u}\n    expect: {posts: {q: <no item>}}",
-    "no item": "  - delete: {table: users, key: u}\n    expect: {users: {u: {id: u}}}",
-    "writes": "  - update: {table: users, key: u, set: {name: Anna}}\n    max_target_writes: 1",
-    "fixed": "  - corrupt: {table: posts, key: p, set: {name: x}}\n  - repair: true\n    expect_fixed: []",
-    "fixed count": "  - repair: true\n    expect_fixed_count: 1",
-    "nothing left": "  - corrupt: {table: posts, key: p, set: {name: x}}\n  - put: {table: users, item: {id: z}}",
-}
 
 
 def case_of(steps: str, head: str = HEAD) -> Case:
