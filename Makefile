@@ -15,7 +15,7 @@ help:  ## Show this list
 demo: .venv/installed  ## Run the whole story on an embedded engine, or one example: make demo EXAMPLE=car-parts
 	@$(BIN)/sync-rules demo $(EXAMPLE)
 
-test: .venv/installed engines  ## Run the whole test suite
+test: .venv/installed engines  ## Run the tests that a change needs; `make night` runs the others
 	env -u PYTHONDONTWRITEBYTECODE \
 	  $(BIN)/python -m pytest -n 3 --dist worksteal  # on two cores: while one waits for an engine, two compute
 
