@@ -205,22 +205,25 @@ class RuleCompiler:
                 quoted = f"'{sign}\"{name}\".{show_path(tuple(rest))}'" if quotes else ""
                 self.known.own_names.append(OwnName(entity, (name, *rest), location, quoted, sign, written))
 
-    def own_where(self, text: str | None, source: Entity, option: str = "where") -> Where | None:
-        """The condition on one item, whose names are all its own attributes."""
+    def own_where(
+        self, text: str | None, source: Entity, option: str = "where", place: Location | None = None
+    ) -> Where | None:
+        """The condition on one item, whose names are all its own attributes. `place`: where it is, if not `option`."""
         if text is None:
             return None
-        where = self.parse("SR114", option, compile_where, text, "", key_types(source))
+        place = place or self.at(option)
+        where = self.parse("SR114", place, compile_where, text, "", key_types(source))
         if where is None:
             return None
         if (source.name,) in where.target_paths:
-            self.add("SR412", option, f"{source.name!r} is read as an attribute of {source.name!r} itself")
+            self.add("SR412", place, f"{source.name!r} is read as an attribute of {source.name!r} itself")
         for (name,) in where.target_paths:
             if not re.search(rf"(?<![\w.\"]){re.escape(name)}\s*\.|\"{re.escape(name)}\"\s*\.", text):
                 continue
             if meant := [other for other in self.known.find_similar(name) if other != source.name]:
                 hint = "" if meant[0] == name else f". If {meant[0]!r} is meant: it is another item"
                 message = f"{name!r} is read as an attribute of {source.name!r}, and `{option}` reads no other item"
-                self.add("SR414", option, message + hint)
+                self.add("SR414", place, message + hint)
         return where
 
     def link(self, given: Mapping[str, str], one: Entity, many: Entity, *, within: bool = False) -> Link | None:

@@ -21,6 +21,15 @@ def inputs_not_guarded() -> Any:
     return patch.object(DeriveRule, "link_guard", lambda _rule, _image: ())
 
 
+def cases_not_watched() -> Any:
+    """The attributes in conditions of cases are no reason to look, and are not guarded."""
+
+    def inputs(rule: DeriveRule) -> Any:
+        return tuple(rule._read_as.locate_field(path) for path in rule._field_paths.values())
+
+    return patch.object(DeriveRule, "inputs", property(inputs))
+
+
 def derived_on_insert_only() -> Any:
     return patch.object(DeriveRule, "pulls", lambda _rule, change: change.old is None)
 
@@ -120,6 +129,7 @@ PATHS = (*among("", "path", "path-keep", "path-delete"), *among("", "path", "pat
 MUTANTS: Mapping[str, Mutation] = {
     "inputs of a derived attribute not guarded": Mutation(inputs_not_guarded, among("", "derive")),
     "derived without its condition": Mutation(replacing(derive, "let_in", lambda *_: True), among("", "derive-where")),
+    "conditions of cases not watched": Mutation(cases_not_watched, among("", "derive-cases")),
     "derived on insert only": Mutation(derived_on_insert_only, among("", "derive")),
     "path without the cycle rule": Mutation(no_cycle_rule, PATHS),
     "cycle found by a substring": Mutation(substring_test, PATHS),

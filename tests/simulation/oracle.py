@@ -581,7 +581,11 @@ def expiry_of(rule: Body) -> str | None:
 
 def derived(rule: Body, entity: Entity, path: Path, item: Item) -> Value | None:
     """The value that a rule makes of an item's own, or its default."""
-    made = _made(rule, entity, path, item) if lets_in(rule, entity, item) else None
+    if not lets_in(rule, entity, item):
+        made = None
+    else:
+        case = next((case for case in rule.get("cases", ()) if lets_in(case, entity, item)), None)
+        made = _made(rule if case is None else {**rule, "as": case["as"]}, entity, path, item)
     return as_value(rule["default"]) if made is None and "default" in rule else made
 
 

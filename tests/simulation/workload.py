@@ -212,9 +212,12 @@ def _attributes(
             case "derive":
                 entity, _ = spec.ref(rule["derive"])
                 of_condition(rule.get("where"), entity)
+                for case in rule.get("cases", ()):
+                    of_condition(case["where"], entity)
+                formulas = [rule.get("as", ""), *(case["as"] for case in rule.get("cases", ()))]
                 for text in [
                     *rule.get("join", ()),
-                    *(one.partition(":")[0] for one in Pattern.of(rule.get("as", "")).fields),
+                    *(one.partition(":")[0] for formula in formulas for one in Pattern.of(formula).fields),
                     *filter(None, [expiry_of(rule)]),
                 ]:
                     extra = (

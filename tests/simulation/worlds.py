@@ -266,6 +266,10 @@ rules:
     "derive-where": f"""{PEOPLE}
   label: {{derive: person.label, as: "{{state}}#{{name}}", where: "state == 'OPEN' || amount > `1`"}}
 """,
+    "derive-cases": f"""{PEOPLE}
+  label: {{derive: person.label, as: "{{name}}", cases: [
+    {{where: "state == 'OPEN' && amount > `1`", as: "OPEN#{{name}}"}}, {{where: "state == 'OPEN'", as: "LOW#{{rank}}"}}]}}
+""",
     "expiry": f"{PEOPLE}  ends: {{derive: person.ends, as: 'ttl(at, 36h)'}}\n",
     "path": tree(f"on_delete: clear, {EXTRAS}"),
     "path-keep": tree("on_delete: keep"),
@@ -355,6 +359,25 @@ rules:
     "newest": f"""{COUNTED}
   last: {{collect: order, fields: [state, amount], into: user.last, order: -amount, limit: 1, {ON}}}
   both: {{collect: order, fields: [state], into: user.both, order: amount, limit: 2, as: list}}
+""",
+    # a chain: the newest posts of an author, on each follow, and from there an item for each pair of post and reader
+    "pairs": """
+tables:
+  authors: {key: {author: S}}
+  posts:   {key: {author: S, post: S}}
+  follows: {key: {author: S, reader: S}}
+  feeds:   {key: {PK: S, SK: S}, indexes: {by_post: {post: S, author: S}}}
+  ledger:  {key: {PK: S, SK: S}}
+entities:
+  author: {table: authors}
+  post: {table: posts}
+  follow: {table: follows}
+  entry: {table: feeds, key: {PK: "READER#{reader}", SK: "{post}#{author}"}, required: [post, author]}
+rules:
+  newest: {collect: post.post, into: author.newest, as: list, order: -post, limit: 2}
+  newest-on-follows: copy author.newest into follow.newest
+  feeds: {mirror: follow, into: entry, each: {post: newest}}
+  names: {copy: post.name, into: entry.name, on_delete: clear}
 """,
     **{name: text for trial in TRIALS for name, text in trial.worlds.items()},
 }

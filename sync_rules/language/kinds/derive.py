@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import Field, Tag, WithJsonSchema
@@ -12,8 +13,9 @@ from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.kinds.archive import time_to_live
 from sync_rules.language.kinds.options import Kind, Model, RenamedFrom, by_type, plain_number
 from sync_rules.model.values import AttributeValue, show_path
+from sync_rules.model.where import Where
 from sync_rules.rules.expiry import Expiry, is_expiry, parse_expiry
-from sync_rules.rules.formula import Formula, join_fields, parse_formula
+from sync_rules.rules.formula import Formula, Tables, join_fields, parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
 
 Cell = Annotated[
@@ -21,6 +23,13 @@ Cell = Annotated[
     by_type({int: "form:number", float: "form:fraction", str: "form:text"}, "text or a number"),
     WithJsonSchema({"type": ["number", "string"]}),
 ]
+
+
+class CaseForm(Model):
+    """The formula for items that satisfy a condition."""
+
+    where: str = Field(description="JMESPath over the item.", examples=["signed"])
+    formula: str = Field(alias="as", description="Text with fields in braces, as in the rule's own `as`.")
 
 
 class DeriveForm(Model):
@@ -53,12 +62,22 @@ class DeriveForm(Model):
         description="JMESPath over the item: where it does not hold, the attribute is absent, or has the default.",
         examples=["signed && approved"],
     )
+    cases: Annotated[list[CaseForm], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Other formulas, each for the items that satisfy its `where`. The first one that holds is used; "
+        "`as` is for the other items.",
+        examples=[[{"where": "signed", "as": "SIGNED#{signed_at}"}]],
+    )
     renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]:
     ref = compiler.resolve(form.derive, "derive", attribute=True)
-    formula = _formula(compiler, form)
+    tables = _tables(compiler, form)
+    formula = _formula(compiler, form, tables)
+    cases = _cases(compiler, form, ref, tables)
+    if form.join is None:
+        _check_tables(compiler, tables, (formula, *(one for _, one in cases)))
     default, where = None, None if ref is None else compiler.own_where(form.where, ref.entity)
     if ref is not None and formula is not None:
         compiler.own(ref.entity, formula.fields, "as" if form.join is None else "join")
@@ -76,8 +95,30 @@ def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]
         formula=formula,
         default=default,
         where=where,
+        cases=cases,
     )
     return (rule,)
+
+
+def _cases(
+    compiler: RuleCompiler, form: DeriveForm, ref: AttributeRef | None, tables: Tables
+) -> tuple[tuple[Where, Formula], ...]:
+    """The condition and the formula of each case."""
+    if form.cases and (form.join is not None or is_expiry(form.formula or "")):
+        compiler.refuse("cases", "`cases` goes with text in `as`", "remove it")
+        return ()
+    found = []
+    for number, case in enumerate(form.cases or ()):
+        formula = compiler.parse("SR117", compiler.at("cases", number, "as"), parse_formula, case.formula, tables)
+        where = (
+            None
+            if ref is None
+            else compiler.own_where(case.where, ref.entity, "where", compiler.at("cases", number, "where"))
+        )
+        if ref is not None and formula is not None and where is not None:
+            compiler.own(ref.entity, formula.fields, "cases", number, "as")
+            found.append((where, formula))
+    return tuple(found)
 
 
 def _check_expiry(
@@ -92,7 +133,7 @@ def _check_expiry(
         compiler.add("SR106", "default", "expected seconds since 1970", "give it a whole number, or leave it out")
 
 
-def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | Expiry | None:
+def _formula(compiler: RuleCompiler, form: DeriveForm, tables: Tables) -> Formula | Expiry | None:
     if form.formula is None and form.join is None:
         cure = 'say what it is made of: as: "{state}#{city}", or join: [first, last]'
         compiler.add("SR103", compiler.at_key("derive"), "'as' is missing", cure)
@@ -109,18 +150,26 @@ def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | Expiry | Non
         return compiler.parse("SR117", "join", join_fields, tuple(form.join), separator)
     if is_expiry(form.formula or ""):
         return compiler.parse("SR125", "as", parse_expiry, form.formula or "")
-    tables = {
+    return compiler.parse("SR117", "as", parse_formula, form.formula or "", tables)
+
+
+def _tables(compiler: RuleCompiler, form: DeriveForm) -> Tables:
+    """The tables of `map`, all as texts."""
+    return {
         name: {
             text: str(value) if isinstance(value, str) else plain_number(compiler, value, "map", name, text)
             for text, value in rows.items()
         }
         for name, rows in form.tables.items()
     }
-    formula = compiler.parse("SR117", "as", parse_formula, form.formula or "", tables)
-    for name in tables.keys() - formula.tables.keys() if formula is not None else ():
-        message = f"no field of {form.formula!r} goes through the table {name!r}"
-        compiler.add("SR117", compiler.at_key("map", name), message)
-    return formula
+
+
+def _check_tables(compiler: RuleCompiler, tables: Tables, formulas: Iterable[Formula | Expiry | None]) -> None:
+    """Report the tables of `map` that no formula uses."""
+    known = [formula for formula in formulas if isinstance(formula, Formula)]
+    for name in tables.keys() - {name for formula in known for name in formula.tables} if known else ():
+        texts = " or ".join(repr(formula.source) for formula in known)
+        compiler.add("SR117", compiler.at_key("map", name), f"no field of {texts} goes through the table {name!r}")
 
 
 KIND = Kind("derive", DeriveForm, _compile, alone=True)

@@ -25,13 +25,14 @@ from sync_rules.rules.rule import Blocked, Node, let_in
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DeriveRule(TargetRule):
     """Source and target are one entity. `path` holds what the formula makes of the item, or else `default`, also if
-    `where` does not hold for the item.
+    `where` does not hold for the item. The first of `cases` whose condition holds has a formula of its own.
     """
 
     path: Path
     formula: Formula | Expiry
     default: AttributeValue | None = None
     where: Where | None = None
+    cases: tuple[tuple[Where, Formula], ...] = ()
     kind = "derive"
     fills_index_keys = True
     watches_in_source = ()  # the target itself
@@ -42,7 +43,8 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
-        filters = self.where.paths if self.where else ()
+        conditions = (*((self.where,) if self.where else ()), *(where for where, _ in self.cases))
+        filters = (path for where in conditions for path in where.paths)
         return tuple(
             dict.fromkeys(self._read_as.locate_field(path) for path in (*self._field_paths.values(), *filters))
         )
@@ -59,7 +61,11 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def _field_paths(self) -> Mapping[str, Path]:
-        return {name: parse_path(name) for name in self.formula.fields}
+        return {name: parse_path(name) for formula in self._formulas for name in formula.fields}
+
+    @property
+    def _formulas(self) -> tuple[Formula | Expiry, ...]:
+        return (self.formula, *(formula for _, formula in self.cases))
 
     @cached_property
     def deciding_paths(self) -> tuple[Path, ...]:
@@ -74,12 +80,12 @@ class DeriveRule(TargetRule):
         binary = {attribute.name for attribute in self.target.table.key if attribute.type == "B"}
         sure = {field for field in self.target.identity if self.target.ref(field).path[0] not in binary}
         asked = self._index_key_limit is None or self._index_key_limit[0] == "S"
-        total = asked and self.where is None and self.formula.is_total(sure)
+        total = asked and self.where is None and not self.cases and self.formula.is_total(sure)
         return (self.path[0],) if len(self.path) == 1 and total else ()
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
         asked = self._index_key_limit is not None and self._index_key_limit[0] == "N"
-        made = "N" if asked and self.formula.may_be_number else self.formula.type
+        made = "N" if asked and any(one.may_be_number for one in self._formulas) else self.formula.type
         return made if self.default is None or self._index_key_limit is not None or made in self.default else None
 
     def list_defaults(self, item: Item) -> tuple[Path, ...]:
@@ -98,7 +104,8 @@ class DeriveRule(TargetRule):
     def body(self) -> Mapping[str, object]:
         default = {} if self.default is None else {"default": self.default}
         where = {} if self.where is None else {"where": self.where.text}
-        return {"path": self.path, **self.formula.body(), **default, **where}
+        cases = {"cases": [[one.text, formula.body()] for one, formula in self.cases]} if self.cases else {}
+        return {"path": self.path, **self.formula.body(), **default, **where, **cases}
 
     def is_known_by_key(self, entity: Entity) -> bool:
         return True  # nothing is read but the item itself
@@ -122,12 +129,23 @@ class DeriveRule(TargetRule):
         """Return the value of the formula, a number if an index key needs one; the default if there is no value, or if
         `where` does not hold.
         """
-        holds = let_in(self.where, target, self._read_as)
-        if holds is not True:
-            return holds or {self.path: self.default}
-        text = self.formula.text(lambda name: self._read(target, self._field_paths[name]))
+        formula = self._choose_formula(target)
+        if isinstance(formula, Blocked):
+            return formula
+        text = None if formula is None else formula.text(lambda name: self._read(target, self._field_paths[name]))
         made = None if text is None else self._type_text(text)
         return {self.path: self.default if made is None else made}
+
+    def _choose_formula(self, item: Item) -> Formula | Expiry | Blocked | None:
+        """Return the formula for an item; None if `where` does not hold, Blocked if a condition fails."""
+        holds = let_in(self.where, item, self._read_as)
+        if holds is not True:
+            return holds or None
+        for where, formula in self.cases:
+            holds = let_in(where, item, self._read_as)
+            if holds is not False:
+                return formula if holds is True else holds
+        return self.formula
 
     def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
         if let_in(self.where, target, self._read_as) is not True:

@@ -170,3 +170,35 @@ def test_derive_whose_condition_fails_keeps_the_value():
     blocked = made.compute_values((), {**ITEM, "role_count": n(1)})
     assert isinstance(blocked, Blocked)
     assert blocked.reason.startswith("WhereFailed")
+
+
+@pytest.mark.parametrize(
+    ("item", "state"),
+    [
+        ({"signed": {"BOOL": True}, "approved": {"BOOL": True}}, "APPROVED#LEAD"),
+        ({"signed": {"BOOL": True}}, "SIGNED#LEAD"),
+        ({}, "LEAD"),
+        ({"signed": {"BOOL": True}, "gone": {"BOOL": True}}, None),
+    ],
+)
+def test_derive_uses_the_first_case_that_holds(item, state):
+    """Else the rule's own formula; `where` of the rule comes first. Each condition is watched and guarded."""
+    cases = [("signed && approved", "APPROVED#{role}"), ("signed", "SIGNED#{role}")]
+    made = replace(
+        rule(formula=parse_formula("{role}", {})),
+        where=compile_where("!gone", "member"),
+        cases=tuple((compile_where(where, "member"), parse_formula(text, {})) for where, text in cases),
+    )
+    assert made.compute_values((), {**ITEM, **item}) == {("gsi0",): state and s(state)}
+    assert {("gone",), ("signed",), ("approved",)} <= set(made.deciding_paths)
+    assert made.body() != replace(made, cases=made.cases[::-1]).body()
+    assert not made.always_writes
+
+
+def test_derive_whose_case_fails_keeps_the_value():
+    """A case whose condition cannot be evaluated blocks the rule, although a later case holds."""
+    cases = (compile_where("length(role_count) > `1`", "member"), parse_formula("A", {}))
+    made = replace(rule(), cases=(cases, (compile_where("role", "member"), parse_formula("B", {}))))
+    blocked = made.compute_values((), {**ITEM, "role_count": n(1)})
+    assert isinstance(blocked, Blocked)
+    assert blocked.reason.startswith("WhereFailed")

@@ -5,7 +5,7 @@ Invariant: what is not known is a gap and is left out of every sum. Rates are ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -15,7 +15,7 @@ from sync_rules.extras.design.costs.loads import Load, Place, share_invocations,
 from sync_rules.extras.design.costs.volumes import MeasuredEntity, Sizes, replace_volumes
 from sync_rules.extras.design.costs.workload import apply_write, follow_rules
 from sync_rules.extras.design.patterns.answers import PatternAnswer
-from sync_rules.extras.design.patterns.declarations import GraphPattern, WritePattern, design_of
+from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, WritePattern, design_of
 from sync_rules.extras.design.patterns.graphs import AROUND
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.jobs.dryrun.money import gigabytes
@@ -81,8 +81,9 @@ class EstimateOptions:
 def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, MeasuredEntity] | None = None) -> Estimate:
     """Estimate a rules file. Raises UserError for a number that no table could have."""
     measured = measured or {}
-    sizes = Sizes(replace_volumes(rules, measured), measured)
-    answers = prove(sizes.rules).answers
+    sized = replace_volumes(rules, measured)
+    answers = prove(sized).answers
+    sizes = Sizes(sized, measured, frozenset(_list_index_reads(sized, answers.values())))
     caused: dict[str, Mapping[str, Load]] = {}
     of_patterns = {name: _of_pattern(sizes, answer, caused) for name, answer in answers.items()}
     kinds = {rule.title: rule.kind for rule in rules.rules.values()}
@@ -119,6 +120,18 @@ def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, Measur
         tuple(sizes.gaps),
         tuple(sizes.notes),
     )
+
+
+def _list_index_reads(rules: Rules, answers: Iterable[PatternAnswer]) -> Iterator[tuple[str, str]]:
+    """Yield the names of each entity and its index, if a rule or a pattern reads the entity through the index."""
+    for rule in rules.rules.values():
+        if rule.find is not None and rule.find.index is not None:
+            yield rule.listed_entity.name, rule.find.index
+    for answer in answers:
+        beside = answer.pattern.beside if isinstance(answer.pattern, GetPattern) else ()
+        for step in answer.steps:
+            if step.index is not None:
+                yield from ((name, step.index.name) for name in (step.entity.name, *beside))
 
 
 def _of_pattern(sizes: Sizes, answer: PatternAnswer, caused: dict[str, Mapping[str, Load]]) -> Load:

@@ -48,10 +48,12 @@ def replace_volumes(rules: Rules, measured: Mapping[str, MeasuredEntity]) -> Rul
 class Sizes:
     """Sizes and numbers for one estimate. `gaps` and `notes` fill as questions are asked; each is there once. `unsure`
     has the subjects that lack a size or a number. `followed` has the rules that an update of a source sets to work.
+    `listed`: the entities, each with an index, that a rule or a pattern reads through this index, by their names.
     """
 
     rules: Rules
     measured: Mapping[str, MeasuredEntity] = field(default_factory=dict)
+    listed: frozenset[tuple[str, str]] = frozenset()
     gaps: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     unsure: set[str] = field(default_factory=set)
@@ -136,26 +138,28 @@ class Sizes:
 
     def is_in(self, entity: Entity, index: Index) -> bool:
         """True if items of an entity are in an index. Without a sample: if the file makes each key attribute of it for
-        this entity, or for no entity of the table.
+        this entity, or a rule or pattern reads this entity through it, or the entity is alone in its table.
         """
         if entity.name in self.measured:
             return index.name in self.measured[entity.name].rows
-        return not self.is_made(entity) and all(self._has(entity, attribute.name) for attribute in index.attributes)
+        if self.is_made(entity):
+            return False
+        names = [one.name for one in index.attributes if not self._has(entity, one.name)]
+        others = [one for one in self.rules.entities.values() if one.table is entity.table and one is not entity]
+        if not names or not others or (entity.name, index.name) in self.listed:
+            return True
+        if not any(name in other.templates or name in other.required for name in names for other in others):
+            self.note(
+                f"items of {entity.name} are not counted in index {index.name}, which no rule or pattern reads for "
+                f"them: if they have {', '.join(names)}, say so by `required` on the entity, or give --sample"
+            )
+        return False
 
     def _has(self, entity: Entity, name: str) -> bool:
+        """True if the file says that each item of an entity has this attribute."""
         if name in entity.templates or name in entity.identity or name in entity.required:
             return True
-        if any(path[:1] == (name,) for rule in self.rules.into_target(entity) for path in rule.puts):
-            return True
-        others = [one for one in self.rules.entities.values() if one.table is entity.table and one is not entity]
-        if any(name in other.templates or name in other.required for other in others):
-            return False
-        if others:
-            self.note(
-                f"items of {entity.name} are taken to have {name}, a key of an index: `required` on the entities that "
-                "have it tells them from others, and so does --sample"
-            )
-        return True
+        return any(path[:1] == (name,) for rule in self.rules.into_target(entity) for path in rule.puts)
 
 
 class SizeSampler:

@@ -193,7 +193,7 @@ class Makers:
     def of(self, entity: Entity, attribute: KeyAttribute) -> Iterator[Maker]:
         """The makers of one attribute: a value may be given by any of them."""
         rule = self._derived.get((entity.name, attribute.name))
-        if rule is not None and isinstance(rule.formula, Formula):
+        if rule is not None and isinstance(rule.formula, Formula) and not rule.cases:
             yield Maker(attribute, rule.formula)
         template = entity.templates.get(attribute.name)
         renamed = template is not None and template.whole != attribute.name

@@ -163,6 +163,28 @@ def test_indexes_amplify_writes(write, units):
     assert tuple(load.writes.get(Place("items", name), 0) for name in ("", "all", "some", "keys")) == units
 
 
+SINGLE = """
+tables: {app: {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S}, GSI2: {GSI2PK: S}, GSI3: {GSI3PK: S}}}}
+entities:
+  user:    {table: app, key: {PK: "U#{user}", SK: A}, size: 1KB, items: 10}
+  order:   {table: app, key: {PK: "U#{user}", SK: "O#{order}"}, size: 1KB, items: 10, required: [GSI2PK]}
+  invoice: {table: app, key: {PK: "U#{user}", SK: "I#{invoice}"}, size: 1KB, items: 10}
+rules: {name: {copy: user.name, into: invoice.name, via: GSI1, link: {user: GSI1PK}}}
+patterns: {write: {put: ENTITY, rate: 1/s}, read: {get: user, by: [GSI3PK], items: 1, rate: 1/h}}
+"""
+
+
+@pytest.mark.parametrize(("entity", "indexes"), [("user", {"GSI3"}), ("order", {"GSI2"}), ("invoice", {"GSI1"})])
+def test_a_write_is_billed_in_the_sparse_indexes_that_show_the_item(entity, indexes):
+    """By a rule's listing, by `required`, by a pattern's Query. The indexes that are left out are named."""
+    text = SINGLE.replace("ENTITY", entity)
+    found = made(text)
+    load = next(line.load for line in found.patterns if line.name == "write")
+    assert {place.index for place in load.writes} == {"", *indexes}
+    left_out = {f"GSI{n}" for n in (1, 3)} - indexes
+    assert all(any(f"{entity} are not counted in index {name}" in note for note in found.notes) for name in left_out)
+
+
 def renamed(shop):
     """Forty orders of a user whose name changes."""
     shop.put("shop", PK="USER#1", SK="PROFILE", name="A")

@@ -31,6 +31,7 @@ REMOVED = {
     "organisations-users-tickets": ("tickets-of-user", {"user-on-tickets"}),
     "product-versions": ("versions-of-product", {"versions-of-products"}),
     "store-locations": ("stores-of-state", set()),
+    "timelines": ("timeline", {"entries", "newest-posts", "newest-posts-on-follows", "titles-on-entries"}),
 }
 
 ARCHIVED = {"players-of-games"}  # the archive of games has it
