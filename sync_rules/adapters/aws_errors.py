@@ -49,7 +49,7 @@ TRANSIENT: Final = frozenset({
     "InternalServerError", "KmsThrottled", "ProvisionedThroughputExceededException", "ReplicatedWriteConflictException",
     "RequestLimitExceeded", "RequestThrottled", "RequestTimeout", "ServiceUnavailable", "Throttling",
     "ThrottlingException", "TransactionConflictException", "TransactionInProgressException",
-    "ConditionalRequestConflict", "OperationAborted",
+    "OperationAborted",
 })  # fmt: skip
 NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
 DECIDED: Final = frozenset({"ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError"})

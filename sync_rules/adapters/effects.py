@@ -1,4 +1,4 @@
-"""The S3 archive and the caller of functions, made only if some rule needs them.
+"""The caller of functions, made only if some rule needs it.
 
 Invariant: before the first record is read, everything that a rule needs exists, or an error names what is missing.
 Modules that no rule needs are not imported, so that a process starts faster.
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tenacity import Retrying
 
 from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller
+from sync_rules.model.errors import UserError
+from sync_rules.pipeline.requests import NULL_PORTS, Caller
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
 CALLS_KEY: Final = [{"AttributeName": "id", "KeyType": "HASH"}]
 FORBIDDEN: Final = aws_errors.NOT_ALLOWED | {"Forbidden", "403"}
-ELSEWHERE: Final = ("301", "PermanentRedirect")  # a bucket of another Region exists
-
-
-def make_archive(
-    rules: Rules, *, endpoint_url: str | None = None, region: str | None = None, retrying: Retrying | None = None
-) -> Archive:
-    """The archive on S3, if a rule archives. Raises UserError when no client can be made."""
-    if not rules.archives:
-        return NULL_PORTS
-    from sync_rules.adapters.s3 import S3Archive  # noqa: PLC0415
-
-    return S3Archive(aws.s3(endpoint_url, region), retrying=retrying)
 
 
 def make_caller(
@@ -101,29 +89,3 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
 def short_name(table: str) -> str:
     """The name of a table, given by name or ARN."""
     return table.rpartition("/")[2]
-
-
-def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: str | None = None) -> None:
-    """Check that the bucket of each archive exists. A bucket that may not be read counts as existing.
-
-    Raises:
-        UserError: with each bucket that does not exist.
-        StoreError: when S3 does not answer.
-    """
-    missing: dict[str, str] = {}
-    archives = reversed([*rules.archives.items()])
-    for bucket, rule in {archive.bucket: rules.rules[name].title for name, archive in archives}.items():
-        try:
-            retries.ask(
-                retries.make_retry(), f"bucket {bucket}", aws.s3(endpoint_url, region).head_bucket, Bucket=bucket
-            )
-        except StoreError as error:
-            if error.reason in ("404", "BucketNotFound"):
-                missing[bucket] = rule
-            elif error.reason not in (*FORBIDDEN, *ELSEWHERE):
-                raise
-    if missing:
-        lines = "".join(f"\n  bucket {name}, of rule {rule}, does not exist" for name, rule in missing.items())
-        where = aws.place(aws.s3(endpoint_url, region))
-        message = "an item that cannot be archived holds up all that comes after it. Create the bucket, or correct its"
-        raise UserError(f"{message} name, the Region or the endpoint, which is {where}:{lines}")

@@ -1,8 +1,6 @@
-"""Objects on S3: the archive, the on-failure objects that Lambda left in a bucket, and reports of verify.
+"""Objects on S3: the on-failure objects that Lambda left in a bucket, and reports of verify.
 
-Invariant: the archive puts an object only where there is none. Its name and bytes follow from a record, so an object of
-that name is the same; putting it again would be a second version, and a second event, of one change. An on-failure
-object is never written: it would be another given-up batch to those who listen.
+Invariant: an on-failure object is never written: it would be another given-up batch to those who listen.
 """
 
 from __future__ import annotations
@@ -17,10 +15,8 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Keep
 from sync_rules.pipeline.failed_entries import FailedEntry
 
-THERE_ALREADY: Final = "PreconditionFailed"
 REPORTS: Final = "reports/"
 PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])(?:/(.*))?", re.DOTALL)
 OBJECT_MAX_BYTES: Final = 64 * 1024 * 1024  # a payload has at most 6 MB, and a few times that when escaped
@@ -95,22 +91,6 @@ class S3Bucket:
     def _ask(self, call: Callable[..., Any], where: str = "", **parameters: Any) -> Any:
         place = where or f"bucket {self.name}"
         return retries.ask(self._retrying, place, call, mistakes=self._mistakes, Bucket=self.name, **parameters)
-
-
-class S3Archive:
-    """An Archive in the buckets that the rules name."""
-
-    def __init__(self, client: Any, *, retrying: Retrying | None = None) -> None:
-        self._client = client
-        self._retrying = retrying or retries.make_retry()
-
-    def keep(self, keep: Keep) -> None:
-        bucket = S3Bucket(self._client, keep.bucket, self._retrying)
-        try:  # no Content-Encoding: readers would get the object unpacked under a name that ends in .gz
-            bucket.put(keep.name, keep.body, ContentType="application/gzip", IfNoneMatch="*")
-        except StoreError as error:
-            if error.reason != THERE_ALREADY:
-                raise
 
 
 def parse_place(text: str) -> tuple[str, str]:

@@ -30,7 +30,6 @@ from sync_rules.pipeline.ancestors import read_expected_sources
 from sync_rules.pipeline.decide import find_lost_source
 from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Found, Read, Scan, Work
-from sync_rules.pipeline.series import group_by_series, is_taken_again, list_series
 from sync_rules.pipeline.sources import Sources, Target, split, split_rounds
 from sync_rules.pipeline.stock import Stock
 from sync_rules.rules.families import Desired, Part, TargetRule
@@ -190,18 +189,9 @@ def compare(stock: Stock) -> Work[Comparison]:
             rules = _compare_empty(target, comparison) if empty else target.rules
             for rule in (rule for rule in rules if (rule.name, target.key) not in unlisted):
                 _compare_one(rule, target, sources, comparison)
-    alone = [part for part in stock.parts if not part.rule.by_listing]
-    for some in split(alone, BOUNDS.limits.fan_out_round_max_items):
+    for some in split(tuple(stock.parts), BOUNDS.limits.fan_out_round_max_items):
         for part, written_on, made_from in (yield from read_parts(some)):
-            taken = written_on is None and (yield from is_taken_again(part, BOUNDS))
-            if isinstance(taken, StoreError):
-                raise taken
-            if taken:
-                comparison.right.update([part.rule.name] * stock.parts[part])
-            else:
-                _compare_part(part, written_on, made_from, stock.parts[part], comparison)
-    for series in group_by_series([part for part in stock.parts if part.rule.by_listing]).values():
-        yield from _compare_series(series, stock.parts, comparison)
+            _compare_part(part, written_on, made_from, stock.parts[part], comparison)
     comparison.different = [*{one.subject: one for one in comparison.different}.values()]
     return comparison
 
@@ -232,26 +222,6 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
             comparison.different.append(_describe_part(part, write, written_on, made_from))
             return
     comparison.right.update([part.rule.name] * sides)
-
-
-def _compare_series(series: Sequence[Part], sides: Mapping[Part, bool], comparison: Comparison) -> Work[None]:
-    """Compare parts of one listing. What it leaves is no drift, whatever the item is that they are made from."""
-    found = yield from list_series(series[0], BOUNDS)
-    if isinstance(found, StoreError):
-        raise found
-    if isinstance(found, Blocked):
-        comparison.different.append(_describe_part(series[0], found, None, None))
-        return
-    rule, source, asked = series[0].rule, series[0].source, {part.target: part for part in series}
-    keys = (*found.keys, *(asked if found.more else ()))  # what is beyond a bounded listing, too
-    wrong = {part.target: part for part in (rule.list_wrong_parts(source, keys) if source is not None else ())}
-    comparison.right.update({rule.name: sum(sides[part] for part in series if part.target not in wrong)})
-    for part, written_on, _ in (yield from read_parts(part for key, part in wrong.items() if key in asked)):
-        if isinstance(written_on, StoreError):
-            raise written_on
-        write = part.rule.write_for(part, written_on, None)
-        if write is not None:
-            comparison.different.append(_describe_part(asked[part.target], write, written_on, {}))
 
 
 def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison: Comparison) -> None:

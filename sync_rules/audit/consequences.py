@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from sync_rules.audit.compare import Comparison, Drift, compare
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Change, Effect, ItemKey
+from sync_rules.model.items import Call, Change, ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Path, get, same, show_path
 from sync_rules.pipeline.requests import Work
@@ -62,13 +62,13 @@ def list_consequences(change: Change, rules: Rules) -> list[Consequence]:
             _because(change, rules, (rule.name, does, subject)),
             _query(rule, subject) if does == "push" else None,
             part,
-            effect.unsure if effect else "",
+            call.unsure if call else "",
         )
-        for rule, does, subject, part, effect in _list_tasks(change, rules)
+        for rule, does, subject, part, call in _list_tasks(change, rules)
     ]
 
 
-def _list_tasks(change: Change, rules: Rules) -> Iterator[tuple[Rule, Does, ItemKey, Part | None, Effect | None]]:
+def _list_tasks(change: Change, rules: Rules) -> Iterator[tuple[Rule, Does, ItemKey, Part | None, Call | None]]:
     plan = tasks_of([change], rules)
     for push in plan.pushes:
         yield from ((rule, "push", push.source, None, None) for rule in push.rules)
@@ -78,8 +78,8 @@ def _list_tasks(change: Change, rules: Rules) -> Iterator[tuple[Rule, Does, Item
         yield look.part.rule, "part", look.part.target, look.part, None
     entity = rules.entity_of(change.key)
     for rule in rules.from_source(entity) if entity is not None else ():
-        if isinstance(rule, EffectRule) and (effect := rule.effect(change)) is not None:
-            yield rule, "effect", change.key, None, effect
+        if isinstance(rule, EffectRule) and (call := rule.effect(change)) is not None:
+            yield rule, "effect", change.key, None, call
 
 
 def _because(change: Change, rules: Rules, ask: tuple[str, str, ItemKey]) -> tuple[str, ...]:

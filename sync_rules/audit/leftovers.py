@@ -102,7 +102,7 @@ class FormerRules:
 
     def _list_written_paths(self, today: Entity | None) -> tuple[Path, ...]:
         """Return the paths that current rules write on an entity. The empty path means a whole mirror."""
-        written = [node.writes for rule in self._now.rules.values() if not rule.moves for node in rule.nodes()]
+        written = [node.writes for rule in self._now.rules.values() for node in rule.nodes()]
         return tuple(path for entity, path in written if entity is today)
 
 
@@ -112,8 +112,8 @@ def _has_more(rule: Rule, entity: Entity, item: Item) -> bool:
 
 
 def _answers_for(rule: Rule, today: Entity | None, item: Item) -> bool:
-    """True if an item may be a rule's. A moved item looks like a mirror, and is the application's only one."""
-    return (today in rule.owned_entities and rule.owns(item)) or (rule.moves and today is rule.target)
+    """True if an item may be a rule's."""
+    return today in rule.owned_entities and rule.owns(item)
 
 
 def _paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iterator[Leftover]:

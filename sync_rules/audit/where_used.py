@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sync_rules.audit.consequences import parts_on
-from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, Path, get
 from sync_rules.pipeline.fanout import list_linked_rules
@@ -54,22 +53,6 @@ def find_uses(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
         if fed and again not in seen:
             seen.add(again)
             looks.append(_uses(use.target, image, fed, rules, store))
-
-
-def list_archives(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
-    """The rules that keep deleted items as objects, which nothing here can look into: items of an entity, or of those
-    that may hold something of it.
-    """
-    holding = {entity}
-    waiting = [rule for rule in rules.rules.values() if rule.source is entity and rule.swept_entities]
-    known = {rule.name for rule in waiting}
-    while waiting:
-        rule = waiting.pop()
-        holding.add(rule.target)
-        fed = _list_readers(rule, rules) - known
-        known |= fed
-        waiting += (rules.rules[name] for name in fed)
-    yield from (rule for rule in map(rules.rules.__getitem__, rules.archives) if rule.source in holding)
 
 
 def _list_readers(writer: Rule, rules: Rules) -> frozenset[str]:

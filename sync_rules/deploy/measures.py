@@ -132,7 +132,7 @@ def dimension_of(resource: str) -> Dimensions:
 
 def rule_subjects(deployment: Deployment, *, kept: bool = False) -> tuple[Subject, ...]:
     """The rules of the file; one subject for all of them if they are more than `RULES_MAX`. With `kept` only rules that
-    keep something in a table: `call` and `archive` rules never drift.
+    keep something in a table: `call` rules never drift.
     """
     rules = deployment.rules
     names = dict.fromkeys(rule.title for rule in rules.rules.values())

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.files import read_part
 from sync_rules.deploy.resources import stream_arn
-from sync_rules.rules.description import Moment, Operation, name_of
+from sync_rules.rules.description import Moment, Operation
 from sync_rules.rules.rule import Rule
 
 STREAM: Final = "StreamFunction"
@@ -145,14 +145,6 @@ FANOUT_QUEUE: Final = {"Fn::GetAtt": ["FanoutQueue", "Arn"]}
 CALLING: Final = {STREAM: ("calls",), FANOUT: ("calls", "fetched-calls"), REDRIVE: ("calls", "fetched-calls")}
 
 
-def archive_grants(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """Objects in the bucket of an archive."""
-    if rule.archive is not None:
-        objects = deployment.fill(f"{rule.archive.bucket}/{rule.archive.prefix}*")
-        whole = {"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::{objects}"}
-        yield ("s3:PutObject",), whole, f"a deleted {name_of(rule.source)}, as it last was"
-
-
 def stream_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The streams of a rule's tables, for Lambda."""
     for table in dict.fromkeys(rule.streamed_tables):
@@ -174,9 +166,9 @@ def queue_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 
 
 OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Iterator[Grant]], ...]]] = {
-    STREAM: (stream_grants, queue_grants, archive_grants),
+    STREAM: (stream_grants, queue_grants),
     FANOUT: (queue_grants,),
     VERIFY: (),
     BACKFILL: (),
-    REDRIVE: (reread_grants, queue_grants, archive_grants),
+    REDRIVE: (reread_grants, queue_grants),
 }

@@ -1,8 +1,8 @@
-"""The parts of the template that follow from tables and variables: parameters, conditions, tables, buckets of archives,
-and one event source mapping for each stream.
+"""The parts of the template that follow from tables and variables: parameters, conditions, tables, and one event
+source mapping for each stream.
 
-The stack creates a table only if no stream of an existing one is given, and a bucket only if asked. A mapping starts at
-the oldest record; batches that it gives up go to the bucket, the only destination that keeps the records themselves.
+The stack creates a table only if no stream of an existing one is given. A mapping starts at the oldest record; batches
+that it gives up go to the bucket, the only destination that keeps the records themselves.
 """
 
 from __future__ import annotations
@@ -52,14 +52,6 @@ def parameters(deployment: Deployment) -> dict[str, Any]:
             text = f"{text} Empty - the table is created."
             more = {"Default": "", "AllowedPattern": f"^({arn})?$", "Description": text}
         made[stream_parameter(table)] = {"Type": "String", **more}
-    for bucket in archive_buckets(deployment):
-        made[days_parameter(bucket)] = {
-            "Type": "String",
-            "Default": "",
-            "AllowedPattern": "^(0|[1-9][0-9]{0,4})?$",
-            "Description": f"Empty - bucket {bucket} exists. Else it is created, and keeps objects for this number of"
-            " days; 0 - forever.",
-        }
     return made
 
 
@@ -73,16 +65,11 @@ def _stream_pattern(deployment: Deployment, table: Table) -> str:
 
 
 def conditions(deployment: Deployment) -> dict[str, Any]:
-    """The conditions under which tables and buckets are created, and objects in these deleted."""
-    made: dict[str, Any] = {
+    """The conditions under which tables are created."""
+    return {
         condition_id(table): {"Fn::Equals": [{"Ref": stream_parameter(table)}, ""]}
         for table in list_created_tables(deployment)
     }
-    for bucket in archive_buckets(deployment):
-        given = {"Ref": days_parameter(bucket)}
-        made[f"Creates{bucket_id(bucket)}"] = {"Fn::Not": [{"Fn::Equals": [given, ""]}]}
-        made[f"Expires{bucket_id(bucket)}"] = {"Fn::Not": [{"Fn::Equals": [given, "0"]}]}
-    return made
 
 
 def environment(deployment: Deployment) -> dict[str, Any]:
@@ -103,28 +90,6 @@ def tables(deployment: Deployment) -> dict[str, Any]:
         }
         for table in list_created_tables(deployment)
     }
-
-
-def archive_buckets(deployment: Deployment) -> dict[str, str]:
-    """The buckets that archives name, in the form for Fn::Sub, each with the first rule that names it."""
-    found: dict[str, str] = {}
-    for name, place in deployment.rules.archives.items():
-        found.setdefault(deployment.fill(place.bucket), deployment.rules.rules[name].title)
-    return found
-
-
-def buckets(deployment: Deployment) -> dict[str, Any]:
-    """The buckets of archives, which the stack creates if asked: encrypted and closed to the public. They stay, with
-    their objects, when the stack is deleted.
-    """
-    return {name: one for bucket in archive_buckets(deployment) for name, one in _bucket(bucket).items()}
-
-
-def _bucket(bucket: str) -> dict[str, Any]:
-    own = bucket_id(bucket)
-    made: dict[str, Any] = files.read_part("bucket", ID=own)
-    made[own]["Properties"]["BucketName"] = {"Fn::Sub": bucket} if "${" in bucket else bucket
-    return made
 
 
 def books(deployment: Deployment) -> dict[str, Any]:
@@ -225,13 +190,3 @@ def stream_parameter(table: Table) -> str:
 def condition_id(table: Table) -> str:
     """The name of the condition under which a table is created."""
     return f"Creates{logical_id(table.name)}"
-
-
-def bucket_id(bucket: str) -> str:
-    """The logical id of the bucket of an archive, and the beginning of the ids that go with it."""
-    return f"{logical_id(bucket)}Archive"
-
-
-def days_parameter(bucket: str) -> str:
-    """The parameter for the days that the objects of a created bucket are kept."""
-    return f"{bucket_id(bucket)}Days"

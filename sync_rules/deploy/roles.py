@@ -30,8 +30,6 @@ FILLED: Final[Mapping[str, str]] = {
 }
 GIVEN_CHARACTERS: Final = 32  # that a parameter without a default has room for
 TABLE_NAME_MAX: Final = 255
-BUCKET_NAME_MAX: Final = 63
-OBJECT_KEY_MAX: Final = 1_024
 NAMED_CHARACTERS: Final = 80  # of a resource that CloudFormation names, its ARN's other parts included
 PIPELINE: Final = "the pipeline"  # in place of a rule where the pipeline itself needs a permission
 MARK: Final = re.compile(r"\$\{([^}]+)\}")
@@ -138,15 +136,12 @@ def value_limits(deployment: Deployment) -> dict[str, int]:
 
 
 def _name_limit(deployment: Deployment, variable: Variable) -> int:
-    """The longest value with which every name that holds it is one that AWS takes."""
-    names = [(table.physical_name, TABLE_NAME_MAX) for table in deployment.rules.tables.values()]
-    for archive in deployment.rules.archives.values():
-        names += [(archive.bucket, BUCKET_NAME_MAX), (archive.prefix, OBJECT_KEY_MAX)]
+    """The longest value with which every table name that holds it is one that AWS takes."""
     found = [TABLE_NAME_MAX]
-    for name, most in names:
-        if times := name.count(variable.mark):
-            others = reduce(lambda text, other: text.replace(other.mark, ""), deployment.variables, name)
-            found.append((most - len(others)) // times)
+    for table in deployment.rules.tables.values():
+        if times := table.physical_name.count(variable.mark):
+            others = reduce(lambda text, other: text.replace(other.mark, ""), deployment.variables, table.physical_name)
+            found.append((TABLE_NAME_MAX - len(others)) // times)
     return min(found)
 
 

@@ -72,7 +72,6 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
         "streams": resources.streams(deployment),
         "tables": {
             **resources.tables(deployment),
-            **resources.buckets(deployment),
             **resources.books(deployment),
         },
         "write": resources.write_function(deployment),
@@ -278,10 +277,6 @@ def list_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
         if not resources.is_elsewhere(table):
             yield resources.table_id(table), who, line
             yield resources.condition_id(table), who, line
-    for bucket, title in resources.archive_buckets(deployment).items():
-        own, line = resources.bucket_id(bucket), deployment.lines.get(("rules", title), 0)
-        for name in (own, f"{own}Policy", resources.days_parameter(bucket), f"Creates{own}", f"Expires{own}"):
-            yield name, f"rule {title}", line
     for measure in MEASURES:
         if measure.of in (Of.RULE, Of.KEPT, Of.MAPPING):
             for subject in list_subjects(deployment, measure):

@@ -29,7 +29,7 @@ from sync_rules.model.limits import Limits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.messages import Message
-from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Failures, KeptCalls, Queue, Store, World
+from sync_rules.pipeline.requests import NULL_PORTS, Caller, Failures, KeptCalls, Queue, Store, World
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
@@ -299,20 +299,22 @@ def receipts() -> Receipts | None:
     return Receipts(sqs(), url, retrying=retries.make_retry(deadline.remaining_seconds)) if url else None
 
 
-def _outside() -> tuple[Archive, Caller, KeptCalls]:
-    """The archive, the caller of functions, and the bucket of calls that were given up or are too large for a message:
-    those that a rule needs.
+def _outside() -> tuple[Caller, KeptCalls]:
+    """The caller of functions, and the bucket of calls that were given up or are too large for a message: those that a
+    rule needs.
     """
-    if not (rules().functions or rules().archives):
-        return NULL_PORTS, NULL_PORTS, NULL_PORTS
-    from sync_rules.adapters.effects import make_archive, make_caller  # noqa: PLC0415 - slow to load, and needed by few rules
+    if not rules().functions:
+        return NULL_PORTS, NULL_PORTS
+    from sync_rules.adapters import beginnings  # noqa: PLC0415 - needed by few rules
+    from sync_rules.adapters.effects import make_caller  # noqa: PLC0415 - slow to load, and needed by few rules
+    from sync_rules.adapters.kept_calls import CallsInBucket  # noqa: PLC0415 - slow to load, and needed by few rules
 
     table = os.environ.get(CALLS_TABLE)
-    if not table and (calls := rules().functions):
+    if not table:
         raise UserError(
             f"{CALLS_TABLE} is not set, but a rule that calls a function once per change needs a table to remember that"
-            f" ({', '.join(calls)}): set it to the name of a table with the string key 'id', and Time to Live on"
-            " 'expiration'"
+            f" ({', '.join(rules().functions)}): set it to the name of a table with the string key 'id', and Time"
+            " to Live on 'expiration'"
         )
     retrying = retries.make_retry(deadline.remaining_seconds)
     caller = make_caller(
@@ -323,20 +325,15 @@ def _outside() -> tuple[Archive, Caller, KeptCalls]:
         retrying=retrying,
         remaining_ms=deadline.remaining_ms,
     )
-    kept: KeptCalls = NULL_PORTS
-    if rules().functions and table:
-        from sync_rules.adapters import beginnings  # noqa: PLC0415 - needed by few rules
-        from sync_rules.adapters.kept_calls import CallsInBucket  # noqa: PLC0415 - slow to load, and needed by few rules
-
-        noted = beginnings.note_in_table(
-            aws.dynamodb(endpoint()),
-            rules(),
-            table,
-            lambda: beginnings.read_deploy_time_ms(endpoint()),
-            retrying=retrying,
-        )
-        caller = beginnings.CallsSince(caller, beginnings.since(rules(), noted))
-        for name, words in beginnings.describe_beginnings(rules(), noted).items():
-            logger.info("rule calls", rule=name, calls_for=words)
-        kept = CallsInBucket(lambda: aws.s3(endpoint()), os.environ.get(BUCKET, ""), retrying=retrying)
-    return make_archive(rules(), endpoint_url=endpoint(), retrying=retrying), caller, kept
+    noted = beginnings.note_in_table(
+        aws.dynamodb(endpoint()),
+        rules(),
+        table,
+        lambda: beginnings.read_deploy_time_ms(endpoint()),
+        retrying=retrying,
+    )
+    caller = beginnings.CallsSince(caller, beginnings.since(rules(), noted))
+    for name, words in beginnings.describe_beginnings(rules(), noted).items():
+        logger.info("rule calls", rule=name, calls_for=words)
+    kept = CallsInBucket(lambda: aws.s3(endpoint()), os.environ.get(BUCKET, ""), retrying=retrying)
+    return caller, kept

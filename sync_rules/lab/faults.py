@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sync_rules.lab.delivery import Delivery
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Keep
+from sync_rules.model.items import Call
 from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline.requests import Apply, Later, Park, Request, World
 
@@ -65,7 +65,7 @@ class FaultyWorld(World):
             case Call():  # a function is not throttled
                 return super().answer(request)
         if faults.occurs(faults.delivery.throttles):
-            if isinstance(request, Later | Park | Keep) and faults.coin():
+            if isinstance(request, Later | Park) and faults.coin():
                 super().answer(request)
             raise StoreError(THROTTLED)
         return super().answer(request)

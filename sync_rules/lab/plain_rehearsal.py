@@ -75,10 +75,6 @@ class PlainRehearsal:
     def items(self, table: str) -> list[dict[str, Any]]:
         return [_plain(item) for item in self.rehearsal.store.items(self._table(table).name)]
 
-    def objects(self, rule: str) -> list[dict[str, Any]]:
-        """The items that an archive rule has kept."""
-        return [_plain(item) for item in self.rehearsal.objects(rule)]
-
     def calls(self, rule: str) -> int:
         """The number of changes that a call rule has called its function for."""
         return self.rehearsal.calls(rule)

@@ -24,8 +24,8 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Change, Failure, ItemKey
 from sync_rules.model.values import Item, Path, get, overlaps, same
 from sync_rules.pipeline.requests import NULL_PORTS, Store, World
-from sync_rules.rules.families import Part, TargetRule
-from sync_rules.rules.kinds.history import HistoryRule, KeepRule
+from sync_rules.rules.families import TargetRule
+from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked
@@ -91,7 +91,7 @@ def differences(rules: Rules, store: Store) -> Iterator[Difference]:
 def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepancy]:
     for one in found:
         if one.repairable:
-            wrong = not (_impossible(ending, one) or can_be_late(one, ending.rules) or _exceeds_versions(ending, one))
+            wrong = not (_impossible(ending, one) or can_be_late(one, ending.rules))
         else:
             wrong = one.drift is Drift.ORPHAN and _is_late_orphan(ending, one)
         if wrong:
@@ -112,43 +112,16 @@ def _impossible(ending: Ending, one: Difference) -> bool:
 def _by_versions(ending: Ending) -> Iterator[Discrepancy]:
     """Versions that are missing, of all states that an item had: verify knows only of the last."""
     told = {(failure.rule, failure.key) for failure in ending.parked}
-    kept = {one.title: one for one in ending.rules.rules.values() if isinstance(one, KeepRule)}
     for rule in (one for one in ending.rules.rules.values() if isinstance(one, HistoryRule)):
         mine = (change for change in ending.changes if ending.rules.entity_of(change.key) is rule.source)
         states = (part for change in mine for part in rule.parts(change, rule.source))
-        gone = [
-            part
+        yield from (
+            Discrepancy(rule.name, Drift.MISSING, part.target, (), part.source)
             for part in dict.fromkeys(replace(part, seen=None) for part in states if part.target != part.source)
             if ending.store.item(part.target) is None
             and (rule.name, part.target) not in told
             and part.target not in ending.erased
-        ]
-        too_many = _too_many(ending, kept[rule.name], gone) if rule.name in kept else set()
-        yield from (
-            Discrepancy(rule.name, Drift.MISSING, one.target, (), one.source) for one in gone if one not in too_many
         )
-
-
-def _too_many(ending: Ending, rule: KeepRule, gone: Iterable[Part]) -> set[Part]:
-    by_source: dict[ItemKey | None, list[ItemKey]] = {}
-    for change in ending.changes:
-        if change.new is not None and rule.target.has(change.key):
-            by_source.setdefault(rule.pointer(change.new), []).append(change.key)
-    found: set[Part] = set()
-    for part in gone:
-        beyond = (
-            ()
-            if part.source is None
-            else rule.list_wrong_parts(part.source, [*by_source.get(part.source, ()), part.target])
-        )
-        found |= {part} if part.target in {one.target for one in beyond} else set()
-    return found
-
-
-def _exceeds_versions(ending: Ending, one: Difference) -> bool:
-    """True if a version is missing because newer versions already filled its place."""
-    rule = ending.rules.rules.get(f"{one.rule}.keep")
-    return one.part is not None and isinstance(rule, KeepRule) and bool(_too_many(ending, rule, [one.part]))
 
 
 def _is_late_orphan(ending: Ending, one: Difference) -> bool:

@@ -169,9 +169,8 @@ class Replay:
         self.counts["ledger"] = len(records) - len(own)
         if not self._tables.begin(self._first(own, data), self._delivery):
             return False
-        moved = self._tables.moves.find_moves(own) if not self._with_copies else ()
         for one in own:
-            outcome = "copies" if one.number in moved else self._redo(one)
+            outcome = self._redo(one)
             self.counts[outcome] += 1
             self._on_progress(one.number)
             if outcome == "done" and not self._work(one):

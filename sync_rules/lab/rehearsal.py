@@ -6,8 +6,7 @@ as soon as all other work is done. Parked work is retried as long as something c
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Final
 
@@ -17,10 +16,9 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import Arrival, Arrivals, Delivery
 from sync_rules.lab.faults import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWorld
 from sync_rules.lab.scenario import Action, Expire, Reported
-from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError
 from sync_rules.model.item_change import identity
-from sync_rules.model.items import Call, Failure, ItemKey, Keep
+from sync_rules.model.items import Call, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
@@ -28,7 +26,6 @@ from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.consumer import process, process_message
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
-from sync_rules.pipeline.records import read_image
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Caller, World, run_work
 from sync_rules.rules.ruleset import Rules
@@ -38,7 +35,7 @@ ROUNDS_PER_CHANGE: Final = 20
 
 
 class Rehearsal:
-    """A Scene with its own world: queue, failures, archive, and a caller that counts.
+    """A Scene with its own world: queue, failures, and a caller that counts.
 
     `caller` gets each call once, as the function would; without one, calls are only counted. With `start`, which has no
     work left, it goes on from there, in tables of its own.
@@ -53,7 +50,6 @@ class Rehearsal:
     ) -> None:
         self._rules = rules
         self._failures: list[Failure] = []
-        self._objects: dict[tuple[str, str], Keep] = {}
         self._calls = CountedCalls(caller)
         self._expiring = False
         delivery = delivery or Delivery()
@@ -62,17 +58,16 @@ class Rehearsal:
         self._faults = Faults(delivery, random)
         self.store: MemoryStore = MemoryStore(rules.tables) if start is None else start.store.copy()
         failures = DeduplicatedFailures(self, Limits(), THIS_PROCESS)
-        self.world = World(self.store, self, failures, self, self._calls, CallsInMemory())
+        self.world = World(self.store, self, failures, self._calls, CallsInMemory())
         if start is None:
             run_work(finish_empty(rules), self.world)  # nothing is there yet, so no books lack anything
         else:
             self._take_over(start)
         self.store.on_change = self._note
-        self._faulty = FaultyWorld(self.store, self, failures, self, self._calls, self.world.kept, faults=self._faults)
+        self._faulty = FaultyWorld(self.store, self, failures, self._calls, self.world.kept, faults=self._faults)
 
     def _take_over(self, start: Rehearsal) -> None:
         self._failures += start._failures
-        self._objects |= start._objects
         self._calls.known |= start._calls.known
         self._arrivals.position = start._arrivals.position
 
@@ -105,9 +100,6 @@ class Rehearsal:
     def item(self, key: ItemKey) -> Item | None:
         return self.store.item(key)
 
-    def objects(self, rule: str) -> Sequence[Item]:
-        return [item for keep in self._objects.values() if keep.rule == rule for item in read_archived_items(keep.body)]
-
     def reports(self) -> Sequence[Reported]:
         return [(failure.rule, failure.reason) for failure in self._failures]
 
@@ -126,7 +118,7 @@ class Rehearsal:
             elif failure.key is not None:
                 self.send(PullMessage(failure.key), 0)
 
-    # ------------------------------------------------------------ the world: Queue, Failures, Archive
+    # ------------------------------------------------------------ the world: Queue, Failures
     def send(self, message: Message, delay_seconds: int) -> None:
         """Send a message; nothing waits for the delay."""
         self._arrivals.send(message, delay_seconds)
@@ -134,10 +126,6 @@ class Rehearsal:
     def park(self, failure: Failure) -> None:
         """Keep a failure record."""
         self._failures.append(failure)
-
-    def keep(self, keep: Keep) -> None:
-        """Keep an object; one with the same name has the same content."""
-        self._objects.setdefault((keep.bucket, keep.name), keep)
 
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
         self._arrivals.record(key, old, new, expired=self._expiring)
@@ -198,8 +186,3 @@ class CountedCalls:
     def times(self, rule: str) -> int:
         """The number of changes that made a rule call its function."""
         return sum(name == rule for name, _ in self.known)
-
-
-def read_archived_items(body: bytes) -> Iterator[Item]:
-    for line in gzip.decompress(body).splitlines():
-        yield read_image(json_bytes.parse_json(line)["item"])

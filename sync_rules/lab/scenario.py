@@ -6,7 +6,7 @@ A scenario names tables, items and rules, and nothing of the pipeline. docs/test
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -48,15 +48,6 @@ class ExpectedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedObjects:
-    """The items that an archive rule must have kept so far, and no other."""
-
-    location: Location
-    rule: str
-    items: tuple[Wanted, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ExpectedCalls:
     """The number of calls that a call rule must have made so far."""
 
@@ -73,7 +64,6 @@ class ScenarioStep:
     location: Location = field(default_factory=Location)
     actions: tuple[Action, ...] = ()
     items: tuple[ExpectedItem, ...] = ()
-    objects: tuple[ExpectedObjects, ...] = ()
     calls: tuple[ExpectedCalls, ...] = ()
     reports: frozenset[Reported] = frozenset()
 
@@ -100,9 +90,6 @@ class Scene(Protocol):
     def item(self, key: ItemKey) -> Item | None:
         """An item as it is now."""
 
-    def objects(self, rule: str) -> Sequence[Item]:
-        """The items that an archive rule has kept."""
-
     def calls(self, rule: str) -> int:
         """The number of changes that a call rule has called its function for."""
 
@@ -128,9 +115,6 @@ def step_differences(file: str, step: ScenarioStep, scene: Scene, reports_before
         for path, want, found in _differences(expected, scene.item(expected.key)):
             place = f"{expected.key} {show_path(path)}".strip()
             yield _wrong(file, expected.location, f"{step.say} · {place}", want, found)
-    for kept in step.objects:
-        for want, found in _list_mismatches(kept.items, scene.objects(kept.rule)):
-            yield _wrong(file, kept.location, f"{step.say} · objects of {kept.rule}", want, found)
     for called in step.calls:
         times = scene.calls(called.rule)
         if times != called.times:
@@ -181,19 +165,6 @@ def _apart(
         return
     for name in dict.fromkeys((*want["M"], *found["M"])):
         yield from _apart((*path, name), want["M"].get(name), found["M"].get(name))
-
-
-def _list_mismatches(wanted: Iterable[Wanted], found: Iterable[Item]) -> Iterator[tuple[str, str]]:
-    left = list(found)
-    for want in wanted:
-        match = next((item for item in left if all(same(v, get(item, path)) for path, v in want.items())), None)
-        if match is None:
-            shown = ", ".join(f"{show_path(path)}: {show(value)}" for path, value in want.items())
-            yield f"an object with {shown}", "none"
-        else:
-            left.remove(match)
-    for item in left:
-        yield "no other object", ", ".join(f"{name}: {show(value)}" for name, value in sorted(item.items()))
 
 
 def show(value: AttributeValue | None) -> str:

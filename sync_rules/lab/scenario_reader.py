@@ -19,7 +19,6 @@ from sync_rules.lab.scenario import (
     Action,
     ExpectedCalls,
     ExpectedItem,
-    ExpectedObjects,
     Expire,
     Marker,
     ScenarioStep,
@@ -65,7 +64,6 @@ class ExpectForm(Model):
 
     expect: ByTable = Field(default={}, description="By table: items by their keys, with what they must hold.")
     expect_gone: ByTable = Field(default={}, description="By table: keys of items that must not be there.")
-    expect_objects: ByTable = Field(default={}, description="By archive rule: all it has kept so far, in any order.")
     expect_calls: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default={}, description="By call rule: how often it has called its function so far."
     )
@@ -308,7 +306,6 @@ class ScenarioReader:
     # ------------------------------------------------------------ expectations
     def step(self, here: KeyPath, say: str, actions: tuple[Action, ...], form: ExpectForm) -> ScenarioStep:
         names, rules = self.names, self.rules
-        objects = names((*here, "expect_objects"), "archive rule", form.expect_objects, rules.archives)
         calls = names((*here, "expect_calls"), "call rule", form.expect_calls, rules.functions)
         failures = names((*here, "expect_failures"), "rule", form.expect_failures, rules.rules)
         return ScenarioStep(
@@ -316,14 +313,6 @@ class ScenarioReader:
             self.location(*here),
             actions,
             tuple(self._items(here, form)),
-            tuple(
-                ExpectedObjects(
-                    self.location(*at),
-                    name,
-                    tuple(self.read_expected_values((*at, index), item) for index, item in enumerate(items)),
-                )
-                for name, at, items in objects
-            ),
             tuple(ExpectedCalls(self.location(*at), name, times) for name, at, times in calls),
             frozenset((name, reason) for name, _, reasons in failures for reason in reasons),
         )

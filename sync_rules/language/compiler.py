@@ -51,8 +51,8 @@ def key_types(entity: Entity) -> Mapping[str, str]:
 @dataclass(frozen=True)
 class Known:
     """The file that rules are compiled against. `broken` and `broken_tables`: unusable declarations, already reported.
-    `fill_variables` puts environment variables into a text and reports unset ones. `written`: by entity, the attributes
-    that rules give to all its items. `hops`: the rule that keeps a hop of a link. `own_names` wait for all rules.
+    `written`: by entity, the attributes that rules give to all its items. `hops`: the rule that keeps a hop of a link.
+    `own_names` wait for all rules.
     """
 
     document: Document
@@ -61,7 +61,6 @@ class Known:
     entities: Mapping[str, Entity]
     broken: frozenset[str]
     broken_tables: frozenset[str]
-    fill_variables: Callable[[str, Location], str | None]
     written: dict[str, set[str]] = field(default_factory=dict)
     like: dict[str, tuple[str, ...]] = field(default_factory=dict)
     hops: dict[object, str] = field(default_factory=dict)

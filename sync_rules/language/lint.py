@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from sync_rules.language.compiler import Known, doubt_own_names
-from sync_rules.language.moves import moves, report_deletions_of_made_items, report_unmade_entities
+from sync_rules.language.made_items import report_deletions_of_made_items, report_unmade_entities
 from sync_rules.language.problems import Problem, errors
 from sync_rules.language.sections import Section
 from sync_rules.language.writers import attribute, key_types, locate_write, read_types, two_writers
@@ -27,7 +27,7 @@ from sync_rules.model.where_check import CONSTANT, list_quoted_names
 from sync_rules.rules.families import ListingRule
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.copy import HopRule
-from sync_rules.rules.kinds.history import HistoryRule, NewestRule
+from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Node, Rule, causes_of
@@ -120,7 +120,7 @@ def report_shared_mirror_keys(rules: Rules, document: Document) -> Iterator[Prob
 def histories(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a history of attributes that another rule writes: no version comes with such a write."""
     for history in (rule for rule in rules.rules.values() if isinstance(rule, HistoryRule)):
-        others = (rule for rule in rules.rules.values() if rule is not history and not rule.moves)
+        others = (rule for rule in rules.rules.values() if rule is not history)
         own = [(rule, node.writes) for rule in others for node in rule.nodes()]
         for rule, (entity, path) in own:
             what = f"{attribute(entity, path)} is written by rule {rule.title}"
@@ -130,15 +130,6 @@ def histories(rules: Rules, document: Document) -> Iterator[Problem]:
             elif entity is history.source and history.holds(path):
                 location = locate_write(history, document, "attributes")
                 yield Problem("SR318", f"{what}, and is part of each version", location)
-
-
-def report_expiring_states(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report rules that set Time to Live on the newest version: it would expire although it is current."""
-    for newest in (rule for rule in rules.rules.values() if isinstance(rule, NewestRule)):
-        for rule in rules.rules.values():
-            if rule.times_to_live and rule.archive is None and rule.target is newest.target:
-                message = f"the items of {newest.target.name!r} expire by rule {rule.title}, the newest among them"
-                yield Problem("SR319", message, locate_write(newest, document, "newest"))
 
 
 def report_unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -313,7 +304,7 @@ def settings_elsewhere(rules: Rules, document: Document) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------- Time to Live
 def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report a second attribute of Time to Live for one table, and an archive of expired items that names none."""
+    """Report a second attribute of Time to Live for one table."""
     first: dict[str, tuple[Rule, str]] = {}
     stated = {name: table.ttl for name, table in rules.tables.items() if table.ttl is not None}
     for rule in rules.rules.values():
@@ -326,11 +317,6 @@ def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
             if name != stated.get(table.name, name):
                 message = f"items of table {table.name!r} expire by {stated[table.name]} here, and by {name} in rule "
                 yield Problem("SR317", message + rule.title, document.value("tables", table.name, "ttl"))
-    for rule in rules.rules.values():
-        table = rule.source.table
-        if rule.archive is not None and rule.archive.when == "expired" and table.name not in {*first, *stated}:
-            message = f"the file does not name the attribute of Time to Live of table {table.name!r}"
-            yield Problem("SR470", message, document.value("rules", rule.title, "archive"))
 
 
 # ---------------------------------------------------------------- cost
@@ -362,12 +348,10 @@ LINTS: tuple[Lint, ...] = (
     own_reads,
     report_unfilled_links,
     histories,
-    report_expiring_states,
     deletes,
     slips,
     bare_words,
     cycles,
-    moves,
     report_deletions_of_made_items,
     report_deletions_of_restricted_items,
     times_to_live,

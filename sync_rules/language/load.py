@@ -104,7 +104,7 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     entities = _entities(document, problems, valid, tables)
     declared = frozenset(valid.form.entities) | valid.broken["entities"]
     broken = declared - entities.keys()
-    known = Known(document, problems, tables, entities, broken, valid.broken["tables"], variables.fill)
+    known = Known(document, problems, tables, entities, broken, valid.broken["tables"])
     _check_renames(known, valid.form.rules)
     compiled = _compile_rules(known, valid.form.rules)
     alone = [rule for name in valid.form.rules for rule in compiled[name]]

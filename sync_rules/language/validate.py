@@ -42,6 +42,12 @@ MISSING: Final = {  # cures; kinds have their own
     "into": "say where to: entity.attribute",
 }
 MEANT: Final = {"link": "name the field of the one pointed to: link: {{field: {}}}"}  # likewise
+REPLACED: Final = {  # words of former rules files, by the kind that had them: the cure
+    ("", "archive"): "call a function that writes to S3: {call: orders.keep, on: order, when: [deleted]}",
+    ("mirror", "mode"): "remove it for a second item; let your application move an item, in a transaction of its own",
+    ("history", "keep"): "let versions expire: a rule {derive: ENTITY.expires_at, as: 'ttl(changed_at, 90d)'}",
+    ("history", "newest"): "mirror the item into an entity of its own, such as one with SK: NEWEST",
+}
 MERGE: Final = "<<"
 CREATED_WITH: Final = (
     "billing",
@@ -72,8 +78,6 @@ def validate(document: Document, problems: Problems) -> ValidFile | None:
         return None
     _rename_sections(document, problems)
     used = sections_of(document, problems)
-    for section in used.loaded:
-        _rename_options(document, problems, section)
     validator = _Validator(document, problems, used)
     validator.take_out_unknown_kinds()
     for _ in range(2):  # once to find what is wrong, once more without it
@@ -95,18 +99,6 @@ def _rename_sections(document: Document, problems: Problems) -> None:
         if meant and not is_plugged(name):
             problems.add("SR101", document.key(name), explain_unknown_name("key", name, NAMES))
             document.rename(meant[0], name)
-
-
-def _rename_options(document: Document, problems: Problems, section: Section) -> None:
-    """Warn of options by their former names, and read them by the present ones."""
-    for name in document.names(section.name):
-        entry = document.data[section.name][name]
-        for former, now in section.renamed.items() if isinstance(entry, dict) else ():
-            if former in entry and now not in entry:
-                message = f"{former!r} is the former name of {now!r}"
-                cure = f"write {now}; the next release refuses {former}"
-                problems.add("SR473", document.key(section.name, name, former), message, cure)
-                document.rename(now, section.name, name, former)
 
 
 class _Validator:
@@ -148,7 +140,9 @@ class _Validator:
             if word == MERGE:
                 self.problems.add("SR101", location, *self._explain_unknown_key(("rules", name, word)))
             elif word:
-                self.problems.add("SR112", location, explain_unknown_name("kind of rule", word, KINDS))
+                cure = REPLACED.get(("", word))
+                message = f"no kind of rule {word!r}" if cure else explain_unknown_name("kind of rule", word, KINDS)
+                self.problems.add("SR112", location, message, cure)
             else:
                 message = f"the kind of rule is missing: expected one of {', '.join(KINDS)}"
                 self.problems.add("SR103", location, message, "say what is copied: copy: user.name")
@@ -216,6 +210,8 @@ class _Validator:
             return f"{MERGE!r} merges nothing: YAML 1.2 has no merge keys", "write the options out in each rule"
         kind, keys = self._kind(path), sorted(self._fields(path), key=lambda key: key not in KINDS)
         if kind is not None and len(path) == RULE_OPTION:
+            if cure := REPLACED.get((kind.name, name)):
+                return f"no key {name!r} in {kind.name}. Known: {', '.join(keys)}.", cure
             if name in KINDS:
                 message = f"{name!r} is another kind: this rule is of kind {kind.name}"
                 return message, "one rule is of one kind: write a rule for each"

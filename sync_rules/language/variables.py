@@ -45,8 +45,3 @@ def _wrong(found: str | None) -> str:
     if not found:
         return "is not set"
     return "" if json_bytes.is_encodable(found) else "is not UTF-8"  # bytes that are no UTF-8 are half characters here
-
-
-def blank_variables(text: str) -> str:
-    """The text with a word in place of each variable, for checks where they are not set."""
-    return VARIABLE.sub("unset", text)

@@ -87,7 +87,7 @@ def _find_overlaps(rules: Rules) -> Iterator[tuple[Writer, Writer]]:
     """Yield pairs of writers of one attribute: a later writer with an earlier one of its rule, and of another rule."""
     writers: dict[Entity, Prefixes[Writer]] = {}
     for rule in rules.rules.values():
-        own: list[Writer] = [] if rule.moves else [(rule, *node.writes) for node in rule.nodes()]
+        own: list[Writer] = [(rule, *node.writes) for node in rule.nodes()]
         for number, two in enumerate(own):
             _, entity, path = two
             mine = (one for one in own[:number] if one[1] is entity and overlaps(one[2], path))

@@ -1,4 +1,4 @@
-"""The values that travel through the pipeline: keys, changes, outcomes, alterations, failures, effects.
+"""The values that travel through the pipeline: keys, changes, outcomes, alterations, failures, calls.
 
 Invariant: a value is never changed; progress is a new value. A `Change` is a stream record as read, an `Outcome` the
 result of reconciling one rule on one target.
@@ -68,7 +68,7 @@ class Outcome(Enum):
 
     COPIED = "copied"
     DELETED = "deleted"  # on_delete: delete
-    DONE = "done"  # archived, or called
+    DONE = "done"  # the function was called
     RIGHT = "right"  # the copy was right already
     KEPT = "kept"  # the rule says nothing: no source, or `where` does not hold
     WAITING = "waiting"  # its books are not known to be complete: left as it is until a backfill of the rule is done
@@ -107,19 +107,6 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """Put an object into a bucket, under a name of its own, so that a second put changes nothing. `unsure`: why the
-    rule's condition failed; the item is archived all the same, and the failure is reported.
-    """
-
-    rule: str
-    bucket: str
-    name: str
-    body: bytes
-    unsure: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
     """Call a user's function with a change, once per change and rule. `attempt`: the number of failed calls; `kept`:
     the place where the call is stored; `unsure`: why the rule's condition failed, so that the call is reported instead;
@@ -133,9 +120,6 @@ class Call:
     kept: str = field(default="", compare=False)
     unsure: str = ""
     former: str = field(default="", compare=False)
-
-
-Effect = Keep | Call
 
 
 class Alteration(StrEnum):

@@ -1,7 +1,7 @@
 """Protects values that a rule did not write, as long as no backfill or operator has accepted the rule.
 
 Invariant: an unaccepted rule replaces, zeroes or removes a value only if the rule would have made that value from the
-old images of the batch. It deletes and moves no item. Everything else it parks, and it still sets what is missing. A
+old images of the batch. It deletes no item. Everything else it parks, and it still sets what is missing. A
 rule that reads or keeps books is never in `Bounds.unaccepted`: it writes nothing before a backfill completes them.
 """
 
@@ -50,9 +50,9 @@ def protect_target(
 def protect_part(part: Part, target: Item | None, alteration: Alteration, bounds: Bounds) -> Blocked | None:
     """The reason not to write a part; None if it may be written. `target`: the item that it is written on, as read."""
     rule = part.rule
-    if rule.name not in bounds.unaccepted or (alteration is Alteration.SET and not rule.moves):
+    if rule.name not in bounds.unaccepted or alteration is Alteration.SET:
         return None
-    images = () if part.source is None or rule.moves else bounds.old_images.get(part.source, ())
+    images = () if part.source is None else bounds.old_images.get(part.source, ())
     if any(rule.write_for(part, target, image) is None for image in images):
         return None
     return block_unaccepted_rule(rule, bounds)

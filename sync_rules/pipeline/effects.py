@@ -1,9 +1,9 @@
-"""Run effects: archive an item or call a user's function, before the record of the change is acknowledged.
+"""Run effects: call a user's function, before the record of the change is acknowledged.
 
-Invariant: an effect is done, or kept with its change where it is retried, or its record is delivered again. A call that
+Invariant: a call is done, or kept with its change where it is retried, or its record is delivered again. A call that
 fails is retried by a message of its own, so that a user's function never holds up a copy; a call that fails each time
-ends as a failure record that says where its change is kept. If the condition of an effect cannot be evaluated, the
-effect may or may not be due. It ends as a failure record too: the item is archived, the function is not called.
+ends as a failure record that says where its change is kept. If a condition cannot be evaluated, the call may or may not
+be due. It ends as a failure record too, and the function is not called.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
-from sync_rules.model.items import Call, Effect, Failure, ItemKey, Keep, Outcome
+from sync_rules.model.items import Call, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.messages import CallMessage
 from sync_rules.pipeline.report import Report, Unfinished
@@ -27,48 +27,35 @@ NO_RULE: Final = "NoSuchRule"  # no rule of this name calls a function for such 
 EXCLUDED: Final = "WhereExcludes"  # the rule is there, but its `where` does not admit the change any more
 
 
-def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
-    """Run an effect; if it fails, schedule a retry or report the record as failed."""
+def run_effect(key: ItemKey, call: Call, bounds: Bounds, report: Report) -> Work[None]:
+    """Make a call; if it fails, schedule a retry or report the record as failed."""
     try:
-        yield from _run(key, effect, bounds, report)
+        yield from _run(key, call, bounds, report)
     except StoreError as error:
-        _fail(key, effect, error.reason, report)
+        _fail(key, call, error.reason, report)
 
 
-def _run(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
-    """Run an effect. Raises StoreError when it is neither done nor kept for a retry."""
+def _run(key: ItemKey, call: Call, bounds: Bounds, report: Report) -> Work[None]:
+    """Make a call. Raises StoreError when it is neither done nor kept for a retry."""
     if bounds.out_of_time():
         raise StoreError(OUT_OF_TIME)
-    if isinstance(effect, Call) and effect.rule in report.hanging:  # each call of this rule would take as long
-        yield from _send(effect, effect.attempt, bounds.limits.parked_first_delay_seconds, report)
+    if call.rule in report.hanging:  # each call of this rule would take as long
+        yield from _send(call, call.attempt, bounds.limits.parked_first_delay_seconds, report)
         return
-    if isinstance(effect, Call) and effect.attempt == 0 and not bounds.may_call(key, effect.rule):
-        effect = replace(effect, unsure=TOO_OFTEN)
-    if effect.unsure:
-        yield from _report_unsure(key, effect, report)
+    if call.attempt == 0 and not bounds.may_call(key, call.rule):
+        call = replace(call, unsure=TOO_OFTEN)
+    if call.unsure:
+        yield from _give_up(key, call, call.unsure, report)
         return
     try:
-        done = yield effect
+        done = yield call
     except StoreError as error:
-        if isinstance(effect, Keep):
-            raise
-        report.calls_failed[f"{effect.rule} {error}"] += 1
+        report.calls_failed[f"{call.rule} {error}"] += 1
         if error.reason == TIMED_OUT:
-            report.hanging.add(effect.rule)
-        yield from _retry_call(key, effect, error.reason, bounds, report)
+            report.hanging.add(call.rule)
+        yield from _retry_call(key, call, error.reason, bounds, report)
     else:
-        report.outcomes[effect.rule, Outcome.KEPT if done is False else Outcome.DONE] += 1
-
-
-def _report_unsure(key: ItemKey, effect: Effect, report: Report) -> Work[None]:
-    """Report an effect that may or may not be due. Raises StoreError."""
-    if isinstance(effect, Call):
-        yield from _give_up(key, effect, effect.unsure, report)
-        return
-    yield effect
-    yield Park(Failure(effect.rule, key, effect.unsure))
-    report.outcomes[effect.rule, Outcome.DONE] += 1
-    report.outcomes[effect.rule, Outcome.PARKED] += 1
+        report.outcomes[call.rule, Outcome.KEPT if done is False else Outcome.DONE] += 1
 
 
 def run_message(message: CallMessage, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
@@ -126,6 +113,6 @@ def _give_up(key: ItemKey, call: Call, reason: str, report: Report) -> Work[None
     report.outcomes[call.rule, Outcome.FAILED] += 1
 
 
-def _fail(key: ItemKey, effect: Effect, reason: str, report: Report) -> None:
-    report.outcomes[effect.rule, Outcome.FAILED] += 1
-    report.note(key, Unfinished((effect.rule,), reason))
+def _fail(key: ItemKey, call: Call, reason: str, report: Report) -> None:
+    report.outcomes[call.rule, Outcome.FAILED] += 1
+    report.note(key, Unfinished((call.rule,), reason))

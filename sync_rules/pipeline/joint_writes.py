@@ -16,7 +16,7 @@ from typing import Final
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
-from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Transaction, Update, Write, expect_item
+from sync_rules.model.writes import Action, Check, Increment, Put, Transaction, Update, Write, expect_item
 from sync_rules.pipeline.requests import Found
 from sync_rules.pipeline.tasks import PartLook
 from sync_rules.rules.rule import Blocked
@@ -51,8 +51,7 @@ def _joinable_by(write: Write) -> object:
     if isinstance(write, Update):
         return write.key, bool(write.adds)
     actions = write.actions if isinstance(write, Transaction) else (write,)
-    moves = isinstance(actions[0], Delete) and len(actions) > 1  # each item moves on its own
-    return type(actions[0]), actions[0].key if moves or isinstance(actions[0], Check) else None
+    return type(actions[0]), actions[0].key if isinstance(actions[0], Check) else None
 
 
 def _join(one: Write, two: Write) -> Write | None:

@@ -33,7 +33,6 @@ from sync_rules.pipeline.joint_writes import (
 )
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked_items
 from sync_rules.pipeline.requests import Found, Work, apply_writes, read_all
-from sync_rules.pipeline.series import group_by_series, is_taken_again, list_series
 from sync_rules.pipeline.sources import split
 from sync_rules.pipeline.tasks import PartLook, message_of
 from sync_rules.rules.books import Books
@@ -46,40 +45,10 @@ NO_ROOM: Final = Blocked(TOO_LARGE)
 def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     """Reconcile parts, a bounded number at a time."""
     report = Report()
-    alone = [look for look in looks if not look.part.rule.by_listing]
-    for some in split(alone, bounds.limits.fan_out_round_max_items):
+    for some in split(looks, bounds.limits.fan_out_round_max_items):
         report.add((yield from _reconcile_round(some, bounds)))
-    listed = {look.part: look for look in looks if look.part.rule.by_listing}
-    for series in group_by_series(tuple(listed)).values():
-        report.add((yield from _reconcile_series([listed[part] for part in series], bounds)))
     yield from retry_parked_items(report)
     return report
-
-
-def _reconcile_series(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
-    """Reconcile all parts of one listing, some at a time. A failure is reported for each look that asked."""
-    report, first = Report(), looks[0]
-    while True:
-        found = yield from list_series(first.part, bounds)
-        if isinstance(found, Blocked):
-            yield from _park(first, found, bounds, report)
-            return report
-        if isinstance(found, StoreError):
-            for look in looks:
-                _fail(look, str(found), report)
-            return report
-        if not found.parts:
-            report.count([first.part.rule], Outcome.RIGHT)
-            return report
-        some = yield from _reconcile_round([replace(first, part=part) for part in found.parts], bounds)
-        yield from retry_parked_items(some)
-        failed, some.failed = some.failed, {}
-        report.add(some)
-        for unfinished in failed.values():
-            for look in looks:
-                report.note(look.part.target, replace(unfinished, parts=(look.part,)))
-        if failed or not found.more or not some.written:
-            return report
 
 
 def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
@@ -124,13 +93,6 @@ def _decide(
     for look, (part, target, source) in zip(looks, found, strict=True):
         if isinstance(target, StoreError) or isinstance(source, StoreError):
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
-            continue
-        taken = target is None and (yield from is_taken_again(part, bounds))
-        if isinstance(taken, StoreError):
-            _fail(look, str(taken), report)
-            continue
-        if taken:
-            report.count([part.rule], Outcome.RIGHT)
             continue
         meant = [
             (replace(look, part=one), _check_room(_write_for(replace(look, part=one), target, source, report), target))

@@ -1,5 +1,4 @@
-"""The requests that the pipeline makes, and the ports that answer them: store, queue, failures, archive, caller, and
-kept calls.
+"""The requests that the pipeline makes, and the ports that answer them: store, queue, failures, caller, and kept calls.
 
 Invariant: the pipeline never calls a store. It is made of generators that yield the requests below and are sent the
 answers, so that production, the tests and the simulator run the same code and can stop it at every request.
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
-from sync_rules.model.items import Call, Failure, ItemKey, Keep
+from sync_rules.model.items import Call, Failure, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Names
@@ -115,7 +114,7 @@ class FetchCall:
 
 NOT_SENT: Final = Result(Status.FAILED, reason=OUT_OF_TIME)
 
-Request = Read | List | Scan | Apply | Later | Park | Keep | Call | KeepCall | FetchCall
+Request = Read | List | Scan | Apply | Later | Park | Call | KeepCall | FetchCall
 T = TypeVar("T")
 Work = Generator[Request, Any, T]
 Found = Item | StoreError | None  # an error is in place of an item that could not be read
@@ -169,13 +168,6 @@ class Pending(Protocol):
         """Send a message, unless one that is still to come serves it. Raises StoreError."""
 
 
-class Archive(Protocol):
-    """Keeps archived items."""
-
-    def keep(self, keep: Keep) -> None:
-        """Returns once the object is safe; one of the same name is the same object. Raises StoreError."""
-
-
 class Caller(Protocol):
     """Calls users' functions."""
 
@@ -215,9 +207,6 @@ class NullPorts:
     def park(self, failure: Failure) -> None:
         """Drop a failure record."""
 
-    def keep(self, keep: Keep) -> None:
-        raise StoreError("NoArchive", f"rule {keep.rule}: no archive was given")
-
     def call(self, call: Call) -> None:
         raise StoreError("NoCaller", f"rule {call.rule}: no caller of {call.function} was given")
 
@@ -238,7 +227,6 @@ class World:
     store: Store
     queue: Queue
     failures: Failures
-    archive: Archive = NULL_PORTS
     caller: Caller = NULL_PORTS
     kept: KeptCalls = NULL_PORTS
     pending: Pending | None = None
@@ -261,7 +249,6 @@ _ANSWERS: Final[Mapping[type[Request], Callable[[World, Any], Any]]] = {
     Apply: lambda world, request: world.store.apply(request),
     Later: World._send,  # noqa: SLF001 - the same class
     Park: lambda world, request: world.failures.park(request.failure),
-    Keep: lambda world, request: world.archive.keep(request),
     Call: lambda world, request: world.caller.call(request),
     KeepCall: lambda world, request: world.kept.keep_call(request.message),
     FetchCall: lambda world, request: world.kept.fetch_call(request.place),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Change, Effect, ItemKey
+from sync_rules.model.items import Call, Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PushMessage, names_in
 from sync_rules.rules.families import ListingRule, Part, PartRule, TargetRule
@@ -116,7 +116,7 @@ class Tasks:
     pulls: tuple[Pull, ...] = ()
     pushes: tuple[Push, ...] = ()
     parts: tuple[PartLook, ...] = ()
-    effects: tuple[tuple[ItemKey, Effect], ...] = ()
+    effects: tuple[tuple[ItemKey, Call], ...] = ()
     unlisted: tuple[tuple[str, ItemKey], ...] = ()
     origins: dict[ItemKey, dict[ItemKey, None]] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
@@ -176,7 +176,7 @@ class _Batch:
     asked: dict[ItemKey, TargetWork] = field(default_factory=dict)
     pushed: dict[tuple[ItemKey, Rule], bool] = field(default_factory=dict)
     parts: dict[Part, None] = field(default_factory=dict)
-    effects: list[tuple[ItemKey, Effect]] = field(default_factory=list)
+    effects: list[tuple[ItemKey, Call]] = field(default_factory=list)
     unlisted: dict[tuple[str, ItemKey], None] = field(default_factory=dict)
 
     def add(self, change: Change, entity: Entity, rules: Rules) -> None:
@@ -192,8 +192,8 @@ class _Batch:
         for hinting in concern.hinting:
             self._ask_hinted_pulls(change, hinting, entering)
         for effect_rule in concern.effects:
-            if (effect := effect_rule.effect(change)) is not None:
-                self.effects.append((change.key, effect))
+            if (call := effect_rule.effect(change)) is not None:
+                self.effects.append((change.key, call))
                 self.found.concerns((effect_rule,), change)
         for part_rule in concern.parts:
             self._ask_parts(change, part_rule, entity, entering)

@@ -5,7 +5,7 @@
 3. Parts: elements, mirrors and entries, which read their items themselves.
 4. Trace: a failure belongs to the items whose records asked for the work.
 5. Unlisted: a failure record of each item that an index does not list.
-6. Effects: archive and call come after all writes, so that no copy waits for them.
+6. Effects: calls come after all writes, so that no copy waits for them.
 
 Invariant: `STAGES` is the only place that orders the stages. A caller may do a stage in its own way, and a stage that
 it does not name runs as everywhere: a new stage is one more line of the table.
@@ -51,8 +51,8 @@ def _park_unlisted_items(tasks: Tasks, _rules: Rules, _bounds: Bounds, report: R
 
 
 def _run_effects(tasks: Tasks, _rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
-    for key, effect in tasks.effects:
-        yield from run_effect(key, effect, bounds, report)
+    for key, call in tasks.effects:
+        yield from run_effect(key, call, bounds, report)
 
 
 STAGES: Final[dict[str, Stage]] = {

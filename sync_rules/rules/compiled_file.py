@@ -241,7 +241,7 @@ def _name(kind: Any) -> str:
 
 
 def _resolve_variables(rules: Rules, name: str) -> Rules:
-    """The rules with the values of variables. Raises UserError if one does not fit."""
+    """The rules with the fingerprint of the values of variables. Raises UserError if one does not fit."""
     from sync_rules.rules import fingerprints  # noqa: PLC0415 - only a place that a variable is in changes what rules say
 
     for table in rules.tables.values():
@@ -249,5 +249,4 @@ def _resolve_variables(rules: Rules, name: str) -> Rules:
             raise UserError(f"{name}: table {table.name}: {wrong}")
     for first, table in find_clashes(rules.tables.values()):
         raise UserError(f"{name}: {describe_clash(first, table)}")
-    settled = {title: rule.resolve_variables(name) for title, rule in rules.rules.items()}
-    return replace(rules, rules=settled, fingerprint=fingerprints.of_all(rules.tables, rules.entities, settled))
+    return replace(rules, fingerprint=fingerprints.of_all(rules.tables, rules.entities, rules.rules))

@@ -87,19 +87,6 @@ class Connection:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivePlace:
-    """The bucket and the prefix of archived objects. `when`: the event that archives an item, deleted or expired."""
-
-    bucket: str
-    prefix: str
-    when: str
-
-    @property
-    def text(self) -> str:
-        return f"s3://{self.bucket}/{self.prefix}"
-
-
 class Description(ABC):
     """The answers of a rule that tools ask for."""
 
@@ -167,11 +154,6 @@ class Description(ABC):
     def times_to_live(self) -> tuple[tuple[Table, str], ...]:
         """The tables that must delete items by Time to Live, each with the attribute that holds it."""
         return ()
-
-    @property
-    def archive(self) -> ArchivePlace | None:
-        """The place in S3 where the rule keeps objects, if it does."""
-        return None
 
     @property
     def calls_from_horizon(self) -> bool:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Self
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Call, Change, Effect, ItemKey
+from sync_rules.model.items import Call, Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Path, describe_place, has_changed
 from sync_rules.model.writes import Condition, Write, expect_values
@@ -285,12 +285,7 @@ class Part:
 
 
 class PartRule(Rule):
-    """A rule that keeps parts. The check of a part reads its target first, then its source.
-
-    `by_listing`: a listing of all parts of the source decides which of them are right.
-    """
-
-    by_listing = False
+    """A rule that keeps parts. The check of a part reads its target first, then its source."""
 
     @property
     def books(self) -> Books | None:
@@ -304,22 +299,6 @@ class PartRule(Rule):
     def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
         """The parts that a part means: itself, or several for one from a message or report, which name only items."""
         return (part,)
-
-    def listing(self, part: Part) -> Members | None:
-        """The listing that decides about a part of a `by_listing` rule; None if nothing can be there."""
-        return None
-
-    def list_wrong_parts(self, source: ItemKey, keys: Iterable[ItemKey]) -> Iterable[Part]:
-        """The parts that must go, given the keys that were listed for one source."""
-        return ()
-
-    def is_first_part(self, part: Part, key: ItemKey) -> bool:
-        """True if a part is at the beginning of its listing, given the key of the first item that is listed."""
-        return False
-
-    def find_removing_part(self, part: Part) -> Part | None:
-        """The part of a `by_listing` rule that would delete this part again."""
-        return None
 
     def label(self, part: Part) -> str:
         """The element for messages, records and reports; "" if it could show values besides keys."""
@@ -375,8 +354,8 @@ class EffectRule(Rule):
     """A rule that does something outside the tables for a change of its source."""
 
     @abstractmethod
-    def effect(self, change: Change) -> Effect | None:
-        """The effect of this record of the source, if any. It says if the condition failed."""
+    def effect(self, change: Change) -> Call | None:
+        """The call for this record of the source, if any. It says if the condition failed."""
 
     @property
     def swept_entities(self) -> tuple[Entity, ...]:
@@ -388,6 +367,6 @@ class EffectRule(Rule):
     def uses(self) -> Iterator[Use]:
         return iter(())
 
+    @abstractmethod
     def retry(self, asked: Call) -> Call | None:
-        """The call to retry, from a message; None if the kind sends no such messages."""
-        return None
+        """The call to retry, from a message; None if the rule does not call for it any more."""

@@ -106,7 +106,6 @@ class Rule(Description):
     renamed_from: str | None = field(default=None, kw_only=True)  # its name in the rules file before it was renamed
 
     strict = False  # each write is a transaction with a check of its source
-    moves = False  # its source goes for good when its target comes
     hierarchical = False  # each round over a table makes one more level of a hierarchy right
 
     @property
@@ -135,10 +134,6 @@ class Rule(Description):
     @abstractmethod
     def body(self) -> Mapping[str, object]:
         """The rule as plain JSON-ready values: two rules of equal bodies do the same."""
-
-    def resolve_variables(self, name: str) -> Self:
-        """The rule with the values of environment variables. Raises UserError, naming the file, if one does not fit."""
-        return self
 
     def adapt_to(self, others: Iterable[Rule]) -> Self:
         """The rule with what it needs to know about the other rules of its file."""

@@ -16,7 +16,6 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Item, Path
-from sync_rules.rules.description import ArchivePlace
 from sync_rules.rules.families import EffectRule, PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import Rule
@@ -225,10 +224,6 @@ class Rules:
     @cached_property
     def functions(self) -> Mapping[str, str]:
         return {name: rule.calls for name, rule in self.rules.items() if rule.calls}
-
-    @cached_property
-    def archives(self) -> Mapping[str, ArchivePlace]:
-        return {name: rule.archive for name, rule in self.rules.items() if rule.archive is not None}
 
     @cached_property
     def times_to_live(self) -> Mapping[str, str]:

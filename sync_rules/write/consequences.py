@@ -21,7 +21,7 @@ from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Store, Work, World, read_all, run_work
 from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
 from sync_rules.pipeline.work import STAGES, do_tasks
-from sync_rules.rules.families import Part, TargetRule
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.read_through import IN_MEMORY, TOO_MANY
@@ -32,9 +32,8 @@ SECOND_LOOK: Final = "a second look through an index"
 MESSAGE: Final = "more items than are done at once"
 BOOKS: Final = "its books are not complete"
 NO_ROOM: Final = "more items than a transaction has room for"
-MOVE: Final = "a move to a key that the stored item does not name yet"
 ENDLESS: Final = "it does not come to an end"
-PASSING: Final = (EFFECT, MESSAGE, NO_ROOM, MOVE, ENDLESS, TOO_MANY, OUT_OF_TIME)  # the stream does it at once
+PASSING: Final = (EFFECT, MESSAGE, NO_ROOM, ENDLESS, TOO_MANY, OUT_OF_TIME)  # the stream does it at once
 BY_THE_STREAM: Final = "by the stream, a moment after the write"
 
 Pushed = tuple[ItemKey, tuple[str, ...]]  # the item that a push starts from, and its rules
@@ -50,9 +49,6 @@ class ChangeLog(Store, Protocol):
 
     def item(self, key: ItemKey) -> Item | None:
         """An item as it was seen last."""
-
-    def find_stored_item(self, key: ItemKey) -> Item | None:
-        """An item as its table has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,25 +184,11 @@ class Consequences:
         for look in tasks.parts:
             one = look.part.rule.books
             mark = None if one is None else marks[one]
-            if self._moves_too_early(look.part):
-                self._leave(look.part.rule.name, MOVE, 1)
-            elif one is None or (not isinstance(mark, StoreError) and one.complete(mark)):
+            if one is None or (not isinstance(mark, StoreError) and one.complete(mark)):
                 kept.append(look)
             else:
                 self._leave(look.part.rule.name, BOOKS, 1)
         yield from STAGES["parts"](Tasks(parts=tuple(kept)), rules, bounds, report)
-
-    def _moves_too_early(self, part: Part) -> bool:
-        """True if the record of the item's delete would not name its new key.
-
-        That record reports what another program adds to the item before the delete. The stored image makes it.
-        """
-        stored = self.store.find_stored_item(part.source) if part.rule.moves and part.source is not None else None
-        if part.source is None or stored is None:
-            return False
-        entity = self.rules.entity_of(part.source)
-        deleted = Change(part.source, stored, None)
-        return entity is not None and all(one.target != part.target for one in part.rule.parts(deleted, entity))
 
     def _judge(self, report: Report) -> None:
         for unfinished in report.failed.values():

@@ -60,8 +60,6 @@ class _Live:
         """The item as it was seen last."""
         return self._seen.get(place_of(key))
 
-    find_stored_item = item
-
     def read(self, request: Read) -> tuple[Item | None, ...]:
         items = self._store.read(Read(request.keys))
         self._seen.update(zip(map(place_of, request.keys), items, strict=True))

@@ -160,8 +160,8 @@ def _parts_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[Part]:
 
 
 def _is_plain(rule: PartRule) -> bool:
-    """True if two items decide about a part, which no index must list: no books, and no listing of all of them."""
-    return rule.books is None and not rule.by_listing and (rule.find is None or rule.find.index is None)
+    """True if two items decide about a part, which no index must list, and no books."""
+    return rule.books is None and (rule.find is None or rule.find.index is None)
 
 
 def _has_too_many(pushed: Pushed, image: Item | None, rules: Rules) -> bool:

@@ -73,10 +73,6 @@ class ReadThrough(MemoryStore):
         """The item as it is in memory."""
         return self.item(self.keys[place])
 
-    def find_stored_item(self, key: ItemKey) -> Item | None:
-        """The item as it was read."""
-        return self.before.get(place_of(key))
-
     def know(self, key: ItemKey, item: Item | None) -> None:
         """Take an item as it was read."""
         place = place_of(key)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import shlex
-from dataclasses import dataclass, fields
-from datetime import datetime
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -47,7 +46,6 @@ from sync_rules.pipeline.telemetry import (
     VERIFIED,
 )
 from sync_rules.rules.formula import parse_formula
-from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.write.document import OPTIONS
 from tests.docs.reference import GENERATED, ROOT, expected, help_text, shown
 
@@ -238,38 +236,31 @@ def test_docs_formats_make_what_the_table_says(cells):
     assert parse_formula(f"{{it:{named(form)}}}", {}).text({"it": given}.get) == text
 
 
-def test_docs_show_an_archived_object_as_it_is():
-    """The name and the line of JSON on the page on archive are those that its rule makes of a record."""
-    page = "docs/rules/archive.md"
-    (shown_name,) = (b.body.strip() for b in blocks(page) if b.language == "text")
-    (line,) = (b.body for b in blocks(page) if b.language == "json")
-    said = json.loads(line)
-    rules = parse_rules(first_file(page).body, environ={})
-    key = rules.tables[said["table"]].key_of(said["key"])
-    assert key is not None
-    number = re.search(r"-(\d+)-", shown_name)
-    assert number
-    at = int(datetime.fromisoformat(said["deleted_at"]).timestamp() * 1000)
-    change = Change(key, said["item"], None, number[1], at, expired=said["expired"])
-    rule = rules.rules["games-to-s3"]
-    assert isinstance(rule, ArchiveRule)
-    kept = rule.effect(change)
-    assert kept is not None
-    assert (kept.name, gzip.decompress(kept.body).decode()) == (shown_name, line)
-
-
 def test_docs_show_what_a_function_is_told():
     """The page on call names each attribute of a change, and its example is a function that can be called with one."""
     page = "docs/rules/call.md"
     said = {name for cells in rows(page, "attribute", "value") for name in re.findall(r"`(\w+)`", cells[0])}
     assert said == {f.name for f in fields(ItemChange)} | {"when"}
-    (block,) = (b for b in blocks(page) if b.language == "python")
+    (block, _) = (b for b in blocks(page) if b.language == "python")
     names: dict[str, Any] = {}
     exec(block.body, names)
     key = {"PK": "USER#1", "SK": "ORDER#1"}
     names["order_changed"](
         ItemChange(rule="r", table="shop", key=key, old=None, new={"total": 1}, expired=False, id="1")
     )
+
+
+def test_docs_show_a_function_that_keeps_deleted_items(monkeypatch):
+    """The function that puts expired items into S3 puts the item, and leaves other deletes alone."""
+    _, block = (b for b in blocks("docs/rules/call.md") if b.language == "python")
+    names: dict[str, Any] = {}
+    exec(block.body, names)
+    puts: list[dict[str, Any]] = []
+    monkeypatch.setattr("boto3.client", lambda _service: SimpleNamespace(put_object=lambda **put: puts.append(put)))
+    gone = ItemChange(rule="r", table="shop", key={}, old={"total": Decimal(1)}, new=None, expired=True, id="1")
+    names["keep"](replace(gone, expired=False, id="2"))
+    names["keep"](gone)
+    assert puts == [{"Bucket": "orders-that-were", "Key": "orders/1.json", "Body": '{"total": "1"}'}]
 
 
 def test_docs_show_the_demo_as_it_is_told():

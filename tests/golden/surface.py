@@ -6,7 +6,6 @@ Every function returns text, by the name of the file in `expected` that holds it
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import io
 import json
@@ -24,7 +23,6 @@ from unittest.mock import patch
 
 import typer.main
 
-from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState, TableState, read_applied_fingerprints, save_applied_fingerprints
@@ -46,6 +44,7 @@ from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettin
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, pack_messages, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
+from sync_rules.jobs.failure_log import FailureLog, JsonLines
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.lab.recording import Header, open_recording, read
 from sync_rules.language.load import parse_rules
@@ -366,7 +365,7 @@ def _order(user_id: str, order_id: str, total: int, **more: Any) -> dict[str, An
 
 
 class Kept:
-    """Everything outside the tables: what is sent, parked, archived and called, in order."""
+    """Everything outside the tables: what is sent, parked and called, in order."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -376,10 +375,6 @@ class Kept:
 
     def park(self, failure: Failure) -> None:
         self.lines.append(f"park {json.dumps(failure_record(failure, AT))}")
-
-    def keep(self, keep: Any) -> None:
-        body = gzip.decompress(keep.body).decode().strip()
-        self.lines.append(f"archive {keep.bucket} {keep.name} {_sha256(keep.body.hex())} {body}")
 
     def call(self, call: Any) -> None:
         told = item_change(call)
@@ -418,7 +413,7 @@ def _sorted(value: Any) -> Any:
 
 
 def stream() -> Mapping[str, str]:
-    """Effects of an event of a stream: answer, messages, calls, archives, and the tables afterwards."""
+    """Effects of an event of a stream: answer, messages, calls, and the tables afterwards."""
     rules = rules_of(EVERY_KIND)
     store, kept = shop(rules), Kept()
     world = World(store, kept, kept, kept, kept)
@@ -628,7 +623,7 @@ def _remote_backfill() -> str:
     def job(names: frozenset[str], request: BackfillRequest) -> Job:
         titles = {rules.rules[name].title for name in names}
         prints = {title: digest for title, digest in of_each(rules).items() if title in titles}
-        scope = Scope(prints, {"shop": "id-1"}, request.table, request.where, request.segments)
+        scope = Scope(prints, {"shop": "id-1"}, request.segments, request.table, request.where)
         return Job(Selection(rules, names), segments(rules, request.segments or 1, ()), scope, {"shop": 5})
 
     def make() -> BackfillWork:

@@ -30,17 +30,17 @@ from tests.support.worlds import Parked
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/rules.yaml"))
-KINDS = {"archive", "collect", "copy", "count", "derive", "embed", "history", "mirror", "path", "sum"}
+KINDS = {"collect", "copy", "count", "derive", "embed", "history", "mirror", "path", "sum"}
 every_example = pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
 
 
 def rules_of(folder: Path, prefix: str = "") -> Rules:
-    """The example's rules, on tables and buckets of a test's own."""
+    """The example's rules, on tables of a test's own."""
     document = read((folder / "rules.yaml").read_text(), Problems())
     assert document is not None
     for name, table in document.data["tables"].items():
         table["name"] = prefix + name
-    return parse_rules(json.dumps(document.data), str(folder), {"GAMES_BUCKET": f"{prefix}games"})
+    return parse_rules(json.dumps(document.data), str(folder))
 
 
 @every_example

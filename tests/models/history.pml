@@ -1,7 +1,7 @@
-/* history: each state of the source is kept once under its version, and never changes; `keep` leaves the newest one.
+/* history: each state of the source is kept once under its version, and never changes.
 
 The application numbers each state of the item. Records show the states; they come late, and more than once. VERSIONS states
-follow each other. KEEP: only the newest version stays, and every put of a version asks for a listing of all. */
+follow each other. */
 #ifndef VERSIONS
 #define VERSIONS 2
 #endif
@@ -19,19 +19,15 @@ byte state = 1;                 /* what the item holds beside the version */
 byte version[VERSIONS + 1];     /* the state that is kept under each version; 0: nothing */
 byte kept[VERSIONS + 1];        /* the state that was kept first under each version */
 byte records[(VERSIONS + 1) * 3], record_count;  /* by version and state */
-byte listings, busy; bool late; byte late_version, late_state;
+byte busy; bool late; byte late_version, late_state;
 byte repeats = REPEATS, deaths = DEATHS, reuses = REUSES;
-#define QUIET (busy == 0 && record_count == 0 && listings == 0 && !late)
+#define QUIET (busy == 0 && record_count == 0 && !late)
 #if VERSIONS == 1
 #define LAST 1
 #else
 #define LAST 2
 #endif
-#ifdef KEEP
-#define RIGHT (source == 0 || (version[source] != 0 && (source == 1 || version[source - 1] == 0) && (source <= 2 || version[source - 2] == 0)))
-#else
 #define RIGHT ((source < 1 || version[1] != 0) && (source < 2 || version[LAST] != 0))
-#endif
 #define CHECK assert(!QUIET || RIGHT)
 
 inline put_version(v, s) {
@@ -44,9 +40,6 @@ inline put_version(v, s) {
      assert(kept[v] == 0 || kept[v] == s);      /* a version never changes */
      kept[v] = s;
      printf("  written: version %d with state %d\n", v, s); version[v] = s;
-#if defined(KEEP) && !defined(NO_KEEP_RECORDS)  /* history, keep: the record of each version that came lists all of its item */
-     listings++
-#endif
   :: else -> printf("  refused: version %d exists\n", v)
   fi
 }
@@ -65,7 +58,7 @@ end: do :: atomic { late -> printf("the late put arrives\n"); put_version(late_v
 #define ONE_RECORD(V, S) :: (V <= VERSIONS && records[(V) * 3 + S] > 0) -> v = V; s = S
 
 active [2] proctype worker() {
-  byte v, s, n, newest, held;
+  byte v, s, held;
 end: do
   :: atomic { record_count > 0 -> if ONE_RECORD(1, 1) ONE_RECORD(2, 1) ONE_RECORD(3, 1) ONE_RECORD(1, 2) ONE_RECORD(2, 2) ONE_RECORD(3, 2) fi;
        if :: records[v * 3 + s]--; record_count-- :: repeats > 0 -> repeats-- fi; busy++; printf("record of version %d with state %d\n", v, s);
@@ -82,15 +75,6 @@ end: do
           :: deaths > 0 && !late -> deaths--; printf("the worker dies; its put is in flight\n"); late = true; late_version = v; late_state = s; records[v * 3 + s]++; record_count++
           fi
        fi;
-#if defined(KEEP) && defined(NO_KEEP_RECORDS)
-       n = 1; do :: n < source -> version[n] = 0; n++ :: else -> break od; n = 0;     /* only the worker that puts removes older ones */
-#endif
        busy--; v = 0; s = 0; held = 0; CHECK }
-#ifdef KEEP
-  :: atomic { listings > 0 -> listings--; busy++; newest = 0; n = 1;
-       do :: n <= VERSIONS -> if :: version[n] != 0 -> newest = n :: else fi; n++ :: else -> break od; n = 0; printf("list the versions: the newest is %d\n", newest) }
-     atomic { n = 1; do :: n < newest -> if :: version[n] != 0 -> printf("  written: version %d is removed\n", n); version[n] = 0 :: else fi; n++ :: else -> break od;
-       n = 0; newest = 0; busy--; CHECK }
-#endif
   od
 }

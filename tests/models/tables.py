@@ -155,30 +155,9 @@ MIRROR: Final = Table(
     },
     {"NO_SOURCE_CHECK": "mirror: no check of the source", "NO_OWNER_GUARD": "mirror: whose it is not guarded"},
 )
-MOVE: Final = Table(
-    "move",
-    "/move",
-    (("put", "orders order=0 dept=0 state=OPEN name=0"),),
-    {
-        "application: the attribute of the old item = #": ("change", "orders order=0", "name={0}"),
-        "application: put an item under the new key": ("put", "by_dept dept=0 order=0 name=8"),
-        "application: erase the attribute of the new item": ("change", "by_dept dept=0 order=0", "name="),
-        "read the new key: #": ("look", "part by_dept 0 0 of orders 0 by orders"),
-        "read the old item: #": ("read", "orders", "by_dept"),
-        "written: the item goes to the new key with #": ("write", "by_dept"),
-        "refused: the item is not as it was read": ("write", "orders"),
-        "record of the delete: it shows #": ("look", "part by_dept 0 0 of orders 0 by orders 0 REMOVE"),
-        "written: the attribute of the new item = #": ("write", "by_dept", "", "by_dept", "orders"),
-    },
-    {
-        "NO_ATTRIBUTE_GUARD": "move: changed since it was read",
-        "NO_FREE_KEY": "move: over what came meanwhile",
-        "NO_REPORT_ONLY": "move: what is left behind put back",
-    },
-)
 
 
-def history_table(keep: str, mutants: Mutants) -> Table:
+def history_table(mutants: Mutants) -> Table:
     """The model of versions."""
     steps: dict[str, Step] = {
         "application: version # of the item": ("put", "sources source=0 rank=N:{0} bio=1"),
@@ -189,7 +168,7 @@ def history_table(keep: str, mutants: Mutants) -> Table:
         "the worker dies; its put is in flight": ("die", "versions"),
         "the late put arrives": LATE,
     }
-    return Table("history", history(NUMBERED, keep), (), steps, mutants)
+    return Table("history", history(NUMBERED, ""), (), steps, mutants)
 
 
 SOURCE: Final = "sources team=x source=0 name="
@@ -415,12 +394,10 @@ TABLES: Final = (
         "NO_SWEEP": "rollup: books not swept",
     }, waiting=True),
     MIRROR,
-    MOVE,
-    history_table("", {
+    history_table({
         "NO_RECORD_STATE": "a version of the source as it is now",
         "NO_ABSENT_GUARD": "a version put over another",
     }),
-    history_table(", keep: {count: 1}", {"NO_KEEP_RECORDS": "keep: a version that came is not looked at"}),
     embed_table({"NO_SECOND_LOOK": "no second look at members"}),
     embed_table({
         "NO_HINTED": "hinting member not read",

@@ -697,19 +697,6 @@ def values(file: File) -> Form | str | None:
     return form
 
 
-def archive(file: File) -> Form:
-    name = file.one(*file.entities)
-    form: Form = {
-        "archive": name,
-        "into": f"s3://{file.one('bucket', '${BUCKET:-the-bucket}')}/{name}s{file.number()}/",
-    }
-    if file.chance(0.7):
-        form["when"] = file.one("deleted", "expired")
-    if file.chance(0.4):
-        form["where"] = condition(file, name)
-    return form
-
-
 def call(file: File) -> Form:
     name = file.one(*file.entities)
     form: Form = {"call": "tests.simulation.called.noted", "on": name}
@@ -726,7 +713,7 @@ def call(file: File) -> Form:
 
 KINDS: Final = (
     *((copy,) * 5), late, within, chain, chain, given, embed, embed, collect, collect, derive, derive, path, mirror, mirror,
-    *((count,) * 3), ranked, ranked, values, values, archive, call,
+    *((count,) * 3), ranked, ranked, values, values, call, call,
     *(trial.write for trial in TRIALS if trial.write is not None),
 )  # fmt: skip
 

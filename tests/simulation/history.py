@@ -20,7 +20,7 @@ from greenlet import GreenletExit, greenlet
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Keep
+from sync_rules.model.items import Call
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Check, Result, Status, Transaction
 from sync_rules.pipeline.consumer import Consumer
@@ -36,7 +36,6 @@ from tests.simulation.followers import Following, Reading
 from tests.simulation.grammar import Made
 from tests.simulation.indexes import REPLICAS
 from tests.simulation.kept_versions import lost
-from tests.simulation.moves import unreported
 from tests.simulation.oracle import Oracle, Verdict
 from tests.simulation.people import ENDINGS, Errand, People
 from tests.simulation.plots import change_the_source, disturb, fits, shrunk
@@ -322,8 +321,7 @@ class History:
             self.people.redrive()
         if not self.impatient:
             return
-        moves = [name for name, rule in self.made.spec.rules.items() if rule.get("mode") == "move"]
-        cured = (" (copy) on ", " (derive) on ", *(f"rule {name} (mirror) on " for name in moves))
+        cured = (" (copy) on ", " (derive) on ")
         wrong = [one for one in self.oracle.look(self.world.items).wrong if any(what in one for what in cured)]
         if wrong:
             raise DivergenceError("\n  ".join(wrong))
@@ -342,7 +340,6 @@ class History:
             if not self.world.shelf:  # else a batch that failed waits for a redrive, which makes the versions it showed
                 wrong = wrong or list(lost(self.made.spec, self.world))
             wrong = wrong or list(unfilled(self.made.spec, self.world, verdict))
-            wrong = wrong or list(unreported(self.world, impatient=self.impatient))
             wrong = wrong or ([] if self.prompt else list(left_over(self.made.spec, self.world, verdict)))
         if wrong:
             raise DivergenceError("\n  ".join(wrong))
@@ -851,8 +848,6 @@ class History:
                 self.world.failures.append(request.failure)
                 if self.people is not None and request.failure.key is not None:
                     self.world.put_aside(json.dumps(failure_record(request.failure, datetime.fromtimestamp(0, UTC))))
-            case Keep():
-                self.world.keep(request)
             case Call():
                 if (request.rule, request.change.position) not in self.world.calls and self.occurs("call fails"):
                     raise StoreError("CallFailed")

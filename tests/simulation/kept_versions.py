@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.oracle import Mirror, View, lets_in, mirror_values, once, shown
-from tests.simulation.plain import RaisingError, same, word_of
+from tests.simulation.plain import RaisingError, same
 from tests.simulation.spec import Body, Entity, Item, Path, Place, Spec, Value, fits, nested
 
 if TYPE_CHECKING:
@@ -55,10 +55,6 @@ def _rule(file: File, source: str, condition: Callable[[File, str], str]) -> Non
             form["attributes"] = {text: f"k{at}" for at, text in enumerate(chosen)}
     if file.chance(0.3):
         form["where"] = condition(file, source)
-    if file.chance(0.5):
-        form["newest"] = True
-    if "pad" in which and file.chance(0.7):
-        form["keep"] = {"count": file.one(1, 2, 3)}
     file.rules[f"rule{len(file.rules)}"] = form
 
 
@@ -77,7 +73,7 @@ def version_of(spec: Spec, rule: Body, state: Item) -> tuple[Place, Item] | None
     """The version of a state of a source, and what it holds; None where it has none."""
     one = history_of(spec, rule)
     for place, fields in one.named(rule, state):
-        if place is not None and not (rule.get("newest") and zero_rule(spec, place)):
+        if place is not None:
             wanted = _values(spec, rule, state, fields)
             return place, {**one.target.table.attributes(place), **nested(wanted.items())}
     return None
@@ -93,56 +89,6 @@ def _values(spec: Spec, rule: Body, state: Item, fields: Mapping[str, Value]) ->
     return {path: value for path, value in wanted.items() if value is not None}
 
 
-def newest_of(spec: Spec, rule: Body, state: Item) -> tuple[Place, Item] | None:
-    """The place under version 0 where the newest state of a source stands, and what it holds there."""
-    one = history_of(spec, rule)
-    read = {name: value for name, spot in one.fields.items() if (value := spot.read(state)) is not None}
-    fields = {**read, "ver": {"N": "0"}}
-    place = one.target.place(fields)
-    if place is None or one.target.fields(place) is None:
-        return None
-    wanted = _values(spec, rule, state, fields)
-    number = one.fields["ver"].read(state)
-    if "attributes" in rule and number is not None:
-        wanted[("ver",)] = number
-    return place, {**one.target.table.attributes(place), **nested(wanted.items())}
-
-
-def zero_rule(spec: Spec, place: Place) -> Body | None:
-    """The rule whose newest states stand at such a place; None for any other place."""
-    entity = spec.entity_of(place)
-    for rule in spec.rules.values():
-        if rule["kind"] == "history" and rule.get("newest") and spec.entities[rule["into"]] is entity:
-            fields = entity.fields(place) or {}
-            return rule if word_of(fields.get("ver")) == "0" else None
-    return None
-
-
-def unsafe(
-    spec: Spec, rule: Body, items: Mapping[Place, Item], place: Place, write: tuple[Item | None, Item | None]
-) -> str:
-    """The fault of a write of the newest state, at the moment when it is made; "" if it has none."""
-    old, new = write
-    one = history_of(spec, rule)
-    named = spec.named(one.source, one.owner, new or old or {})
-    source = None if named is None else items.get(named)
-    try:
-        meant = source is not None and lets_in(rule, one.source, source)
-    except RaisingError:
-        return "nobody can tell if it is there"
-    wanted = newest_of(spec, rule, source) if meant and source is not None else None
-    if new is None:
-        return "" if wanted is None else "it is deleted, and its source is there"
-    if wanted is None:
-        return "it is written, and its source has none"
-    lately = () if "attributes" in rule else [name for name in wanted[1] if name not in new]
-    held = {name: value for name, value in wanted[1].items() if name not in lately}
-    # one that was read before its source went to another number and back keeps the rest as it was, until the next record
-    changed = {name for name in {*new, *held} if old is None or not same(old.get(name), new.get(name))}
-    right = all(same(new.get(name), held.get(name)) for name in changed)
-    return "" if right else f"it becomes {new}, and its source is {source}"
-
-
 def fit(spec: Spec, item: Item, place: Place) -> bool:
     """True if the indexes of its table can take an item."""
     limits = spec.tables[place[0]].limits
@@ -154,10 +100,6 @@ def fit(spec: Spec, item: Item, place: Place) -> bool:
 def look(view: View, rule: Body) -> None:
     """Each source has the version that it is now, or it is said why not."""
     one = history_of(view.spec, rule)
-    if rule.get("newest"):
-        _newest(view, rule)
-    if rule.get("keep"):
-        _too_many(view, rule)
     for at, source in view.of(one.source):
         try:
             if not lets_in(rule, one.source, source):
@@ -173,64 +115,10 @@ def look(view: View, rule: Body) -> None:
         item = view.items.get(place)
         if item is None and not fit(view.spec, wanted, place):
             view.leave(rule, place, "rejected")
-        elif item is None and not beyond(view.spec, rule, view.items, place):
+        elif item is None:
             view.wrong(rule, place, f"no version of {shown(at)}")
-        elif item is not None and not same({"M": item}, {"M": wanted}):
+        elif not same({"M": item}, {"M": wanted}):
             view.leave(rule, place, "VersionTaken")
-
-
-def _too_many(view: View, rule: Body) -> None:
-    for place, _ in view.of(history_of(view.spec, rule).target):
-        if beyond(view.spec, rule, view.items, place):
-            view.wrong(rule, place, "as many newer ones are there as are kept")
-
-
-def beyond(spec: Spec, rule: Body, items: Mapping[Place, Item], place: Place) -> bool:
-    """True if there are as many newer versions of an item as its rule keeps."""
-    one, count = history_of(spec, rule), rule.get("keep", {}).get("count")
-    if count is None or (rule.get("newest") and zero_rule(spec, place)):
-        return False
-
-    def of(at: Place) -> tuple[Place | None, int]:
-        fields = one.target.fields(at) or {}
-        owner = spec.named(one.source, one.owner, one.target.table.attributes(at))
-        return owner, int(word_of(fields.get("ver")) or 0)
-
-    owner, number = of(place)
-    others = (of(at) for at in items if spec.entity_of(at) is one.target)
-    return sum(whose == owner and other > number for whose, other in others) >= count
-
-
-def too_many(spec: Spec, place: Place, items: Mapping[Place, Item]) -> bool:
-    """True if an item is a version that its rule does not keep."""
-    rules = (rule for rule in spec.rules.values() if rule["kind"] == "history")
-    mine = (rule for rule in rules if history_of(spec, rule).target is spec.entity_of(place))
-    return any(beyond(spec, rule, items, place) for rule in mine)
-
-
-def _newest(view: View, rule: Body) -> None:
-    one, right, unsure = history_of(view.spec, rule), set[Place](), set[Place | None]()
-    for at, source in view.of(one.source):
-        try:
-            version = newest_of(view.spec, rule, source) if lets_in(rule, one.source, source) else None
-        except RaisingError:
-            unsure.add(at)
-            continue
-        if version is None:
-            continue
-        place, wanted = version
-        right.add(place)
-        if not fit(view.spec, wanted, place):
-            view.leave(rule, place, "rejected")
-        elif (item := view.items.get(place)) is None:
-            view.wrong(rule, place, f"no newest state of {shown(at)}")
-        else:
-            names = (name for name in {**item, **wanted} if name not in one.target.table.key)
-            view.require(rule, place, item, {(name,): wanted.get(name) for name in names})
-    for place, item in view.of(one.target):
-        owner = view.spec.named(one.source, one.owner, item)
-        if zero_rule(view.spec, place) is rule and place not in right and owner not in unsure:
-            view.wrong(rule, place, "the newest of an item that has none")
 
 
 # ---------------------------------------------------------------- what the past does
@@ -273,8 +161,7 @@ def lost(spec: Spec, world: World) -> Iterator[str]:
                 continue
             before, after = (list(states_of(spec, rule, entity, [state])) for state in (old, new))
             for at, held in () if new is None or before == after else (*before, *after):
-                gone = at not in world.items and not beyond(spec, rule, world.items, at)
-                if gone and fit(spec, held, at) and (rule["name"], at) not in told:
+                if at not in world.items and fit(spec, held, at) and (rule["name"], at) not in told:
                     yield f"rule {rule['name']} (history) on {shown(at)}: the version is lost"
 
 

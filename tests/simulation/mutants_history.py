@@ -9,28 +9,21 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.items import Change
-from sync_rules.model.writes import Put, Transaction
+from sync_rules.model.writes import Put
 from sync_rules.pipeline import parts
-from sync_rules.rules.kinds.history import TAKEN, UNNUMBERED, HistoryRule, KeepRule, NewestRule
+from sync_rules.rules.kinds.history import TAKEN, UNNUMBERED, HistoryRule
 from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutant, Mutation, at_each_history, replacing
-from tests.simulation.mutants_parts import ALWAYS, judged, kept, parts_from, without_check
+from tests.simulation.mutants_parts import ALWAYS, judged, parts_from
 from tests.simulation.worlds import among
 
 HISTORY = among("", "history", "history-where")
-NEWEST = among("", "history-newest", "history-newest")
-KEEP = among("", "history-keep", "history-keep-newest")
 WHERE = among("", "history-where")
 
 
 def over_another(write: Any) -> Any:
     """A version is put whatever stands there by now."""
     return replace(write, guard=ALWAYS) if isinstance(write, Put) else write
-
-
-def kept_or_written(write: Any) -> Any:
-    """Mutant: the newest is not deleted."""
-    return kept(write) if isinstance(write, Transaction) else write
 
 
 @contextmanager
@@ -67,23 +60,6 @@ def let_all_in(rule: Any, change: Change, entity: Any, original: Any) -> Any:
     return original(replace(rule, where=None), change, entity)
 
 
-def one_too_few(rule: Any, source: Any, keys: Any, original: Any) -> Any:
-    """Mutant: of the newest versions, one goes too."""
-    return original(replace(rule, keep=rule.keep - 1), source, keys)
-
-
-def all_but_oldest(rule: Any, source: Any, keys: Any, original: Any) -> Any:
-    """Mutant: the oldest versions stay."""
-    mine = sorted(part.target for part in original(replace(rule, keep=0), source, keys))
-    return [part for part in original(replace(rule, keep=0), source, keys) if part.target in mine[rule.keep :]]
-
-
-def among_keys(change: Any) -> Mutant:
-    """KeepRule with another choice of versions that are too many."""
-    original = KeepRule.list_wrong_parts
-    return replacing(KeepRule, "list_wrong_parts", lambda rule, source, keys: change(rule, source, keys, original))
-
-
 def silent(reason: str) -> Mutant:
     """Mutant: what cannot be kept is not reported."""
     original = HistoryRule.write_for
@@ -104,17 +80,6 @@ MUTANTS: Mapping[str, Mutation] = {
     "the state after a change is not kept": Mutation(parts_from(HistoryRule, only_last), HISTORY),
     "a version of what where leaves out": Mutation(parts_from(HistoryRule, let_all_in), WHERE),
     "two states of one version unreported": Mutation(silent(TAKEN), HISTORY),
-    "newest: no check of the source": Mutation(judged(NewestRule, without_check), NEWEST),
-    "newest: kept when its source goes": Mutation(judged(NewestRule, kept_or_written), NEWEST),
     "a state set aside that is nowhere else": Mutation(unlucky, HISTORY),
-    "keep: one too few": Mutation(among_keys(one_too_few), KEEP),
-    "keep: the oldest": Mutation(among_keys(all_but_oldest), KEEP),
-    "keep: the newest state is counted": Mutation(
-        replacing(KeepRule, "_is_zero", lambda _rule, _key: False), among("", "history-keep-newest")
-    ),
-    "keep: a version that came is not looked at": Mutation(replacing(KeepRule, "parts", lambda *_: ()), KEEP),
-    "keep: put again, to be deleted again": Mutation(
-        replacing(HistoryRule, "find_removing_part", lambda *_: None), among("", "history-keep")
-    ),
     "a state without a version unreported": Mutation(silent(UNNUMBERED), HISTORY),
 }

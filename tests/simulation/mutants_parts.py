@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,13 +20,11 @@ from sync_rules.model.writes import (
     Transaction,
     Update,
     target_exists,
-    update_of,
 )
 from sync_rules.pipeline import joint_writes, parts
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.kinds.move import MoveRule
 from sync_rules.rules.rule import Blocked
 from sync_rules.rules.ruleset import Rules
 from tests.simulation.breaking import Mutant, Mutation, Work, replacing, results, unsent, wrapping
@@ -38,7 +35,6 @@ from tests.simulation.worlds import among
 COLLECT = among("", "collect", "collect-graph", "collect-numbers", "collect-index")
 STRICT = among("", "collect-strict", "collect-strict")
 MIRROR = among("", "mirror", "mirror-each", "mirror-taken")
-MOVE, MOVE_LATE = among("", "move"), among("", "move")
 PARTS = among("", "collect", "collect-index", "mirror", "mirror-each", "mirror-taken", "booked", "ranked")
 ALWAYS = (Condition(Test.ABSENT, ("never there",)),)  # a guard that always holds
 
@@ -133,66 +129,6 @@ def _seen(one: Any) -> tuple[Condition, ...]:
     return tuple(condition for condition in one.guard[1:] if condition.path != ("user",))
 
 
-def moved_unseen(write: Any) -> Any:
-    """Mutant: an item goes though it changed since it was read."""
-    old, new = write.actions
-    return Transaction((replace(old, guard=old.guard[:1]), new))
-
-
-def moved_from_nowhere(write: Any) -> Any:
-    """Mutant: an item comes though it is no longer where it was."""
-    old, new = write.actions
-    return Transaction((replace(old, guard=ALWAYS), new))
-
-
-def moved_twice(write: Any) -> Any:
-    """Mutant: an item comes, and stays where it was."""
-    return Transaction(write.actions[1:])
-
-
-def moved_by_half(write: Any) -> Any:
-    """Mutant: an item goes, and comes nowhere."""
-    return Transaction(write.actions[:1])
-
-
-def moved_whatever_stands_there() -> Any:
-    """Mutant: nobody looks at the new place."""
-    original = MoveRule.write_for
-    return replacing(MoveRule, "write_for", lambda rule, part, _target, source: original(rule, part, None, source))
-
-
-def moved_without_asking() -> Any:
-    """Mutant: `where` does not matter."""
-    original = MoveRule.write_for
-
-    def write_for(rule: Any, *args: Any) -> Any:
-        return original(replace(rule, where=None), *args)
-
-    return replacing(MoveRule, "write_for", write_for)
-
-
-def nothing_meant(rule: Any, part: Any, *items: Any) -> tuple[Any, ...]:
-    """Mutant: a delete shows nothing."""
-    return () if part.element else (part,)
-
-
-def no_label(rule: Any, part: Any) -> str:
-    """Mutant: no message names the attributes, so that a second look has nothing to look for."""
-    return ""
-
-
-def put_back() -> Any:
-    """Mutant: what a moved item lacks of a deleted one is put into it, whoever deleted that, and however long ago."""
-    original = MoveRule.write_for
-
-    def write_for(rule: Any, part: Any, target: Any, source: Any) -> Any:
-        if not part.element:
-            return original(rule, part, target, source)
-        return update_of(part.target, target, {(name,): {"S": ""} for name in json.loads(part.element)}, ())
-
-    return replacing(MoveRule, "write_for", write_for)
-
-
 def taken_as_own() -> Any:
     """Mutant: a mirror's key is taken over from another source's mirror."""
     original = MirrorRule.write_for
@@ -279,16 +215,5 @@ MUTANTS: Mapping[str, Mutation] = {
     "mirror: mirrors not looked at again": Mutation(parts_from(MirrorRule, no_parts_of_target), MIRROR),
     "mirror: put over what came meanwhile": Mutation(judged(MirrorRule, over_others), MIRROR),
     "mirror: what is somebody else's taken": Mutation(taken_as_own, MIRROR),
-    "move: changed since it was read": Mutation(judged(MoveRule, moved_unseen), MOVE),
-    "move: no longer there": Mutation(judged(MoveRule, moved_from_nowhere), MOVE),
-    "move: in two places": Mutation(judged(MoveRule, moved_twice), MOVE),
-    "move: half a transaction": Mutation(judged(MoveRule, moved_by_half), MOVE),
-    "move: over what came meanwhile": Mutation(judged(MoveRule, over_others), MOVE),
-    "move: where not asked": Mutation(moved_without_asking(), MOVE),
-    "move: a free key is not looked at": Mutation(parts_from(MoveRule, no_parts_of_target), among("impatient", "move")),
-    "move: new place not looked at": Mutation(moved_whatever_stands_there(), MOVE),
-    "move: what is left behind not told": Mutation(replacing(MoveRule, "expand_part", nothing_meant), MOVE_LATE),
-    "move: what is left behind told once": Mutation(replacing(MoveRule, "label", no_label), MOVE_LATE),
-    "move: what is left behind put back": Mutation(put_back(), MOVE_LATE),
     "mirror: whose it is not guarded": Mutation(judged(MirrorRule, of_anybody), MIRROR),
 }

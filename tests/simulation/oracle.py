@@ -864,11 +864,6 @@ def mirror_values(spec: Spec, rule: Body, mirror: Mirror, source: Item, fields: 
 
 
 def _mirror(view: View, rule: Body) -> None:
-    if rule.get("mode") == "move":
-        from tests.simulation.moves import look  # noqa: PLC0415 - it is made of what stands here
-
-        look(view, rule)
-        return
     mirror = mirror_of(view.spec, rule)
     expected: dict[Place, list[tuple[Place, dict[str, Value]]]] = {}
     unsure: set[tuple[Place, Place]] = set()  # sources of which nobody can tell if they have this mirror
@@ -1180,7 +1175,7 @@ def owned_paths(spec: Spec, entity: Entity) -> dict[str, list[Path]]:
                     *(path_of(rule[name]) for name in ("graph", "depth") if name in rule),
                 ]
                 paths = [*made, *map(path_of, rule.get("carry", ()))] if of is entity else []
-            case "mirror" | "history" | "archive" | "call":
+            case "mirror" | "history" | "call":
                 paths = []
             case _:
                 of, path = spec.ref(rule["into"])

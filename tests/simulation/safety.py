@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.simulation.kept_versions import is_version, too_many, unsafe, zero_rule
-from tests.simulation.moves import Moves
+from tests.simulation.kept_versions import is_version
 from tests.simulation.oracle import (
     Copy,
     children_of,
@@ -44,7 +43,6 @@ class Safety:
         self._spec, self._items, self._past = spec, items, past
         self.at_once = False  # a copy has the value that its source has now
         self.judge: Callable[[Place, Item, Item, Mapping[Place, Item]], None] | None = None  # of numbers
-        self.moves = Moves(spec, items, past)
         self._owned: dict[str, list[Path]] = {}
         self._mirrors: dict[str, list[Body]] = {}
         self._copies: dict[str, list[tuple[Body, Copy]]] = {}
@@ -61,7 +59,7 @@ class Safety:
     def _take(self, rule: Body) -> None:
         spec, policy = self._spec, rule.get("on_delete")
         match rule["kind"]:
-            case "mirror" if rule.get("mode") != "move":
+            case "mirror":
                 self._mirrors.setdefault(rule["into"], []).append(rule)
             case "copy":
                 copy = copy_of(spec, rule)
@@ -97,13 +95,12 @@ class Safety:
         entity = self._spec.entity_of(place)
         if entity is None:
             raise UnsafeError(f"the pipeline writes {place}, which is of no entity")
-        if self._newest(place, old, new) or (entity.made and self._comes_or_goes(entity, place, old, new)):
+        if entity.made and self._comes_or_goes(entity, place, old, new):
             return
         mirrors = self._mirrors.get(entity.name, [])
         if new is None:
             assert old is not None, "a change"
-            spare = too_many(self._spec, place, self._items) or self.moves.goes(place, old)
-            if not spare and not self._was_mirror(mirrors, place, old) and not self._goes(entity, place, old):
+            if not self._was_mirror(mirrors, place, old) and not self._goes(entity, place, old):
                 raise UnsafeError(f"the pipeline deletes {place}, and no rule says so")
             return
         if old is None:
@@ -120,10 +117,7 @@ class Safety:
             self.judge(place, old, new, self._items)
 
     def _check_new(self, mirrors: Sequence[Body], place: Place, new: Item) -> None:
-        moved = self.moves.comes(place, new)
-        if moved:
-            raise UnsafeError(f"{place} comes by a move: {moved}")
-        made = moved is not None or is_version(self._spec, place, new, self._past)
+        made = is_version(self._spec, place, new, self._past)
         if not made and not any(self._is_mirror(rule, place, new) for rule in mirrors):
             raise UnsafeError(f"the pipeline creates {place}")
 
@@ -142,13 +136,6 @@ class Safety:
             if not any(image.get("complete") == {"BOOL": True} for image in self._past.get(mark, ())):
                 raise UnsafeError(f"the pipeline deletes {place} before the books of {rule['name']} were complete")
         return old is None or new is None
-
-    def _newest(self, place: Place, old: Item | None, new: Item | None) -> bool:
-        """True for a right write of the newest state of an item with versions. Raises UnsafeError for a wrong one."""
-        rule = zero_rule(self._spec, place)
-        if rule is not None and (fault := unsafe(self._spec, rule, self._items, place, (old, new))):
-            raise UnsafeError(f"the newest at {place}: {fault}")
-        return rule is not None
 
     def _check_values(self, entity: Entity, place: Place, old: Item, new: Item) -> None:
         for rule, copy in self._copies.get(entity.name, ()):

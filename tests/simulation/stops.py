@@ -13,7 +13,7 @@ from typing import Any
 from greenlet import getcurrent
 
 from sync_rules.adapters.state import MemoryState
-from sync_rules.model.items import Call, Failure, Keep
+from sync_rules.model.items import Call, Failure
 from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.messages import CallMessage, Message
 from sync_rules.pipeline.requests import Apply, FetchCall, KeepCall, Later, List, Page, Park, Read, Scan
@@ -55,9 +55,6 @@ class Asking:
 
     def park(self, failure: Failure) -> None:
         ask(Park(failure))
-
-    def keep(self, keep: Keep) -> None:
-        ask(keep)
 
     def call(self, call: Call) -> None:
         ask(call)

@@ -33,10 +33,8 @@ from tests.support.worlds import Scene
 
 MORE = {
     "gone": "{copy: user.email, into: order.mail, on_delete: delete}",
-    "moved": "{mirror: order, into: closed, mode: move, where: \"status == 'CLOSED'\"}",
 }
-CLOSED = '  closed:   {table: shop, key: {PK: "CLOSED#{user_id}", SK: "ORDER#{order_id}"}}\n'
-RULES = parse_rules(every_kind.text_of(every_kind.RULES | MORE, entities=every_kind.ENTITIES + CLOSED))
+RULES = parse_rules(every_kind.text_of(every_kind.RULES | MORE))
 LIMITS = Limits(parked_max_looks=2)
 STEPS, HISTORIES, CATCHES = 60, 90, 300
 OWN = "own"  # the first letters of what only the application writes
@@ -151,17 +149,11 @@ def test_acceptance_keeps_what_others_wrote_and_then_all_is_right():
 
 
 NOTHING: Any = lambda *_given: None  # noqa: E731
-protect_part = acceptance.protect_part
-
-
-def _without_moves(part: Any, *given: Any) -> Any:
-    return None if part.rule.moves else protect_part(part, *given)
 
 
 MUTANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "targets are not protected": lambda: patch.object(reconcile, "protect_target", NOTHING),
     "parts are not protected": lambda: patch.object(parts, "protect_part", NOTHING),
-    "moves are not protected": lambda: patch.object(parts, "protect_part", _without_moves),
     "every old image explains every value": lambda: patch.object(acceptance, "_makes", lambda *_given: True),
     "what is there counts as set": lambda: patch.object(acceptance, "get", NOTHING),
 }

@@ -53,7 +53,6 @@ KINDS = (
     "min",
     "max",
     "values",
-    "archive",
     "call",
 )
 

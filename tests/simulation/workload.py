@@ -121,7 +121,7 @@ def _named(rule: Mapping[str, Any]) -> set[str]:
     """The entities that a rule names."""
     what = rule[rule["kind"]] if rule["kind"] != "call" else rule["on"]
     texts = [what] if isinstance(what, str) else list(what)
-    texts += [rule["into"]] if rule["kind"] != "archive" and "into" in rule else []
+    texts += [rule["into"]] if "into" in rule else []
     return {text.partition(".")[0] for text in texts}
 
 
@@ -260,8 +260,8 @@ def _attributes(
                 of_condition(rule.get("where"), one.source)
                 for text in rule.get("attributes", ()):
                     add(one.source, path_of(text))
-            case "archive" | "call":
-                entity = spec.entities[rule.get("on") or rule["archive"]]
+            case "call":
+                entity = spec.entities[rule["on"]]
                 of_condition(rule.get("where"), entity)
                 for text in rule.get("watch", ()):
                     add(entity, path_of(text))

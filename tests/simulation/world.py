@@ -7,7 +7,6 @@ them over: as JSON, through the filter patterns of the mapping, in order for eac
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +15,14 @@ from typing import Any, Final
 
 from sync_rules.deploy.filters import filter_criteria
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Failure, ItemKey, Keep
+from sync_rules.model.items import Call, Failure, ItemKey
 from sync_rules.model.semantics import holds
 from sync_rules.model.writes import Action, Check, Increment, Result, Status, Test, Transaction, Write
 from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 from tests.simulation.grammar import Made
 from tests.simulation.indexes import LaggingStore
-from tests.simulation.safety import Safety, UnsafeError
+from tests.simulation.safety import Safety
 from tests.simulation.spec import Item, Place, Value
 
 START: Final = 1_700_000_000
@@ -152,7 +151,6 @@ class World:
         self.transactions = 0  # of applications
         self.done: set[str] = set()  # tokens of those that were made
         self.failures: list[Failure] = []
-        self.objects: dict[str, Keep] = {}
         self.calls: Counter[tuple[str, str]] = Counter()
         self.given_up: dict[str, str] = {}  # calls, each as a message
         self.clock = 0  # counts changes
@@ -272,8 +270,6 @@ class World:
             (result,) = self.store.apply(Apply((write,)))
         finally:
             self.by_pipeline = False
-        if fault := self.safety.moves.ended():
-            raise UnsafeError(f"{write}: {fault}")
         self.seen["write", result.status.value] += 1
         if result.status is Status.REFUSED:
             self._count_refusals(actions, before)
@@ -329,15 +325,8 @@ class World:
                 "batchSize": len(batch.records)}  # fmt: skip
         self.put_aside(json.dumps({"DDBStreamBatchInfo": info, "payload": json.dumps(event)}))
 
-    def keep(self, keep: Keep) -> None:
-        self.objects.setdefault(f"{keep.bucket}/{keep.name}", keep)
-
     def call(self, call: Call) -> None:
         self.calls[call.rule, call.change.position] = 1  # remembered: a second time it is not made
-
-    def archived(self) -> list[tuple[str, Any]]:
-        """The rule and the item of each object."""
-        return [(one.rule, json.loads(gzip.decompress(one.body))["item"]) for one in self.objects.values()]
 
 
 def _filters(made: Made) -> Mapping[str, list[Any] | None]:

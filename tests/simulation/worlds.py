@@ -328,12 +328,8 @@ rules:
     "mirror": f"{ORDERS}  by_dept: {{mirror: order, into: dept_order, attributes: [name], {ON}}}\n",
     "mirror-each": f"{POSTS}  by_tag: {{mirror: post, into: tag_post, each: {{tag: tags}}, attributes: all}}\n",
     "mirror-taken": f"{EMAILS}  by_email: {{mirror: user, into: user_by_email, attributes: {{name: user_name}}}}\n",
-    "move": f"{ORDERS}  by_dept: {{mirror: order, into: dept_order, mode: move, {ON}}}\n",
     "history": history(VERSIONS, ""),
     "history-where": history(VERSIONS, f", {ON}"),
-    "history-newest": history(NUMBERED, f", newest: true, {ON}"),
-    "history-keep": history(NUMBERED, ", keep: {count: 2}"),
-    "history-keep-newest": history(NUMBERED, ", keep: {count: 2}, newest: true"),
     # with a ledger
     "booked": f"""{COUNTED}
   orders: {{count: order, into: user.orders, {ON}}}

@@ -37,7 +37,6 @@ RULES = {
     "told": "{copy: user.counted, into: order.counted}",
 }
 EFFECTS = {
-    "kept": "{archive: order, when: deleted, into: 's3://bucket/orders/'}",
     "called": "{call: tests.support.every_kind.told, on: order, when: [created]}",
 }
 

@@ -25,12 +25,12 @@ from sync_rules.adapters.beginnings import FUNCTION_NAME
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.kept_calls import CallsInBucket
 from sync_rules.adapters.state import TableState, save_applied_fingerprints
-from sync_rules.adapters.streams import as_event_record
 from sync_rules.deploy.deployment import logical_id
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE
 from sync_rules.deploy.roles import role_of, role_resources
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.functions import runtime
+from sync_rules.jobs.streams import as_event_record
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.problems import Problems
 from sync_rules.language.yaml_source import read
@@ -45,7 +45,6 @@ from sync_rules.pipeline.parts import message_of
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.rules import compiled_file, fingerprints
-from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.ruleset import Rules
 from tests.support import engines
 from tests.support.builders import n, s
@@ -166,11 +165,6 @@ STORIES = {
         {"users": [{**USER, "name": s("Eve")}]},
         {"users": [_key(THIRD, "user_id")]},
     ),
-    "move": Story(
-        "{mirror: user, into: by_email, mode: move}",
-        {"users": [USER, {**USER, "user_id": s("4")}, OTHER]},
-        {"users": [THIRD]},
-    ),
     "count": Story("sum order.total into user.spent", BASE, gone=ORDER_GONE),
     "min": Story("min order.total into user.least", BASE, gone=ORDER_GONE),
     "recount": Story(
@@ -178,7 +172,6 @@ STORIES = {
         {"users": [USER, OTHER], "orders": [*ORDERS, {**STUCK_ORDER, "user_id": s("2")}]},
         gone=ORDER_GONE,
     ),
-    "archive": Story("{archive: order, when: deleted, into: 's3://${PREFIX}kept/orders/'}", {"orders": ORDERS}, gone=ORDER_GONE),
     "call": Story(
         f"{{call: {__name__}.told, on: order, when: [created], where: 'abs(total) >= `0`', since: horizon}}",
         {"orders": [*ORDERS, {"user_id": s("1"), "order_id": s("d"), "total": n(0)}]},
@@ -275,8 +268,6 @@ class Account:
             name = logical_id(table.name)
             self.stream_arns[table.name] = given[f"{name}Table.StreamArn"] = made["LatestStreamArn"]
             given |= {f"Creates{name}": "yes", f"{name}StreamArn": ""}
-        for bucket in {rule.bucket for rule in self.rules.rules.values() if isinstance(rule, ArchiveRule)}:
-            stack.s3.create_bucket(Bucket=bucket)
         documents = policies_of(story.text).items()
         self.guard = Guard({role: pairs_of(document, given) for role, document in documents})
         nobody: Any = None  # nothing fails, and nothing is left for later
@@ -556,16 +547,13 @@ def messages_of(changes: list[Change], rules: Rules) -> Iterator[Message]:
 
 
 def whole_story(text: str, folder: Path | None = None, puts: dict[str, list[Item]] | None = None) -> Story:
-    """A story of a whole rules file, on tables and buckets of its own: its items come, those of a scenario in `folder`
+    """A story of a whole rules file, on tables of its own: its items come, those of a scenario in `folder`
     where none are given, and all of them go.
     """
     document = read(text, Problems())
     assert document is not None
     for name, table in document.data["tables"].items():
         table["name"] = "${PREFIX}" + name
-    for rule in document.data["rules"].values():
-        if not isinstance(rule, str) and "archive" in rule:
-            rule["into"] = "s3://${PREFIX}kept/"
     rules = json.dumps(document.data)
     if folder is not None:
         puts = {}

@@ -17,10 +17,10 @@ import pytest
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.kept_calls import CallsInMemory
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.streams import as_json
+from sync_rules.jobs.streams import as_json
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Change, Failure, ItemKey, Keep, Outcome
+from sync_rules.model.items import Call, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Status, Write
@@ -66,19 +66,6 @@ class Parked:
     def told(self) -> list[tuple[str, str]]:
         """Rule and reason of each."""
         return [(failure.rule, failure.reason) for failure in self.failures]
-
-
-class Bucket:
-    """An Archive that keeps what it is given by its name."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-        self.broken = ""
-
-    def keep(self, keep: Keep) -> None:
-        if self.broken:
-            raise StoreError(self.broken)
-        self.objects[f"{keep.bucket}/{keep.name}"] = keep.body
 
 
 class Telephone:
@@ -163,10 +150,9 @@ class Scene:
         self.tap = Tap(self.memory)
         self.queue = Inbox()
         self.parked = Parked()
-        self.archive = Bucket()
         self.caller = Telephone()
         self.kept = CallsInMemory()
-        self.world = World(self.tap, self.queue, self.parked, self.archive, self.caller, self.kept)
+        self.world = World(self.tap, self.queue, self.parked, self.caller, self.kept)
         self.consumer = Consumer(rules, self.world, THIS_PROCESS, limits=self.limits)
         self._position = FIRST_POSITION
 

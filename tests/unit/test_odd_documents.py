@@ -147,14 +147,11 @@ def consumer() -> Consumer:
     store.put("shop", every_kind.user("1", name=s("Ada")))
     store.put("shop", every_kind.order("1", "1", 3))
     store.put("shop", every_kind.order("1", "2", 3))
-    return Consumer(RULES, World(store, NULL_PORTS, Kept(), Caller(), Caller()), THIS_PROCESS)
+    return Consumer(RULES, World(store, NULL_PORTS, Kept(), Caller()), THIS_PROCESS)
 
 
 class Caller:
-    """An archive and a caller that take everything."""
-
-    def keep(self, _keep: object) -> str:
-        return "kept"
+    """A caller that takes everything."""
 
     def call(self, call: Call) -> None:
         item_change(call)

@@ -14,7 +14,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.consequences import Consequence, Standing, list_changed_names, list_consequences, list_standings
-from sync_rules.audit.where_used import UsePlace, find_uses, list_archives
+from sync_rules.audit.where_used import UsePlace, find_uses
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import Row, format_count, show_rows
 from sync_rules.cli.verb import Verb
@@ -198,16 +198,11 @@ def _query(one: Consequence) -> str:
 
 # ---------------------------------------------------------------- where it is used
 def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
-    """Every item that holds a value of an item, then the archives that may."""
+    """Every item that holds a value of an item, then the rules whose items nothing lists."""
     count = 0
     for use in find_uses(key, rules, world.store):
         count += 1
         yield _use_row(use, key)
-    for rule in list_archives(rules.entity_of(key), rules):
-        assert rule.archive is not None, "where_used lists archives here"
-        place = rule.archive.text
-        line = f"perhaps in {place}: the whole item, as it was when {rule.archive.when} · rule {rule.title}"
-        yield {"rule": rule.name, "kind": rule.kind, "archive": place}, line
     for rule in rules.rules.values():
         if rule.pull_only and rule.source is rules.entity_of(key):
             line = f"perhaps on items of {rule.target.name}, which nothing lists · rule {rule.title}"

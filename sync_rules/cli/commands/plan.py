@@ -13,7 +13,6 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
-from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, open_whole, require_own, require_place
 from sync_rules.adapters.state import read_applied_time
@@ -25,10 +24,11 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.plan import PlanReport, write_row
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
+from sync_rules.jobs.backfill.bulk_loads import find_loads
 from sync_rules.jobs.backfill.job import BackfillRequest, make_job
 from sync_rules.jobs.backfill.page import everything
 from sync_rules.jobs.backfill.scope import list_waiting_titles
-from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, compare_fingerprints, list_losses_by_moves
+from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, compare_fingerprints
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
 from sync_rules.language.load import load_rules
@@ -116,14 +116,12 @@ def plan(
         print(notice, file=sys.stderr)
     late = [one.title for name, one in rules.rules.items() if one.pull_only and name in made.rules]
     titles = {name: one.title for name, one in rules.rules.items()}
-    moves = list_losses_by_moves(rules)
-    moving = {titles[name]: moves[titles[name]] for name in made.rules if titles[name] in moves}
     priced = known if place in known.regions else None
     expiring = {
         titles[name]: attribute
         for name, figures in made.rules.items()
         for _, attribute in rules.rules[name].times_to_live
-        if figures.to_write and rules.rules[name].archive is None
+        if figures.to_write
     }
     shown = PlanReport(
         made,
@@ -135,7 +133,6 @@ def plan(
         seed,
         waiting,
         late,
-        moving,
         expiring,
         [one for one in links if one.stops],
         opt.repeat_options(rules_file, endpoint_url, region, state),

@@ -18,13 +18,11 @@ from rich.markup import escape
 from sync_rules.adapters import aws
 from sync_rules.adapters.beginnings import CallsSince, read_table, since
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
-from sync_rules.adapters.failure_log import FailureLog, require_writable
+from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.kept_calls import CallsAnywhere, CallsInBucket, CallsInFolder
 from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, find_account
 from sync_rules.cli.commands.failures import Places, find_titles
@@ -32,8 +30,10 @@ from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.account_redrive import UNITS, add_counts, load_documents
 from sync_rules.jobs.account.protocol import describe_rules
+from sync_rules.jobs.failure_log import FailureLog, require_writable
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import visible
@@ -103,11 +103,9 @@ def redrive(
                 _require_no_calls(chosen)
             require(client, chosen, streams=False)
             require_writable(failures)
-            require_buckets(chosen, endpoint_url=endpoint_url, region=region)
-            archive = make_archive(chosen, endpoint_url=endpoint_url, region=region)
             caller = make_caller(chosen, client, calls_table, folder=rules_file.absolute().parent)
             known = read_table(client, chosen, calls_table)
-            world = replace(world, archive=archive, caller=CallsSince(caller, since(chosen, known)))
+            world = replace(world, caller=CallsSince(caller, since(chosen, known)))
         redriver = Redriver(
             rules,
             world,
@@ -152,9 +150,7 @@ def redrive_in_account(account: Account, rules: Rules, titles: frozenset[str] | 
 
         def look() -> None:
             tally = add_counts(load_documents(account.state, name, UNITS).values())
-            status.update(
-                f"{name}: {tally.done:,} retried, {tally.written + tally.acted:,} written, called or archived"
-            )
+            status.update(f"{name}: {tally.done:,} retried, {tally.written + tally.acted:,} written or called")
 
         ended = account.machine.watch(name, look)
     done = ended.well()
@@ -185,7 +181,7 @@ def summary(tally: RedriveCounts, failures: Path | str, *, dry_run: bool = False
     parts += [
         f"{count:,} {words}"
         for count, words in (
-            (tally.acted, "called or archived"),
+            (tally.acted, "called"),
             (tally.kept, "retried for some rules only, and kept"),
             (tally.again, "failed again, and kept"),
             (tally.unreadable, "cannot be retried, and kept"),

@@ -20,14 +20,12 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.effects import make_archive, make_caller, require_buckets
-from sync_rules.adapters.failure_log import require_writable
+from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.files import lock_file, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import latest_streams, require
 from sync_rules.adapters.state import State
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.link_sample import require_hits, sample_new_rules
@@ -41,7 +39,9 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, RunStatus
 from sync_rules.jobs.consume.mapping import Concurrently, run_serially
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
+from sync_rules.jobs.failure_log import require_writable
 from sync_rules.jobs.local_files import Files
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError
@@ -96,8 +96,6 @@ def run(
         for text in beginning(rules_file, rules, aws.place(client), files):
             display.say(text)
         arns = list(require(client, rules, times_to_live=True).stream_arns)
-        archive = make_archive(rules, endpoint_url=endpoint_url, region=region)
-        require_buckets(rules, endpoint_url=endpoint_url, region=region)
         store = limit_store(DynamoStore(client, rules.tables), rules.tables)
         opt.require_titles(accept or (), rules, option="--accept")
         open_state = partial(read_state, state, client)
@@ -118,7 +116,6 @@ def run(
             ),
             files=files,
             settings=settings,
-            archive=archive,
             caller=caller,
             beginnings=RunBeginnings(rules, client, calls_table),
             acceptance=acceptance,

@@ -60,9 +60,7 @@ def list_unseen_rules(rules: Rules, tally: Tally, only: frozenset[str], share: S
     lines: dict[str, None] = {}
     for name in sorted(only):
         rule = rules.rules[name]
-        if not tally.count_targets(name) and not (
-            isinstance(rule, PartRule) and rule.by_listing
-        ):  # which looks at what is too many
+        if not tally.count_targets(name):
             what, entity = ("sources", rule.source) if isinstance(rule, PartRule) else ("targets", rule.target)
             where = f"no key in table {entity.table.physical_name} matches entity {entity.name}"
             lines[f"rule {rule.title} found no {what}: {'none is in the sample' if share.is_sample else where}"] = None

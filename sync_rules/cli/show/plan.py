@@ -48,9 +48,9 @@ SHOWN_MONEY: Final = Decimal("0.000001")
 class PlanReport:
     """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
     has the Region, or is None. `seed`: that of a sample. `waiting`: the rules whose numbers wait for a backfill;
-    `pull_only`: the rules whose sources find no targets by a record; `moves`: by the rules that move items, those that
-    lose them; `expiring`: by the rules that would write a Time to Live, its attribute; `links`: what a sample found;
-    `options`: those of a backfill here; `loads`: the bulk loads since the last backfill.
+    `pull_only`: the rules whose sources find no targets by a record; `expiring`: by the rules that would write a Time
+    to Live, its attribute; `links`: what a sample found; `options`: those of a backfill here; `loads`: the bulk loads
+    since the last backfill.
     """
 
     plan: Plan
@@ -62,7 +62,6 @@ class PlanReport:
     seed: int | None = None
     waiting: frozenset[str] = frozenset()
     pull_only: Sequence[str] = ()
-    moves: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     expiring: Mapping[str, str] = field(default_factory=dict)
     links: Sequence[LinkFinding] = ()
     options: str = ""
@@ -88,7 +87,6 @@ class PlanReport:
             "gone": sorted(self.since.gone),
             "waiting": sorted(self.waiting),
             "no_listing": sorted(self.pull_only),
-            **({"moves": {move: dict(losing) for move, losing in self.moves.items()}} if self.moves else {}),
             **({"expiring": dict(self.expiring)} if self.expiring else {}),
             **(
                 {"links": [{"rule": one.title, "found": one.found, "cure": one.cure} for one in self.links]}
@@ -165,12 +163,9 @@ class PlanReport:
         )
 
     def _list_effects(self) -> Iterator[str]:
-        """Yield what figures do not show: late sources, moves, items that expire, rules that are gone."""
+        """Yield what figures do not show: late sources, items that expire, rules that are gone."""
         for name in self.pull_only:
             yield f"{name}: sources that come after their targets reach them by a backfill or verify --repair alone"
-        for move, losing in self.moves.items():
-            known = "; ".join(f"{rule} {how}" for rule, how in sorted(losing.items()))
-            yield f"{move}: items move for good{f', and these rules know their old keys: {known}' if known else ''}"
         for name, attribute in self.expiring.items():
             yield f"{name}: {attribute} is the Time to Live: DynamoDB deletes items whose time is past, old ones too"
         for name in sorted(self.since.gone):

@@ -127,7 +127,7 @@ def summary_lines(status: RunStatus, files: Files) -> list[str]:
         f"{status.records:,} records in {status.seconds:,.1f} s: {status.copied:,} copied{altered}, "
         f"{status.right:,} already right, {status.refused:,} refused by a guard, "
         f"{status.failed:,} failed, {status.parked:,} parked."
-        + (f" {status.done:,} archived or called." if status.done else "")
+        + (f" {status.done:,} called." if status.done else "")
         + (f" {status.again:,} to be retried." if status.again and later else "")
     )
     lines = [done, f"Checkpoint: {files.checkpoint}, with {later:,} messages for later."]

@@ -14,17 +14,17 @@ from functools import partial
 from typing import Any, Final
 
 from sync_rules.adapters.beginnings import CallsSince, since
-from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.kept_calls import CallsInFolder
-from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
 from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, run_serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
+from sync_rules.jobs.failure_log import FailureLog, JsonLines
 from sync_rules.jobs.local_files import Files, wall_clock_ms
+from sync_rules.jobs.streams import StreamReader, table_of
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
 from sync_rules.pipeline.books import (
@@ -37,7 +37,7 @@ from sync_rules.pipeline.books import (
     restart_books,
 )
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Store, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Caller, Store, World, run_work
 from sync_rules.pipeline.telemetry import sum_over_rules
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
@@ -167,7 +167,6 @@ class LocalRun:
         make_consumer: Callable[[World], Consumer],
         files: Files,
         settings: MappingSettings | None = None,
-        archive: Archive | None = None,
         caller: Caller = NULL_PORTS,
         beginnings: RunBeginnings | None = None,
         acceptance: RunAcceptance | None = None,
@@ -204,7 +203,7 @@ class LocalRun:
             else acceptance.begin(_read_accepted_fingerprints(found, rules_fingerprint))
         )
         queue = LocalQueue(now_ms, found.list_messages())
-        world = World(store, queue, self._failures, archive or NULL_PORTS, caller, CallsInFolder(files.calls))
+        world = World(store, queue, self._failures, caller, CallsInFolder(files.calls))
         self._world = world
         self.consumer = make_consumer(world)
         self._mapping = partial(

@@ -96,7 +96,7 @@ def _group_by_table(rules: Iterable[TargetRule | PartRule]) -> dict[Table, list[
     found: dict[Table, list[TargetRule | PartRule]] = {}
     for rule in rules:
         for table in {
-            (rule.source if rule.moves else rule.target).table,
+            rule.target.table,
             *(node.writes[0].table for node in rule.nodes()),
         }:
             found.setdefault(table, []).append(rule)
@@ -104,9 +104,7 @@ def _group_by_table(rules: Iterable[TargetRule | PartRule]) -> dict[Table, list[
 
 
 def _may_alter(rule: TargetRule | PartRule, key: ItemKey, item: Item) -> bool:
-    """True if a rule could replace, remove, delete or move something of an item."""
-    if rule.moves:
-        return rule.source.has(key)
+    """True if a rule could replace, remove or delete something of an item."""
     if isinstance(rule, TargetRule) and rule.target.has(key) and rule.deletes(item):
         return True
     return any(

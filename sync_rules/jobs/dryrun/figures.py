@@ -12,17 +12,10 @@ from typing import Any, Final
 from sync_rules.model.items import Alteration, ItemKey
 from sync_rules.model.sizes import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.values import Path
-from sync_rules.rules.families import EffectRule, ListingRule, TargetRule
-from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
 
 UNCHANGED: Final = "unchanged"
-POINTS: Final = "reads the old key"
-HOLDS: Final = "holds what the item said under its old key"
-SEES: Final = "takes the move for a delete"
-KEPT: Final = "is not kept on the moved item"
-WORDS: Final = (POINTS, HOLDS, SEES, KEPT)  # of a rule with several parts, the first that fits
 
 
 # ---------------------------------------------------------------- since the last apply
@@ -46,32 +39,6 @@ def compare_fingerprints(rules: Rules, now: Mapping[str, str], applied: Mapping[
     unchanged = frozenset(title for title in known if now[title] == applied[title])
     gone = applied.keys() - {rule.title for rule in rules.rules.values()}
     return Since(frozenset(kept - known), frozenset(known - unchanged), unchanged, frozenset(gone))
-
-
-# ---------------------------------------------------------------- what a move takes from other rules
-def list_losses_by_moves(rules: Rules) -> Mapping[str, Mapping[str, str]]:
-    """By the title of each rule that moves items, the titles of the rules that lose them, with what each does."""
-    found: dict[str, dict[str, str]] = {}
-    for move in (rule for rule in rules.rules.values() if rule.moves):
-        known: dict[str, set[str]] = {}
-        for rule in rules.rules.values():
-            if rule.title != move.title and (word := _loses(rule, move)):
-                known.setdefault(rule.title, set()).add(word)
-        found[move.title] = {title: next(word for word in WORDS if word in words) for title, words in known.items()}
-    return found
-
-
-def _loses(rule: Rule, move: Rule) -> str:
-    """Say how a rule uses the items that move; "" for a rule that does not use them."""
-    if rule.source is rule.target:
-        word = SEES if isinstance(rule, EffectRule) else KEPT
-        return word if rule.target is move.source else ""
-    if rule.source is move.source:
-        return POINTS if isinstance(rule, TargetRule) and not rule.gathers else HOLDS
-    if rule.target is move.source:
-        made_of_children = isinstance(rule, TargetRule) and (rule.gathers or rule.books is not None)
-        return POINTS if made_of_children or isinstance(rule, ListingRule) else KEPT
-    return ""
 
 
 # ---------------------------------------------------------------- figures

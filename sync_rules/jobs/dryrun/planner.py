@@ -193,10 +193,8 @@ class Planner:
         written, writers = _list_written_paths(action), self._writers[entity.name]
         if isinstance(action, Delete) and entity.made:
             return {name: tuple(paths) for name, paths in writers.items() if self.rules.rules[name].makes}
-        if not isinstance(action, Update) and not entity.made:  # whole items are parts; a listing takes some away
-            parts = {name: rule for name in writers if isinstance(rule := self.rules.rules[name], PartRule)}
-            fit = [name for name, rule in parts.items() if rule.by_listing is isinstance(action, Delete)]
-            return dict.fromkeys(fit or parts, written)
+        if not isinstance(action, Update) and not entity.made:  # whole items are parts
+            return {name: written for name in writers if isinstance(self.rules.rules[name], PartRule)}
         mine = {
             name: self._mask_paths(
                 name, action, [path for path in written if any(overlaps(path, own) for own in paths)]
@@ -237,8 +235,6 @@ def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Pat
         for node in rule.nodes():
             entity, path = node.writes
             found[entity.name].setdefault(rule.name, set()).add(path)
-        if isinstance(rule, PartRule) and rule.by_listing:
-            found[rule.target.name].setdefault(rule.name, set())
         for entity in rule.owned_entities:  # marks of books among them
             found[entity.name].setdefault(rule.name, set())
     return found

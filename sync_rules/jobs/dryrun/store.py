@@ -217,7 +217,7 @@ def find_seen_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
     for step in reversed([*cascade(rules, names)]):
         looked_at: set[str] = set()
         for rule in (rules.rules[name] for name in step.names):
-            written = {node.writes[0].name for node in rule.nodes()} | ({rule.source.name} if rule.moves else set())
+            written = {node.writes[0].name for node in rule.nodes()}
             rounds = step.max_rounds > 1 or isinstance(rule, PartRule)
             again |= written if rounds else written & later
             again |= {

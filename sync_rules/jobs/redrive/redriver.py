@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.streams import DynamoDBStreams, read_span
 from sync_rules.jobs.redrive.work import describe_entry, split_legible, titles_of, work_of
+from sync_rules.jobs.streams import DynamoDBStreams, read_span
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.json_bytes import compact
@@ -52,7 +52,7 @@ class LeftEntry:
 @dataclass
 class RedriveCounts:
     """Counts of entries. `kept` were retried for some of their rules only, and are not removed; `skipped` are of other
-    rules. `records` are stream records, `written` writes to the tables, `acted` calls made and items archived, `parked`
+    rules. `records` are stream records, `written` writes to the tables, `acted` calls made, `parked`
     new failure records.
     """
 

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws, retries
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.effects import make_archive, make_caller
+from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.expressions import Expressions
-from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.host import THIS_PROCESS, steady_clock
 from sync_rules.adapters.preflight import require
-from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import WAIT_SECONDS, LocalRun
+from sync_rules.jobs.failure_log import FailureLog
 from sync_rules.jobs.local_files import Files, wall_clock_ms
-from sync_rules.lab.rehearsal import CountedCalls, read_archived_items
+from sync_rules.jobs.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
+from sync_rules.lab.rehearsal import CountedCalls
 from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.lab.scenario_file import RULES, SCENARIO
 from sync_rules.model import json_bytes
@@ -38,7 +38,7 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.records import TIME_TO_LIVE
-from sync_rules.pipeline.requests import NULL_PORTS, Archive, Caller, Read, World
+from sync_rules.pipeline.requests import NULL_PORTS, Caller, Read, World
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ class LocalPipeline:
         reader: StreamReader,
         directory: Path,
         *,
-        archive: Archive = NULL_PORTS,
         caller: Caller = NULL_PORTS,
     ) -> None:
         self._reader = reader
@@ -80,13 +79,12 @@ class LocalPipeline:
             make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS, limits=LIMITS),
             files=self._files,
             settings=MappingSettings(batch_size=BATCH_SIZE, poll_idle_ms=POLL_IDLE_MS),
-            archive=archive,
             caller=caller,
             now_ms=self._now_ms,
         )
         self._local.begin()
         failures = FailureLog(directory / "verify.jsonl", wall_clock_ms)
-        self.world = World(self.store, self._local.pump.queue, failures, archive, caller)
+        self.world = World(self.store, self._local.pump.queue, failures, caller)
 
     def drain(self, max_ms: int) -> bool:
         """Process the streams to their end. False when that took too long."""
@@ -216,11 +214,7 @@ class EngineScene:
     def __init__(self, rules: Rules, endpoint: str, directory: Path, folder: Path) -> None:
         self.client = aws.dynamodb(endpoint)
         self.rules = rules
-        self._s3 = aws.s3(endpoint)
         self._retrying = retries.make_retry()
-        self._archives = {name: (archive.bucket, archive.prefix) for name, archive in rules.archives.items()}
-        for bucket in {bucket for bucket, _ in self._archives.values()}:
-            self._retrying(self._s3.create_bucket, Bucket=bucket)
         self._calls = CountedCalls(make_caller(rules, self.client, None, folder=folder))
         self._reader = ExpiringReader(DynamoDBStreams(aws.dynamodbstreams(endpoint)))
         self.pipeline = LocalPipeline(
@@ -228,7 +222,6 @@ class EngineScene:
             self.client,
             self._reader,
             directory,
-            archive=make_archive(rules, endpoint_url=endpoint),
             caller=self._calls,
         )
 
@@ -264,13 +257,6 @@ class EngineScene:
         """An item, strongly consistent."""
         (item,) = self.pipeline.store.read(Read((key,)))
         return item
-
-    def objects(self, rule: str) -> Sequence[Item]:
-        bucket, prefix = self._archives[rule]
-        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        names = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
-        bodies = [self._s3.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names]
-        return [item for body in bodies for item in read_archived_items(body)]
 
     def calls(self, rule: str) -> int:
         return self._calls.times(rule)

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, Tag, WithJsonSchema
 
 from sync_rules.language import defaults
-from sync_rules.language.compiler import AttributeRef, RuleCompiler
-from sync_rules.language.kinds.archive import time_to_live
+from sync_rules.language.compiler import AttributeRef, RuleCompiler, key_types
 from sync_rules.language.kinds.options import Kind, Model, RenamedFrom, by_type, plain_number
 from sync_rules.model.values import AttributeValue, show_path
 from sync_rules.model.where import Where
@@ -128,9 +127,21 @@ def _check_expiry(
     if form.tables:
         compiler.refuse("map", "`map` goes with text in `as`", "remove it")
     if ref is not None:
-        time_to_live(compiler, ref.entity, show_path(ref.path), "derive")
+        _check_attribute(compiler, ref)
     if default is not None and not re.fullmatch(r"\d+", default.get("N", "")):
         compiler.add("SR106", "default", "expected seconds since 1970", "give it a whole number, or leave it out")
+
+
+def _check_attribute(compiler: RuleCompiler, ref: AttributeRef) -> None:
+    """Report an attribute that cannot be the one of Time to Live."""
+    name = show_path(ref.path)
+    types = {**{one.name: one.type for one in ref.entity.table.key_attributes}, **key_types(ref.entity)}
+    if len(ref.path) > 1:
+        message = f"{name} is inside of a map: DynamoDB takes an attribute of the item itself"
+        compiler.add("SR125", "derive", message)
+    elif types.get(ref.path[0], "N") != "N":
+        message = f"keys type {name} as {types[ref.path[0]]}, but Time to Live needs a number (seconds since 1970)"
+        compiler.add("SR125", "derive", message)
 
 
 def _formula(compiler: RuleCompiler, form: DeriveForm, tables: Tables) -> Formula | Expiry | None:

@@ -18,7 +18,6 @@ from sync_rules.model.lookups import Link
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.kinds.move import MoveRule
 
 MARKS: Final = {"__edb_e__": "", "__edb_v__": '"1"'}  # ElectroDB ignores items without: entity (its name), version
 Mirrored = Annotated[
@@ -53,9 +52,6 @@ class MirrorForm(Model):
         description="One mirror per element of a list or set: {field of the mirror: attribute of the source}.",
         examples=[{"post_id": "postIds"}],
     )
-    mode: Literal["live", "move"] = Field(
-        default="live", description="live: a second item. move: the item itself gets the other key, once and for good."
-    )
     where: OwnWhere = None
     renamed_from: RenamedFrom = None
 
@@ -77,14 +73,7 @@ def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]
     where = compiler.own_where(form.where, source)
     if not compiler.sound or fields is None:
         return ()
-    if form.mode == "move":
-        for option in ("attributes", "each"):
-            if getattr(form, option) is not None:
-                message = f"`{option}` goes with a mirror: a move takes the whole item to one place"
-                compiler.refuse(option, message, "remove it, or drop mode: move")
-        chosen = "all"
-    kind = MoveRule if form.mode == "move" else MirrorRule
-    rule = kind(
+    rule = MirrorRule(
         name=compiler.name,
         source=source,
         target=target,
@@ -156,7 +145,7 @@ def _check_required_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None
     listed = [name for name in lacking if name not in MARKS]
     cures = [f"let attributes have {', '.join(listed)}"] if listed else []
     if marks and rule.attributes is None:
-        cures = ["drop mode: move"] if isinstance(rule, MoveRule) else ["list the attributes in place of all"]
+        cures = ["list the attributes in place of all"]
     cures += [f"add a rule {{derive: {target.name}.{name}, as: {MARKS[name] or target.name}}}" for name in marks]
     if lacking:
         message = f"each {target.name!r} has {', '.join(lacking)}, and this rule creates items without"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sync_rules.language.kinds import archive, call, collect, copy, count, derive, embed, history, mirror, path
+from sync_rules.language.kinds import call, collect, copy, count, derive, embed, history, mirror, path
 from sync_rules.language.kinds.options import Kind, Model
 
 # Messages and the JSON Schema list them in this order.
@@ -22,7 +22,6 @@ KINDS: dict[str, Kind] = {
         mirror.KIND,
         history.KIND,
         *count.KINDS,
-        archive.KIND,
         call.KIND,
     )
 }

@@ -232,7 +232,7 @@ class MirrorRule(PartRule):
         return self.target.drop_key_paths((name,) for mirror in mirrors for name in mirror or ())
 
     def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
-        return self._list_own_paths(target) if self.owned_entities else ()
+        return self._list_own_paths(target)
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         if part.source is None:

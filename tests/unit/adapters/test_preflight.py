@@ -164,7 +164,7 @@ def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(answer, cure
     """A help and no condition: credentials of before, and emulators, need not know DescribeTimeToLive."""
     rules = parse_rules(
         "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
-        "rules: {kept: {archive: game, ttl: gone, into: 's3://bucket/'}}\n"
+        "rules: {kept: {derive: game.gone, as: 'ttl(ended_at, 60d)'}}\n"
     )
 
     def time_to_live(TableName):  # noqa: N803 -- as DynamoDB names it
@@ -281,11 +281,11 @@ def test_preflight_names_the_rules_that_strong_consistency_between_regions_refus
     assert survey(described(rules, {"odd": eventual, "shop": eventual}), rules).problems == ()
 
 
-def test_preflight_says_that_an_archive_waits_for_a_time_to_live_that_cannot_be():
+def test_preflight_names_the_rule_of_a_time_to_live_that_cannot_be():
     """The problem names the rule, and its cure does not enable what DynamoDB refuses."""
     rules = parse_rules(
         "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
-        "rules: {kept: {archive: game, ttl: gone, into: 's3://bucket/'}}\n"
+        "rules: {kept: {derive: game.gone, as: 'ttl(ended_at, 60d)'}}\n"
     )
     client = described(rules, {"games": {"MultiRegionConsistency": "STRONG"}})
     (problem,) = survey(client, rules, times_to_live=True).problems

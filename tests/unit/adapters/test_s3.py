@@ -1,8 +1,7 @@
-"""The archive and on-failure objects on S3 (moto, single-threaded): what is put once, what is found, what S3 refuses."""
+"""Reports and on-failure objects on S3 (moto, single-threaded): what is put, what is found, what S3 refuses."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from io import BytesIO
 from types import SimpleNamespace
 
@@ -10,18 +9,14 @@ import pytest
 from botocore.exceptions import ResponseStreamingError
 
 from sync_rules.adapters import aws, retries, s3
-from sync_rules.adapters.s3 import BucketReports, OnFailureObjects, S3Archive, parse_place
+from sync_rules.adapters.s3 import BucketReports, OnFailureObjects, S3Bucket, parse_place
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Keep
-
-KEEP = Keep("keep", "kept", "games/2026/11/21/games-1.json.gz", b"\x1f\x8b body")
 
 
 @pytest.fixture
 def client(moto):
     client = moto("s3")
     client.create_bucket(Bucket="kept")
-    client.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
     return client
 
 
@@ -40,29 +35,17 @@ class Flaky:
             raise aws.ClientError(answer, "PutObject")
 
 
-def test_s3_puts_an_object_once(client):
-    """Kept again, it stays the one version that it was, bytes as they were given and packed as they are."""
-    for _ in range(3):
-        S3Archive(client).keep(KEEP)
-    versions = client.list_object_versions(Bucket="kept")["Versions"]
-    assert [version["Key"] for version in versions] == [KEEP.name]
-    found = client.get_object(Bucket="kept", Key=KEEP.name)
-    assert found["Body"].read() == KEEP.body
-    assert found["ContentType"] == "application/gzip"
-    assert "ContentEncoding" not in found
-
-
 def test_s3_without_the_bucket_is_a_failure(client):
     """A StoreError that names the bucket and not the object, whose name may hold a key: the record comes again."""
     with pytest.raises(StoreError, match=r"^BucketNotFound: bucket nowhere$"):
-        S3Archive(client).keep(replace(KEEP, bucket="nowhere"))
+        S3Bucket(client, "nowhere").put("calls/1.json", b"body")
 
 
-@pytest.mark.parametrize("code", [("SlowDown", 503), ("InternalError", 500), ("ConditionalRequestConflict", 409)])
+@pytest.mark.parametrize("code", [("SlowDown", 503), ("InternalError", 500)])
 def test_s3_is_asked_again(code):
     """A transient S3 error is retried, with the same retries as the store."""
     flaky = Flaky(code, code)
-    S3Archive(flaky, retrying=retries.make_retry(sleep=lambda _: None)).keep(KEEP)
+    S3Bucket(flaky, "kept", retries.make_retry(sleep=lambda _: None)).put("calls/1.json", b"body")
     assert len(flaky.puts) == 3
 
 

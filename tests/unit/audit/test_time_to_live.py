@@ -16,7 +16,6 @@ tables: {games: {key: {game_id: S}}}
 entities: {game: {table: games}}
 rules:
   games-expire: {derive: game.expires_at, as: "ttl(ended_at, 60d)"}
-  games-to-s3: {archive: game, ttl: expires_at, into: "s3://bucket/games/"}
 """
 SCENARIO = """
 rules: rules.yaml
@@ -39,9 +38,9 @@ steps:
 - say: whoever makes a game live longer needs another date
   update: {games: {key: {game_id: a}, set: {expires_at: 1999999999}}}
   expect: {games: {game_id: a, expires_at: 1798000001}}
-- say: the game expires, and is kept
+- say: the game expires
   expire: {games: {game_id: a}}
-  expect_objects: {games-to-s3: {game_id: a, expires_at: 1798000001}}
+  expect_gone: {games: {game_id: a}}
 """
 REASON = "ended_at is a string that is not a time: expected an ISO 8601 date and time, or seconds since 1970"
 

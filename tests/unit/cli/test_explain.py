@@ -11,7 +11,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.consequences import list_consequences, list_standings
-from sync_rules.audit.where_used import find_uses, list_archives
+from sync_rules.audit.where_used import find_uses
 from sync_rules.cli.commands.explain import item_rows, record_rows, use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, segments
@@ -200,10 +200,3 @@ def test_no_value_is_told_of_an_item_or_its_uses(shop):
     assert any("user_name" in line for line in lines)
     assert not any("Ada" in line for line in lines)
     assert lines[-1].endswith("items hold a value of shop[USER#1, PROFILE]")
-
-
-def test_where_used_names_archives_of_items_that_hold_copies(shop):
-    """Deleted orders are archived with the user's name on them: asked about the user, that bucket is named too."""
-    rules = [rule.name for rule in list_archives(shop.rules.entities["user"], shop.rules)]
-    assert rules == ["kept"]
-    assert list(list_archives(shop.rules.entities["part"], shop.rules)) == []

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from sync_rules.adapters.bulk_loads import BulkLoad
 from sync_rules.adapters.state import FileState, save_applied_fingerprints
 from sync_rules.cli import main
 from sync_rules.cli.commands import plan
 from sync_rules.jobs.backfill import job
+from sync_rules.jobs.backfill.bulk_loads import BulkLoad
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
@@ -32,7 +32,7 @@ rules:
   names: copy author.name into book.author_name
   bios: copy author.bio into book.author_bio
   paths: {path: node.path, parent: parent_id}
-  kept: {archive: book, when: deleted, into: 's3://bucket/books/'}
+  kept: {call: books.keep, on: book, when: [deleted]}
 """
 PRICES = {
     "date": "2026-01-31",
@@ -110,30 +110,6 @@ def test_plan_says_what_each_rule_would_do(command):
     assert "1 write units on books[b0]" in lines
     assert lines[-1].endswith("6 to write in 3 requests: sets 6")
     assert [path.name for path in command.folder.iterdir()] == ["rules.yaml"]
-
-
-def test_plan_says_what_moves_and_which_rules_know_the_old_keys(command):
-    """A move is counted as the writes that it makes, and the rules that lose its items are named."""
-    rules = """
-tables: {shop: {key: {PK: S, SK: S}}}
-entities:
-  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
-  dept_order: {table: shop, key: {PK: "DEPT#{dept_id}", SK: "ORDER#{order_id}"}}
-rules:
-  closed: {mirror: order, into: dept_order, mode: move}
-  names: copy user.name into order.user_name
-"""
-    command.file.write_text(rules)
-    command.scene = Scene(parse_rules(rules))
-    item = {"PK": s("USER#1"), "SK": s("ORDER#1"), "dept_id": s("x"), "note": s("SECRET")}
-    command.scene.there("shop", item, {**item, "SK": s("ORDER#2")}, {"PK": s("USER#1"), "SK": s("ORDER#3")})
-    told = "closed: items move for good, and these rules know their old keys: names is not kept on the moved item"
-    assert told in command()[1]
-    body = command.body()
-    assert body["moves"] == {"closed": {"names": "is not kept on the moved item"}}
-    assert (body["rules"]["closed"]["to_write"], body["rules"]["closed"]["write_units"]) == (2, 8)
-    assert "moves" not in command.body("--rule", "names")
 
 
 def test_plan_says_that_old_items_would_expire(command):

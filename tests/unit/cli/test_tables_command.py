@@ -120,8 +120,7 @@ def test_tables_create_makes_tables_with_time_to_live(engine, client, prefix, ca
     file = tmp_path / "games.yaml"
     file.write_text(
         f"tables: {{games: {{name: {prefix}games, key: {{game_id: S}}}}}}\nentities: {{game: {{table: games}}}}\n"
-        "rules: {expiry: {derive: game.expires_at, as: 'ttl(ended_at, 60d)'},"
-        " kept: {archive: game, ttl: expires_at, into: 's3://bucket/'}}\n"
+        "rules: {expiry: {derive: game.expires_at, as: 'ttl(ended_at, 60d)'}}\n"
     )
 
     def create() -> tuple[int, str]:

@@ -57,7 +57,7 @@ def usual_paths() -> list[Path]:
 
 @pytest.fixture
 def rules_file(tmp_path):
-    """Rules that call a function of a module, which needs another one beside it, and archive."""
+    """Rules that call a function of a module, which needs another one beside it."""
     folder = tmp_path / "mine"
     folder.mkdir()
     for name, text in {
@@ -68,11 +68,8 @@ def rules_file(tmp_path):
     }.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    effects = {
-        "kept": "{archive: order, when: deleted, into: 's3://${BUCKET_OF_MINE}/orders/'}",
-        "told": "{call: hooks.told, on: order, when: [created]}",
-    }
-    (folder / "rules.yaml").write_text(text_of(RULES | effects) + "deploy: {write: true}\n")
+    called = {"told": "{call: hooks.told, on: order, when: [created]}"}
+    (folder / "rules.yaml").write_text(text_of(RULES | called) + "deploy: {write: true}\n")
     return folder / "rules.yaml"
 
 

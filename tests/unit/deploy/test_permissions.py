@@ -91,7 +91,6 @@ def writes(deployment, function=STREAM):
             },
         ),
         ("{max: b.total, into: a.most, mode: recount}", {("${STAGE}-a", "UpdateItem")}),
-        ("{archive: a, into: 's3://bucket-x/'}", set()),
     ],
 )
 def test_permissions_write_only_what_a_rule_asks_for(deploy, rule, expected):
@@ -172,8 +171,6 @@ def test_permissions_to_write_for_the_application_are_there_where_it_is_asked_fo
     assert writes(deployment, WRITE) == {(table, verb) for table in tables for verb in verbs}
     found = {need.action for need in list_needs(deployment) if need.function == WRITE}
     assert not found & {"dynamodb:Scan", "dynamodb:PartiQLUpdate", "sqs:SendMessage"}
-    archived = deploy(schema=f"{SCHEMA}  rule: {{archive: a, into: 's3://bucket-x/'}}\ndeploy: {{write: url}}\n")
-    assert not any(need.action.startswith("s3:") for need in list_needs(archived) if need.function == WRITE)
 
 
 def test_no_value_of_a_variable_makes_a_role_too_long(deploy):
@@ -266,7 +263,6 @@ EVERYTHING = (
     "count b into a.count",
     "{mirror: a, into: e, attributes: [name]}",
     "{max: b.total, into: a.most, mode: recount}",
-    "{archive: b, when: deleted, into: 's3://bucket-x/'}",
 )
 STATE = {"Fn::GetAtt": ["StateTable", "Arn"]}
 

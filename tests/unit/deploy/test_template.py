@@ -326,9 +326,9 @@ def test_template_warns_of_what_becomes_of_a_time_to_live(before, after, told, t
     path = tmp_path / "rules.yaml"
 
     def text_with(ttl):
-        rule = "{archive: game, into: 's3://kept-games/'%s}" % (f", ttl: {ttl}" if ttl else "")
+        rule = f"derive: game.{ttl or 'label'}, as: '{'ttl(ended_at, 60d)' if ttl else '{ended_at}'}'"
         path.write_text(
-            f"tables: {{games: {{key: {{id: S}}}}}}\nentities: {{game: {{table: games}}}}\nrules: {{kept: {rule}}}\n"
+            f"tables: {{games: {{key: {{id: S}}}}}}\nentities: {{game: {{table: games}}}}\nrules: {{x: {{{rule}}}}}\n"
         )
         return fill_template(TEXT, read_deployment(path), path, TEMPLATE)
 
@@ -345,25 +345,15 @@ def test_template_warns_near_the_limits_of_cloudformation(monkeypatch):
     assert "CloudFormation takes 100" in warning
 
 
-def test_template_creates_tables_with_time_to_live_and_buckets_on_request(made):
-    """The bucket of each archive is there once, under a parameter that is empty by default; its objects may expire."""
+def test_template_creates_tables_with_time_to_live(made):
+    """The table of a rule that makes the attribute has Time to Live on it, and no other table."""
     whole = made("""
 tables: {games: {key: {game_id: S}}, users: {key: {user_id: S}}}
 entities: {game: {table: games}, user: {table: users}}
 rules:
   expiry: {derive: game.expires_at, as: "ttl(ended_at, 60d)"}
-  kept: {archive: game, into: "s3://${PLACE:-games-that-were}/games/"}
-  users: {archive: user, when: deleted, into: "s3://${PLACE}/users/"}
+  users: {derive: user.label, as: "{user_id}"}
 """)
-    resources, own = whole["Resources"], "PlaceVariableArchive"
+    resources = whole["Resources"]
     ttl = {name: resources[name]["Properties"].get("TimeToLiveSpecification") for name in ("GamesTable", "UsersTable")}
     assert ttl == {"GamesTable": {"AttributeName": "expires_at", "Enabled": True}, "UsersTable": None}
-    assert [name for name in resources if "Archive" in name] == [own, f"{own}Policy"]
-    assert whole["Parameters"][f"{own}Days"]["Default"] == ""
-    pattern = whole["Parameters"][f"{own}Days"]["AllowedPattern"]
-    assert [text for text in ("", "0", "365", "07", "-1", "x") if re.fullmatch(pattern, text)] == ["", "0", "365"]
-    bucket = resources[own]
-    assert (bucket["Condition"], bucket["DeletionPolicy"]) == (f"Creates{own}", "Retain")
-    assert bucket["Properties"]["BucketName"] == {"Fn::Sub": "${PlaceVariable}"}
-    expiring = bucket["Properties"]["LifecycleConfiguration"]["Rules"][1]["Fn::If"]
-    assert (expiring[0], expiring[1]["ExpirationInDays"]) == (f"Expires{own}", {"Ref": f"{own}Days"})

@@ -11,7 +11,7 @@ import pytest
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.rules import compiled_file
 from tests.deploy.tools import environment
-from tests.support.every_kind import EFFECTS, RULES, text_of
+from tests.support.every_kind import RULES, text_of
 from tests.test_house import ROOT
 
 # botocore with what it needs (certifi where it is there), and neither boto3's resources nor its transfers of S3;
@@ -32,9 +32,9 @@ NOT_PACKAGES = {
 # Of ours: what the other functions, the command line and few rules need.
 NOT_YET = (
     *("audit", "cli", "deploy", "extras", "jobs", "lab", "language", "read"),
-    *("rules.fingerprints", "pipeline.failure_records", "adapters.failure_log"),
+    *("rules.fingerprints", "pipeline.failure_records", "jobs.failure_log"),
     *("adapters.effects", "adapters.function_calls", "adapters.s3"),
-    *("rules.kinds.archive", "rules.kinds.mirror", "rules.formula"),
+    *("rules.kinds.call", "rules.kinds.mirror", "rules.formula"),
 )
 READY = """
 import json, sys
@@ -99,10 +99,3 @@ def test_cold_start_of_the_write_function_reads_no_rules_file(tmp_path):
     found = imported("handlers.write", tmp_path, text_of(RULES), ready=ready.replace("consumer().rules", "rules()"))
     assert packages(found) == PACKAGES
     assert not {name for name in ours(found) if name.startswith(("language", "audit", "jobs", "lab", "read."))}
-
-
-def test_cold_start_loads_an_archive_only_for_rules_that_archive(tmp_path):
-    """The other way round: where a rule needs what is loaded late, it is there before the first record."""
-    found = imported("handlers.stream", tmp_path, text_of(RULES | {"kept": EFFECTS["kept"]}))
-    assert {"adapters.effects", "adapters.s3", "rules.kinds.archive"} <= ours(found)
-    assert "adapters.function_calls" not in ours(found)

@@ -106,7 +106,7 @@ def test_plan_and_backfill_agree_on_every_kind(seed):
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
 def test_plan_and_backfill_agree_on_every_example(folder):
     """The same for the data of each example, whose copies no backfill has made yet."""
-    rules = parse_rules((folder / "rules.yaml").read_text(), str(folder), {"GAMES_BUCKET": "games"})
+    rules = parse_rules((folder / "rules.yaml").read_text(), str(folder))
     scene = Scene(rules, complete=False)
     for put in load_scenario(folder, rules).steps[0].actions:
         scene.put(put.key.table, put.item)

@@ -28,5 +28,5 @@ def test_since_tells_new_changed_unchanged_and_gone():
 def test_since_has_nothing_to_say_of_what_keeps_nothing():
     """A rule that only acts on changes is never new or changed since the last backfill, but may be gone."""
     rules = parse_rules(every_kind.text_of(every_kind.EFFECTS))
-    stands = compare_fingerprints(rules, fingerprints.of_each(rules), {"kept": "another", "lost": "x"})
+    stands = compare_fingerprints(rules, fingerprints.of_each(rules), {"called": "another", "lost": "x"})
     assert stands == Since(frozenset(), frozenset(), frozenset(), frozenset({"lost"}))

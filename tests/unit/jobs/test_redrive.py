@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import strategies as st
 
-from sync_rules.adapters.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.redrive import redriver as redrive
 from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
+from sync_rules.jobs.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure
@@ -115,7 +115,7 @@ class Bench:
     def differences(self) -> list:
         """The same, and what should have gone with its source."""
         world = replace(self.scene.world, queue=NULL_PORTS)
-        names = frozenset(n for n, rule in self.scene.rules.rules.items() if rule.kind not in ("archive", "call"))
+        names = frozenset(n for n, rule in self.scene.rules.rules.items() if rule.kind != "call")
         return [one.difference for one in Verifier(self.scene.rules, world, names, grace_seconds=0).sweep()]
 
 
@@ -495,7 +495,6 @@ def test_redrive_puts_batches_through_as_the_handler_does():
     assert (shelf.bodies, tally.done, tally.records) == ([], 1, 4)
     bench.scene.rest()
     assert bench.drift() == []
-    assert len(bench.scene.archive.objects) == 1
     assert len(bench.scene.caller.calls) == 2
 
 
@@ -613,20 +612,6 @@ def test_redrive_names_a_call_whose_change_is_gone():
     shelf = Shelf(failure_record(Failure("called", at, "CallFailed", "7", call="called/shop-7.json"), AT))
     bench.redrive(shelf)
     assert ([left.reason for left in bench.left], len(shelf.texts)) == (["CallNotKept"], 1)
-
-
-def test_redrive_leaves_a_batch_that_cannot_be_archived():
-    """An archive that does not answer is an error of the world."""
-    bench = Bench()
-    bench.scene.memory.delete(bench.scene.put("shop", order("1", "a", 5)))
-    shelf = Shelf(bench.given_up())
-    bench.scene.archive.broken = "SlowDown"
-    bench.redrive(shelf)
-    assert [left.reason for left in bench.left] == ["SlowDown"]
-    bench.scene.archive.broken = ""
-    for _ in range(2):
-        bench.redrive(shelf, Shelf(*shelf.bodies))
-    assert len(bench.scene.archive.objects) == 1
 
 
 # ---------------------------------------------------------------- messages

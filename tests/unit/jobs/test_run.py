@@ -512,7 +512,7 @@ def test_run_counts_effects_and_what_is_tried_again_apart(tmp_path):
     status = replace(local.status, messages_waiting=2)
     assert (status.copied, status.done, status.again, status.parked) == (1, 3, 2, 0)
     assert "copied 1 · done 3 · right 0 · refused 0 · failed 0 · again 2 · parked 0" in line(status, 0)
-    assert "3 archived or called. 2 to be retried." in summary_lines(status, Files())[0]
+    assert "3 called. 2 to be retried." in summary_lines(status, Files())[0]
     over = replace(status, messages_waiting=0)
     assert "again" not in line(over, 0), "once nothing waits, all of it was tried again"
     assert "to be retried" not in summary_lines(over, Files())[0]

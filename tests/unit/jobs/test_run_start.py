@@ -75,15 +75,8 @@ def test_run_accepts_what_is_named_applied_or_of_an_earlier_version():
     assert acceptance.unaccepted() == {"names": "run `sync-rules backfill --state s{x}.json --rule names`"}
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "{copy: user.nick, into: order.nick, link: {user: user_id}, on_delete: delete}",
-        "{mirror: order, into: done, mode: move}",
-    ],
-    ids=["delete", "move"],
-)
-def test_run_accepts_no_rule_by_itself_that_could_delete_or_move_an_item(rule):
+def test_run_accepts_no_rule_by_itself_that_could_delete_an_item():
+    rule = "{copy: user.nick, into: order.nick, link: {user: user_id}, on_delete: delete}"
     rules = parse_rules(DESTROYING + f"  gone: {rule}\n")
     scene = Scene(rules)
     empty = RunAcceptance(rules, MemoryState, (), scene.tap)

@@ -81,19 +81,6 @@ steps:
 ORDER = "{PK: USER#1, SK: ORDER#7}"
 
 
-def test_archive_keeps_an_item_of_which_nobody_can_tell(wrong):
-    """An undecided item is kept and reported; one for which the condition is false is not kept."""
-    scenario = f"""
-data: {{shop: [{{PK: USER#1, SK: ORDER#7}}, {{PK: USER#1, SK: ORDER#8, tags: [a]}}]}}
-steps:
-  - say: unknown
-    delete: {{shop: [{ORDER}, {{PK: USER#1, SK: ORDER#8}}]}}
-    expect_objects: {{kept: {ORDER}}}
-    expect_failures: {{kept: "{REASON}"}}
-"""
-    assert wrong(f"  kept: {{archive: order, into: s3://old/, when: deleted, {RAISES}}}\n", scenario) == []
-
-
 @pytest.mark.parametrize(("policy", "left"), [("delete", "Ada"), ("restrict", "Ada"), ("clear", "<absent>")])
 def test_on_delete_leaves_a_target_of_which_nobody_can_tell(policy, left, wrong):
     """The order lost its tags, then its user: it is not deleted. `clear` asks no condition."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ import pytest
 
 from sync_rules.lab import rehearsal
 from sync_rules.lab.delivery import VARIANTS, Delivery
-from sync_rules.lab.rehearsal import Rehearsal, read_archived_items
+from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -27,7 +26,7 @@ tables:
 entities: {author: {table: authors}, book: {table: books}}
 rules:
   names: copy author.name into book.name
-  kept: {archive: book, into: s3://kept/books, when: expired}
+  told: {call: books.gone, on: book, when: [deleted]}
 """,
     environ={},
 )
@@ -56,14 +55,18 @@ def test_rehearsal_rests_when_all_is_right(stage):
     assert (stage.item(BOOK) or {})["name"] == s("Bea")
 
 
-@pytest.mark.parametrize(("action", "count"), [(Expire, 1), (lambda key: Delete(key, ()), 0)], ids=["expire", "delete"])
-def test_rehearsal_tells_expiry_from_a_delete(stage, action, count):
-    """Only what expires is archived by a rule for what expires, whole."""
+@pytest.mark.parametrize(("action", "expired"), [(Expire, True), (lambda key: Delete(key, ()), False)])
+def test_rehearsal_tells_expiry_from_a_delete(action, expired):
+    """A called function gets the item as it was, and sees if Time to Live deleted it."""
+    caller = Telephone()
+    stage = Rehearsal(RULES, caller)
+    book = book_item("b", "a", pages=n(9))
+    stage.do(Put(BOOK, book, ()))
     assert stage.rest()
     stage.do(action(BOOK))
     assert stage.rest()
     assert stage.item(BOOK) is None
-    assert list(stage.objects("kept")) == [book_item("b", "a", pages=n(9), name=s("Ada"))] * count
+    assert [(call.change.old, call.change.expired) for call in caller.calls] == [(book, expired)]
 
 
 def test_rehearsal_gives_up_rules_that_do_not_end(stage, monkeypatch):
@@ -148,10 +151,3 @@ def test_calls_that_fail_each_time_are_reported():
     stage.do(Put(ORDER, order("1", "1", 5), ()))
     assert stage.rest()
     assert stage.reports() == [("called", "Broken")]
-
-
-def test_archived_items_are_what_they_were():
-    """An object's lines are items, binaries as bytes; an attribute that is called B stays a map's entry."""
-    line = b'{"item":{"a":{"B":"AAE="},"b":{"BS":["AA=="]},"B":{"S":"x"},"m":{"M":{"B":{"N":"1"}}}}}\n'
-    item = {"a": {"B": b"\0\1"}, "b": {"BS": [b"\0"]}, "B": s("x"), "m": {"M": {"B": n(1)}}}
-    assert list(read_archived_items(gzip.compress(line * 2))) == [item, item]

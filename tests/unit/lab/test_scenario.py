@@ -25,7 +25,6 @@ entities:
 rules:
   names: copy user.name into order.user_name
   orders-of-users: {embed: order, into: user.orders, fields: [total], limit: {items: 1}}
-  old-orders: {archive: order, into: s3://old/}
   told: {call: shop.told, on: order, when: [created]}
 """,
     environ={},
@@ -52,7 +51,7 @@ def load(tmp_path):
 LOCAL = """
 tables: {{shop: {{name: "${{SCENARIO_SHOP_TABLE}}", key: {{PK: S, SK: S}}}}, logs: {{name: "${{SCENARIO_LOG_TABLE}}", key: {{id: S}}}}}}
 entities: {{user: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: PROFILE}}}}}}
-rules: {{old: {{archive: user, into: "s3://${{SCENARIO_BUCKET}}/old/"}}, {more}}}
+rules: {{old: {{call: shop.keep, on: user, when: [deleted]}}, {more}}}
 """
 
 
@@ -145,7 +144,7 @@ def test_scenario_says_where_its_rules_are(tmp_path):
     (tmp_path / "mine.yaml").write_text(LOCAL.format(more=""))
     (folder / "scenario.yaml").write_text("rules: ../../mine.yaml\nsteps: []")
     assert set(load_scenario(folder).rules.rules) == {"old"}
-    (folder / "rules.yaml").write_text(LOCAL.format(more="older: {archive: user, into: 's3://bucket/older/'}"))
+    (folder / "rules.yaml").write_text(LOCAL.format(more="older: {derive: user.label, as: '{user_id}'}"))
     (folder / "scenario.yaml").write_text("steps: []")
     assert set(load_scenario(folder / "scenario.yaml").rules.rules) == {"old", "older"}
 
@@ -155,7 +154,7 @@ def test_scenario_says_where_its_rules_are(tmp_path):
     [
         ("steps: []", "scenario.yaml:1:1\n  no rules.yaml beside it, and it does not name its rules: say `rules: "),
         ("steps: []\nrules: not.yaml", "scenario.yaml:2:8 · rules\n  no such file: not.yaml"),
-        ("rules: broken.yaml", "broken.yaml:4:69 · rule more"),
+        ("rules: broken.yaml", "broken.yaml:4:60 · rule more"),
     ],
     ids=["none", "missing", "broken"],
 )
@@ -201,9 +200,9 @@ def test_scenarios_that_are_not_there_are_told(tmp_path, name, said):
     ("scenario", "said"),
     [
         ("steps: [{put: {}}]", "scenario.yaml:1:9 · steps · item 1\n  'say' is missing"),
-        ("steps: [{say: x, puts: {}}]", "no key 'puts'. Known: expect, expect_gone, expect_objects, expect_calls, expect_failures, "),
+        ("steps: [{say: x, puts: {}}]", "no key 'puts'. Known: expect, expect_gone, expect_calls, expect_failures, "),
         ("steps: [{say: x, puts: {}}]", "Did you mean 'put'?"),
-        ("step: []", "no key 'step'. Known: expect, expect_gone, expect_objects, expect_calls, expect_failures, rules, data, steps, "),
+        ("step: []", "no key 'step'. Known: expect, expect_gone, expect_calls, expect_failures, rules, data, steps, "),
         ("steps: {}", "scenario.yaml:1:8 · steps\n  expected a list, found a map"),
         ("- a", "scenario.yaml:1:1\n  expected a map, found a list"),
         ("steps: [{say: 7}]", "scenario.yaml:1:15 · steps · item 1 · say\n  expected text, found a number"),
@@ -226,8 +225,7 @@ def test_scenarios_that_are_not_there_are_told(tmp_path, name, said):
         (f"expect_gone: {{shop: {{{USER}, name: A}}}}", "found name too"),
         ("steps: [{say: x, update: {shop: {key: {}, sets: {}}}}]", "no key 'sets'. Known: key, set, remove."),
         ("steps: [{say: x, update: {shop: {set: {}}}}]", "'key' is missing"),
-        ("expect_objects: {names: []}", "no archive rule 'names'. Known: old-orders."),
-        ("expect_failures: {name: X}", "no rule 'name'. Known: names, orders-of-users, old-orders, told. Did you mean 'names'?"),
+        ("expect_failures: {name: X}", "no rule 'name'. Known: names, orders-of-users, told. Did you mean 'names'?"),
         ("expect_calls: {names: 1}", "no call rule 'names'. Known: told."),
         ("expect_calls: {told: often}", "expect_calls · told\n  expected a whole number, found text"),
         ("expect_calls: {told: -1}", "expected a number of times, found a number"),
@@ -264,7 +262,7 @@ DATA = f"shop: [{{{USER}, name: Ada}}, {{{ORDER}, total: 5}}]"
 
 
 def test_scenario_that_holds_has_nothing_wrong(wrong):
-    """Copies, failures, archived items and what is gone, all as expected."""
+    """Copies, failures, calls and what is gone, all as expected."""
     scenario = f"""
 expect:
   shop: [{{{ORDER}, user_name: Ada, total: 5.0, nickname: <absent>}}, {{{USER}, orders: {{"1": {{total: 5}}}}}}]
@@ -277,11 +275,9 @@ steps:
     expire: {{shop: {{{ORDER}}}}}
     expect: {{shop: {{{USER}, orders.2.total: 6}}}}
     expect_gone: {{shop: {{{ORDER}}}}}
-    expect_objects: {{old-orders: {{{ORDER}, total: 5}}}}
-  - say: the other is deleted, which archives nothing
+  - say: the other is deleted
     delete: {{shop: {{PK: USER#1, SK: ORDER#2}}}}
     expect: {{shop: {{{USER}, orders: {{}}}}}}
-    expect_objects: {{old-orders: [{{{ORDER}}}]}}
 """
     assert wrong(scenario, DATA) == []
 
@@ -298,7 +294,6 @@ steps:
         (f"expect_gone: {{shop: {{{USER}}}}}", "shop[USER#1, PROFILE]\n  expected no item\n  found    an item"),
         ("expect_failures: {names: X}", "failures of names\n  expected X\n  found    no such failure"),
         ("expect_calls: {told: 7}", "load the data · calls of told\n  expected 7\n  found    1"),
-        ("expect_objects: {old-orders: {total: 5}}", "objects of old-orders\n  expected an object with total: 5\n  found    none"),
     ],
 )  # fmt: skip
 def test_scenario_tells_what_does_not_hold(wrong, expected, said):
@@ -313,12 +308,6 @@ def test_scenario_tells_of_failures_nobody_expected(wrong):
     step = f"steps: [{{say: too many, put: {{shop: {{PK: USER#1, SK: ORDER#2}}}}}}, {{say: rest}}]\nexpect: {{shop: {{{USER}}}}}"
     (line,) = wrong(step, DATA)
     assert line.endswith("too many · failures of orders-of-users\n  expected no failure\n  found    TooManyItems")
-
-
-def test_scenario_tells_of_objects_nobody_expected(wrong):
-    """An archived object that the scenario does not expect is wrong, and is shown with its content."""
-    (line,) = wrong(f"steps: [{{say: x, expire: {{shop: {{{ORDER}}}}}, expect_objects: {{old-orders: []}}}}]", DATA)
-    assert 'expected no other object\n  found    PK: "USER#1", SK: "ORDER#1", total: 5' in line
 
 
 def test_scenario_tells_of_a_pipeline_that_does_not_rest(load):

@@ -118,8 +118,8 @@ def test_trial_finds_a_wrong_copy_that_nobody_expects_anything_of(load, monkeypa
 
 
 def test_trial_of_rules_without_copies_has_nothing_to_compare(load):
-    """Rules that only archive or call keep nothing in a table."""
-    rules = RULES[: RULES.index("  names")] + "  old: {archive: order, into: s3://old-orders/}\n"
+    """Rules that only call keep nothing in a table."""
+    rules = RULES[: RULES.index("  names")] + "  old: {call: shop.keep, on: order, when: [deleted]}\n"
     scenario = load("steps: []", rules)
     assert list(describe_drifts(scenario.rules, rehearsal.Rehearsal(scenario.rules).world)) == []
     assert failed(scenario, [0]) == set()

@@ -163,12 +163,11 @@ FULL = {
     "count": {"count": "order", "into": "user.o", "where": "a", "per": "b", "weights": "{a: {b: 1}}", "mode": "ledger",
               "ledger": "ledger", "shards": "2", "on_delete": "keep"},
     "max": {"max": "order.a", "into": "user.o", "where": "a", "ledger": "ledger", "on_delete": "keep"},
-    "archive": {"archive": "order", "when": "expired", "into": "s3://kept/a/", "where": "a"},
     "call": {"call": "a.b", "on": "order", "when": "[changed]", "watch": "[a]", "where": "a"},
 }  # fmt: skip
 OTHER = {
     "embed": "post", "collect": "post", "derive": "order.x", "path": "part.x", "mirror": "post", "count": "post",
-    "max": "order.x", "archive": "user", "call": "a.c", "limit": "{items: 3}", "by": "'{order_id}-x'", "fields": "[b]",
+    "max": "order.x", "call": "a.c", "limit": "{items: 3}", "by": "'{order_id}-x'", "fields": "[b]",
     "order": "-a", "on_overflow": "omit", "where": "x", "on_delete": "delete", "settle_seconds": "7", "omit": "x",
     "strict": "false", "numbers": "false", "separator": "/", "graph": "x", "shards": "3", "depth": "x", "carry": "[b]",
     "link": "{owner: x}", "attributes": "[b]", "per": "x", "weights": "{a: {b: 2}}",
@@ -176,8 +175,8 @@ OTHER = {
 }  # fmt: skip
 AS = {"embed": "list", "collect": "'{SK}'", "derive": "'{b}'"}
 EACH = {"mirror": "{email: others}"}
-INTO = {"mirror": "part", "archive": "s3://kept/b/"}
-WHEN = {"archive": "deleted", "call": "[changed, created]"}
+INTO = {"mirror": "part"}
+WHEN = {"call": "[changed, created]"}
 
 
 def changed(kind, option):

@@ -118,7 +118,7 @@ rules:
         ["{collect: edge, into: node.edges, as: '{to}'}", "count edge into node.degree", "copy node.degree into edge.n"],
         ["mirror a into c", "copy c.x into b.x"],
         ["{mirror: a, into: c, attributes: [x]}", "{derive: c.y, as: '{x}'}"],
-        ["{call: m.f, on: a, watch: [x]}", "{call: m.g, on: a, when: [created]}", "{archive: a, into: s3://kept, when: deleted}", "copy a.x into b.x"],
+        ["{call: m.f, on: a, watch: [x]}", "{call: m.g, on: a, when: [created]}", "copy a.x into b.x"],
     ],
 )  # fmt: skip
 def test_rules_of_several_kinds_feed_each_other(rules):
@@ -177,15 +177,9 @@ def test_a_node_may_look_like_an_edge_if_it_is_declared_first():
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        (["{archive: a, into: s3://kept}"], ["SR470"]),
-        (["{archive: a, into: s3://kept, when: deleted}"], []),
-        (["{archive: a, into: s3://kept, ttl: gone}"], []),
-        (["{archive: a, into: s3://kept}", "{derive: a.gone, as: 'ttl(at, 1d)'}"], []),
-        (["{archive: a, into: s3://kept, ttl: gone}", "{derive: a.gone, as: 'ttl(at, 1d)'}"], []),
-        (["{archive: a, into: s3://kept, ttl: gone}", "{archive: b, into: s3://kept, ttl: past}"], ["SR317"]),
-        (["{archive: a, into: s3://kept, ttl: gone}", "{derive: a.past, as: 'ttl(at, 1d)'}"], ["SR317"]),
-        (["{archive: a, into: s3://kept, ttl: id}"], ["SR125"]),
-        (["{archive: a, into: s3://kept, ttl: m.gone}"], ["SR125"]),
+        (["{derive: a.gone, as: 'ttl(at, 1d)'}"], []),
+        (["{derive: a.gone, as: 'ttl(at, 1d)'}", "{derive: b.gone, as: 'ttl(at, 1d)'}"], []),
+        (["{derive: a.gone, as: 'ttl(at, 1d)'}", "{derive: b.past, as: 'ttl(at, 1d)'}"], ["SR317"]),
         (["{derive: a.m.gone, as: 'ttl(at, 1d)'}"], ["SR125"]),
         (["{derive: a.gone, as: 'ttl(at, 1d)', map: {x: {y: 1}}}"], ["SR120"]),
         (["{derive: a.gone, as: 'ttl(at, 1d)', default: soon}"], ["SR106"]),
@@ -194,7 +188,7 @@ def test_a_node_may_look_like_an_edge_if_it_is_declared_first():
     ],
 )
 def test_time_to_live_is_one_number_of_a_table(rules, expected):
-    """One attribute at the top of the item, a number; an archive of expired items should name it."""
+    """One attribute at the top of the item, a number."""
     assert codes(*rules) == expected
 
 
@@ -231,24 +225,6 @@ def test_a_field_in_the_key_of_a_sparse_index_may_be_a_number():
     """An item that is not in the index has the field as an attribute, of whatever type."""
     assert codes("{sum: order.total, into: user.spent, where: status == 'CLOSED'}", base=ORDERS) == []
     assert codes("{sum: order.order_id, into: user.spent}", base=ORDERS) == ["SR322"]
-
-
-def test_the_former_key_of_a_moved_item_is_kept():
-    """No rule writes over it, and it must be of the type of an index key of its name: else no item could ever move."""
-    move = "{{mirror: {}, into: closed, mode: move}}"
-    assert codes(move.format("order"), "copy dept.boss into closed.boss", base=ORDERS) == []
-    assert codes(move.format("order"), "copy dept.boss into closed.user_id", base=ORDERS) == ["SR323"]
-    assert codes(move.format("scored"), base=ORDERS) == ["SR312"]
-
-
-def test_a_deletion_because_of_a_move_has_a_cure_that_is_taken():
-    """`clear`, which the usual cure names, is none for a rule whose target is the parent."""
-    move = "{mirror: user, into: dept, link: {dept_id: user_id}, mode: move}"
-    for rule, cure in (
-        ("{copy: user.name, into: order.user_name, on_delete: delete}", None),
-        ("{count: order, into: user.orders, on_delete: delete}", "remove on_delete; or move the item by hand"),
-    ):
-        assert [one.cure for one in problems(move, rule, base=ORDERS) if one.code == "SR321"] == [cure]
 
 
 def test_a_link_through_an_unfilled_key_is_told_once_with_cures_that_work():

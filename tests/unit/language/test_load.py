@@ -114,7 +114,7 @@ def test_file_is_read_with_or_without_a_byte_order_mark(tmp_path):
 
 def test_variable_whose_bytes_are_no_text_is_named():
     """Bytes of the environment that are not UTF-8 make no name of anything; both a run and a check say so."""
-    rules = BASE + "  kept: {archive: order, into: 's3://bucket/${BELOW}/'}\n"
+    rules = BASE.replace("tables:", 'tables:\n  other: {name: "${BELOW}", key: {PK: S}}', 1)
     with pytest.raises(RulesFileError, match=r"the environment variable BELOW is not UTF-8 +\[SR005\]"):
         parse_rules(rules, environ={"BELOW": "a\udcffb"})
     assert "SR405" in [problem.code for problem in check_rules(rules, {"BELOW": "a\udcffb"})[1]]

@@ -39,17 +39,17 @@ def test_setting_of_the_table_itself_is_refused(name):
     assert [(problem.code, problem.location.line, problem.location.column) for problem in problems] == [("SR130", 5, 5)]
 
 
-ARCHIVED = """
+TIMED = """
 tables: {{games: {{key: {{game_id: S}}{ttl}}}}}
 entities: {{game: {{table: games}}}}
-rules: {{kept: {{archive: game, when: expired, into: "s3://games-that-were/"}}}}
+rules: {{labels: {{derive: game.label, as: "{{game_id}}"}}}}
 """
 
 
-@pytest.mark.parametrize(("ttl", "codes"), [("", {"SR470"}), (", ttl: expires_at", set())])
-def test_time_to_live_of_a_table_is_one_that_archives_may_rely_on(ttl, codes):
-    """An archive of expired items needs no attribute of its own where the table says which."""
-    rules, problems = check_rules(ARCHIVED.format(ttl=ttl))
-    assert {problem.code for problem in problems} == codes
+@pytest.mark.parametrize("ttl", ["", ", ttl: expires_at"])
+def test_time_to_live_of_a_table_is_no_need_of_a_rule(ttl):
+    """The table has the attribute that the file states, and no rule depends on it."""
+    rules, problems = check_rules(TIMED.format(ttl=ttl))
+    assert problems == []
     assert rules.times_to_live == ({"games": "expires_at"} if ttl else {})
     assert rules.needed_times_to_live == {}

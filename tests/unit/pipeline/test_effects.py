@@ -8,7 +8,7 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Failure, Keep, Outcome
+from sync_rules.model.items import Call, Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.effects import TOO_LARGE
 from sync_rules.pipeline.messages import CallMessage
@@ -17,7 +17,6 @@ from tests.support.builders import n, s
 from tests.support.every_kind import EFFECTS, RULES, order, text_of, user
 from tests.support.worlds import Scene
 
-EXPIRED = "{archive: order, into: 's3://bucket/expired/'}"
 WHOLE = "{call: tests.support.every_kind.told, on: order}"
 
 
@@ -26,57 +25,15 @@ def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
     return Scene(parse_rules(text_of(given)), limits=limits)
 
 
-# ---------------------------------------------------------------- archive
-def test_effects_archive_what_expired_and_what_was_deleted():
-    """Deletes by Time to Live go to the archive for expired items, all deletes to the one for deleted items."""
-    scene = scene_of("kept", expired=EXPIRED)
-    one, two = (scene.there("shop", order("1", name, 1)) for name in "ab")
-    scene.expire(one)
-    scene.memory.delete(two)
-    assert scene.deliver() == []
-    folders = sorted(name.rpartition("/")[0] for name in scene.archive.objects)
-    assert folders == ["bucket/expired/2023/11/14", "bucket/orders/2023/11/14", "bucket/orders/2023/11/14"]
-    assert scene.outcomes() == {Outcome.DONE: 3}
-
-
-def test_effects_that_are_not_kept_bring_the_record_again():
-    """An object that cannot be put makes its record come again, and nothing else; put twice it is one object."""
-    scene = scene_of("kept", "counted")
-    scene.put("shop", order("1", "a", 1))
-    scene.rest()
-    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
-    scene.put("shop", order("1", "b", 1))
-    gone, came = scene.records
-    scene.archive.broken = "NoSuchBucket"
-    assert scene.deliver([gone, came]) == [gone.position]
-    assert scene.item(scene.at("ledger", "counted/T/USER#1", "PROFILE"))["n"] == n(1)
-    assert scene.consumer.telemetry.outcomes["kept", Outcome.FAILED] == 1
-    scene.archive.broken = ""
-    assert scene.deliver([gone]) == scene.deliver([gone, came]) == []
-    assert len(scene.archive.objects) == 1
-
-
-def test_effects_in_doubt_are_done_and_reported():
-    """An item of which no condition can tell if it is to be kept is kept all the same, and is a failure record too."""
-    scene = scene_of(kept="{archive: order, when: deleted, into: 's3://bucket/orders/', where: 'length(total) > `2`'}")
-    at = scene.there("shop", order("1", "a", 1))
-    scene.memory.delete(at)
-    assert scene.deliver() == []
-    assert len(scene.archive.objects) == 1
-    assert scene.parked.told == [("kept", "WhereFailed: length() of number")]
-    assert scene.outcomes() == {Outcome.DONE: 1, Outcome.PARKED: 1}
-
-
 def test_effects_without_time_bring_the_record_again():
     """When time is up, an effect is not begun, and its record comes again."""
-    scene = scene_of("kept", "called")
-    scene.memory.delete(scene.put("shop", order("1", "a", 1)))
+    scene = scene_of("called")
+    scene.put("shop", order("1", "a", 1))
     first = scene.records[0].position
     assert scene.deliver(remaining_ms=1_000) == [first]
-    assert (scene.archive.objects, scene.caller.calls, scene.queue.messages) == ({}, [], [])
+    assert (scene.caller.calls, scene.queue.messages) == ([], [])
 
 
-# ---------------------------------------------------------------- call
 def test_effects_come_after_the_copies():
     """A called function finds its item's copies and counts already written."""
     scene = scene_of("called", "names", "counted")
@@ -212,7 +169,7 @@ def test_effects_a_failed_call_that_cannot_be_kept_comes_again(max_tries):
 
 
 def test_effects_need_somebody():
-    """A world without archive and caller says so instead of forgetting what it was asked."""
+    """A world without a caller says so instead of forgetting what it was asked."""
     scene = scene_of("called")
     scene.put("shop", order("1", "a", 1))
     world = World(scene.tap, scene.queue, scene.parked)
@@ -221,16 +178,15 @@ def test_effects_need_somebody():
         yield request
 
     for request in (
-        Keep("kept", "bucket", "name", b""),
         Call("called", "tests.support.every_kind.told", scene.records[0]),
         KeepCall(CallMessage("called", "tests.support.every_kind.told", scene.records[0])),
         FetchCall("s3://bucket/calls/1"),
     ):
-        with pytest.raises(StoreError, match=r"No(Archive|Caller|PlaceForCalls)"):
+        with pytest.raises(StoreError, match=r"No(Caller|PlaceForCalls)"):
             run_work(ask(request), world)
     run_work(ask(Park(Failure("called", None, "x"))), world)
     assert scene.parked.told == [("called", "x")]
-    assert world.archive is NULL_PORTS
+    assert world.caller is NULL_PORTS
 
 
 def test_effects_a_function_that_changes_its_own_item_is_stopped():

@@ -42,9 +42,9 @@ tables:
   posts: {name: "${STAGE:-dev}-${WHERE}", key: {post_id: S}}
 entities: {post: {table: posts}, order: {table: shop, key: {PK: "ORDER#{order_id}", SK: ORDER}}}
 rules:
-  kept: {archive: order, when: deleted, into: "s3://${BUCKET}/${BELOW:-dev}/", where: "total > `1`"}
+  open: {derive: order.open, as: "{state}"}
 """
-GIVEN = {"WHERE": "posts", "BUCKET": "mine"}
+GIVEN = {"WHERE": "posts"}
 
 
 def built(text: str, folder: Path) -> bytes:
@@ -170,10 +170,8 @@ def test_compiled_body_of_anything_else_is_a_mistake(body):
         GIVEN,
         GIVEN | {"STAGE": "prod"},
         GIVEN | {"STAGE": ""},
-        GIVEN | {"BUCKET": "mine/below/"},
-        GIVEN | {"BELOW": "/"},
     ],
-    ids=["defaults", "set", "empty", "a place in a bucket", "a slash"],
+    ids=["defaults", "set", "empty"],
 )
 def test_compiled_variables_have_their_values_of_where_it_runs(given, tmp_path):
     """Variables of compiled rules get the values of the process that reads them."""
@@ -186,12 +184,11 @@ def test_compiled_variables_have_their_values_of_where_it_runs(given, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "environment variables that are not set: WHERE, BUCKET"),
-        (GIVEN | {"BUCKET": "My"}, "rule kept: 'My' is not a name of a bucket"),
+        ({}, "environment variables that are not set: WHERE"),
         (GIVEN | {"WHERE": "no name"}, "table posts: 'dev-no name' is not a name of a DynamoDB table"),
         (GIVEN | {"WHERE": "shop"}, "tables shop and posts both name the DynamoDB table 'dev-shop'"),
     ],
-    ids=["not set", "bucket", "table", "twice"],
+    ids=["not set", "table", "twice"],
 )
 def test_compiled_values_that_do_not_fit_are_refused(given, message, tmp_path):
     """Values of variables that do not fit are refused with the words that a rules file gets."""

@@ -15,7 +15,6 @@ from tests.test_house import PACKAGE, ROOT, SOURCES, name_of, room_of
 PAGE = (ROOT / "docs/contributing.md").read_text().partition("## What a rule answers")[2].partition("\n## ")[0]
 PROTOCOLS = {one.__name__: one for one in (Rule, Description, ListingRule, TargetRule, PartRule, EffectRule)}
 DECIDING = {"pipeline", "functions"}  # what runs for each record
-OTHER_MEANINGS = {"archive"}  # of Requests, where effects are carried out
 FINAL = {"feeds", "filters", "former_name", "message_name", "sparse", "sparse_paths", "title", "list_transaction_uses"}
 
 
@@ -62,7 +61,7 @@ def test_description_final_answers_are_those_that_follow_from_others():
 @pytest.mark.parametrize("path", [path for path in SOURCES if room_of(name_of(path)) in DECIDING], ids=name_of)
 def test_description_is_not_asked_by_what_runs_for_each_record(path):
     """The pipeline and the functions ask what is true, and nothing that only tools want to know."""
-    tools = {name for name in vars(Description) if not name.startswith("_")} - OTHER_MEANINGS
+    tools = {name for name in vars(Description) if not name.startswith("_")}
     asked = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
     assert not asked & tools
 

@@ -160,21 +160,6 @@ def test_history_reports_a_changed_newest_version_and_leaves_the_others():
     assert versions(shop) == {"V#001": {"price": n(99)}, "V#002": {"price": n(99)}}
 
 
-# ---------------------------------------------------------------- the newest under version 0
-NEWEST = SOME + ", newest: true"
-
-
-def test_history_newest_leaves_no_version_0_to_the_application():
-    """Without newest 0 is a number like any other; with it, an item of this version has none."""
-    plain, newest = scene(), scene(NEWEST)
-    for shop in (plain, newest):
-        shop.put("shop", product(0, price=n(3)))
-        shop.rest()
-    assert (versions(plain), plain.parked.told) == ({"V#000": {"price": n(3)}}, [])
-    assert versions(newest) == {"V#000": {"price": n(3), "version": n(0)}}
-    assert newest.parked.told == [("versions", UNNUMBERED)]
-
-
 def test_history_versions_expire_by_a_rule_of_their_own():
     """A derive rule makes the time at which a version goes, and verify finds nothing to complain of."""
     lines = FILE % ", attributes: [price, at]" + "  go: {derive: version.gone, as: 'ttl(at, 1d)'}\n"

@@ -19,9 +19,6 @@ VARIANTS = {
     "deleted": "{copy: user.name, into: order.user_name, on_delete: delete}",
     "elements": "{collect: order, into: user.orders, as: '{order_id}', strict: true}",
     "states": "{history: user, into: version, attributes: [name]}",
-    "newest": "{history: user, into: version, attributes: [name], newest: true}",
-    "few": "{history: user, into: version, attributes: [name], keep: {count: 1}}",
-    "moved": "{mirror: user, into: draft, mode: move, where: \"rank == 'DRAFT'\"}",
 }
 CASES = {name: rule for name, rule in (RULES | VARIANTS).items() if name != "told"}  # which copies a count
 

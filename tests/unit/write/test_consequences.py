@@ -8,11 +8,11 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.messages import PartMessage, PushMessage
 from sync_rules.write import consequences
-from sync_rules.write.consequences import ENDLESS, MESSAGE, MOVE, SECOND_LOOK, Consequences
+from sync_rules.write.consequences import ENDLESS, MESSAGE, SECOND_LOOK, Consequences
 from sync_rules.write.read_through import ReadThrough
 from tests.support.builders import s
-from tests.support.every_kind import ENTITIES, order, rules_of, text_of, user
 from tests.support.every_kind import RULES as RULE_TEXTS
+from tests.support.every_kind import order, rules_of, text_of, user
 from tests.support.transacted import Shop
 
 RULES = rules_of(effects=False)
@@ -58,22 +58,6 @@ def test_consequences_leaves_a_copy_that_has_no_place():
     assert [(one.rule, one.why) for one in tx.result.left] == [
         ("stuck", "text is a string: expected a map to hold name")
     ]
-
-
-@pytest.mark.parametrize(("stored", "left"), [({}, [("moved", MOVE)]), ({"day": s("1")}, [])])
-def test_consequences_leaves_a_move_that_the_stored_item_does_not_name(stored, left):
-    """An order gets its day, and a rule moves it there. The record of its delete shows the stored item: without a day
-    it names no new key, so it could not report what another program adds in between.
-    """
-    entities = ENTITIES + '  by_day: {table: shop, key: {PK: "DAY#{day}", SK: "ORDER#{order_id}"}}\n'
-    shop = Shop(parse_rules(text_of({"moved": "{mirror: order, into: by_day, mode: move}"}, entities=entities)))
-    shop.scene.there("shop", order("7", "1", 5, **stored))
-    with shop.transact() as tx:
-        tx.update("order", {"user_id": s("7"), "order_id": s("1")}, set={"day": s("1")})
-    assert [(one.rule, one.why) for one in tx.result.left] == left
-    shop.rest()
-    assert [item["SK"] for item in shop.scene.memory.items("shop")] == [s("ORDER#1")]
-    assert shop.scene.memory.items("shop")[0]["PK"] == s("DAY#1")
 
 
 def test_consequences_leaves_every_rule_if_they_do_not_end(monkeypatch):

@@ -149,22 +149,6 @@ def test_transact_a_source_that_is_given_and_old_is_read_anew(shop):
     assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Bob")
 
 
-def test_transact_what_a_moved_item_took_along_is_checked():
-    """An order is put closed, and a rule moves it at once: the copy that it takes along is made of what is there now."""
-    entities = every_kind.ENTITIES + '  closed: {table: shop, key: {PK: "USER#{user_id}", SK: "CLOSED#{order_id}"}}\n'
-    rules = {
-        "names": every_kind.RULES["names"],
-        "moved": "{mirror: order, into: closed, mode: move, where: total == `0`}",
-    }
-    shop = Shop(parse_rules(text_of(rules, entities=entities)))
-    shop.scene.there("shop", user("7", name=s("Ada")))
-    with shop.transact() as tx:
-        tx.source("user", user("7", name=s("Eve")))
-        tx.put("order", order("7", "9", 0))
-    assert item(shop, "USER#7", "CLOSED#9")["user_name"] == s("Ada")
-    assert tx.result.attempts == 2
-
-
 def test_transact_a_rename_takes_the_orders_with_it(shop):
     """All orders of a user are in the transaction."""
     shop.scene.put("shop", *(order("7", str(number), 1) for number in range(20)))

@@ -11,12 +11,11 @@ from functools import singledispatch
 
 from sync_rules.model.item_change import When
 from sync_rules.model.values import Path, overlaps, show_path
-from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
-from sync_rules.rules.kinds.history import HistoryRule, KeepRule
+from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.path import TreeRule
@@ -73,11 +72,6 @@ def find_effort(_rule: Rule, _occasion: Occasion, _paths: Paths = None) -> Effor
 
 
 @find_effort.register
-def _(_rule: ArchiveRule, _occasion: Occasion, _paths: Paths = None) -> None:
-    """An object in S3, and no item."""
-
-
-@find_effort.register
 def _(rule: CallRule, occasion: Occasion, paths: Paths = None) -> Effort | None:
     """The table that remembers calls is written before and after each."""
     unwatched = paths is not None and rule.watch and not any(overlaps(a, b) for a in paths for b in rule.watched_paths)
@@ -125,12 +119,6 @@ def _(rule: RecountRule, occasion: Occasion, _paths: Paths = None) -> Effort | N
     if occasion is Occasion.SOURCE:
         return Effort(target_writes=1, target_reads=1, ledger_reads=6)
     return Effort(ledger_reads=2)
-
-
-@find_effort.register
-def _(rule: KeepRule, occasion: Occasion, _paths: Paths = None) -> Effort | None:
-    """For a version that came, the newest are listed, and one of them goes."""
-    return Effort(target_writes=1, target_reads=rule.keep + 2) if occasion is Occasion.TARGET else None
 
 
 @find_effort.register

@@ -313,7 +313,7 @@ def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
 # ---------------------------------------------------------------- through a mirror
 def _by_mirrors(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[PatternAnswer]:
     for rule in model.rules.rules.values():
-        if not isinstance(rule, MirrorRule) or rule.source is not entity or rule.kind != "mirror" or rule.moves:
+        if not isinstance(rule, MirrorRule) or rule.source is not entity or rule.kind != "mirror":
             continue
         alike = rule.where is not None and pattern.where is not None and rule.where.text == pattern.where.text
         if rule.where is not None and not alike:

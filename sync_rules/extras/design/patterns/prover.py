@@ -117,7 +117,7 @@ def _read(rules: Rules, use: PatternUse) -> frozenset[str]:
         if rule.owned_entities and any(of == entity for of, _ in use.attributes):
             read.add(rule.title)
         if any(isinstance(one, EffectRule) for one in rules.from_source(rule.target)):
-            read.add(rule.title)  # a function or an archive has it
+            read.add(rule.title)  # a function has it
     causes = causes_of(node for rule in rules.rules.values() for node in rule.nodes())
     waiting = [*read]
     while waiting:

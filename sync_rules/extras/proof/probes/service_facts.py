@@ -112,18 +112,6 @@ def dead_letters(site: ProofSite) -> str:
 
 
 # ---------------------------------------------------------------- the bucket, the state machine, roles, the stack
-@proves(57)
-def put_once(site: ProofSite) -> str:
-    put = site.clients.s3.put_object
-    asked = {"Bucket": site.name, "Key": fresh("57/"), "IfNoneMatch": "*"}
-    site.ask(put, Body=b"first", **asked)
-    codes = "PreconditionFailed 412 ConditionalRequestConflict"
-    require_refused(put, codes, "a second put with If-None-Match", Body=b"second", **asked)
-    body = site.ask(site.clients.s3.get_object, Bucket=site.name, Key=asked["Key"])["Body"].read()
-    require(body == b"first", "a put with If-None-Match replaced the object")
-    return "a second put was refused, the first object is there"
-
-
 def _execute(site: ProofSite, units: list[dict[str, bool]]) -> dict[str, Any]:
     client = site.clients.stepfunctions
     asked = json.dumps({"units": units})

@@ -215,7 +215,7 @@ entities:
   page: {table: shop, key: {PK: "P#{page_id}", SK: A}}
   version: {table: shop, key: {PK: "P#{page_id}", SK: "V#{version:pad(6)}"}}
 rules:
-  versions: {history: page, into: version, attributes: [body], keep: {count: 3}}
+  versions: {history: page, into: version, attributes: [body]}
 """
 
 
@@ -233,7 +233,7 @@ def paid(shop):
 
 
 def edited(shop):
-    """The fifth version of a page, of which three are kept."""
+    """The fifth version of a page."""
     for version in range(1, 5):
         shop.put("shop", PK="P#1", SK="A", version=version, body=f"b{version}")
         shop.costs()
@@ -403,7 +403,7 @@ rules:
   cities: copy user.city into order.user_city
   lines: copy order.user_name into line.user_name
 patterns:
-  orders: {get: order, by: [user_id, order_id], returns: [user_name, user_city], rate: 100/s}
+  orders: {get: order, by: [user_id, order_id], attributes: [user_name, user_city], rate: 100/s}
   place: {put: order, rate: 1/s}
   rename: {update: user, sets: [name], rate: 1/s}
   move: {update: user, sets: [city], rate: 1/s}
