@@ -9,7 +9,7 @@ Invariant: compiled rules name no section, so no function imports one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
@@ -38,6 +38,7 @@ class Section:
     entity. `compile` takes the names of the file, its forms (`FileForm.section`) and the compiled rules; its result is
     in `Rules.sections`. `lint` takes compiled rules. `entities_of`: the entities that a result uses. `form_of`: the
     form of one entry. `meant`: the cure for a value of another type, by option, value, and True for an expected list.
+    `renamed`: the present names of options by their former names, and `check` warns of these.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Section:
     entities_of: Callable[[Any], Iterable[str]] = lambda _: ()
     form_of: Callable[[Any], type[Model] | None] = lambda _: None
     meant: Callable[[str, Any, bool], str | None] = lambda _name, _value, _as_list: None
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

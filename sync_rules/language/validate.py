@@ -78,6 +78,8 @@ def validate(document: Document, problems: Problems) -> ValidFile | None:
         return None
     _rename_sections(document, problems)
     used = sections_of(document, problems)
+    for section in used.loaded:
+        _rename_options(document, problems, section)
     validator = _Validator(document, problems, used)
     validator.take_out_unknown_kinds()
     for _ in range(2):  # once to find what is wrong, once more without it
@@ -99,6 +101,18 @@ def _rename_sections(document: Document, problems: Problems) -> None:
         if meant and not is_plugged(name):
             problems.add("SR101", document.key(name), explain_unknown_name("key", name, NAMES))
             document.rename(meant[0], name)
+
+
+def _rename_options(document: Document, problems: Problems, section: Section) -> None:
+    """Warn of options by their former names, and read them by the present ones."""
+    for name in document.names(section.name):
+        entry = document.data[section.name][name]
+        for former, now in section.renamed.items() if isinstance(entry, dict) else ():
+            if former in entry and now not in entry:
+                message = f"{former!r} is the former name of {now!r}"
+                cure = f"write {now}; the next release refuses {former}"
+                problems.add("SR473", document.key(section.name, name, former), message, cure)
+                document.rename(now, section.name, name, former)
 
 
 class _Validator:

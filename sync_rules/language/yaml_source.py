@@ -72,7 +72,7 @@ class Document:
         return list(entries) if isinstance(entries, dict) else []
 
     def rename(self, meant: str, *key: str) -> None:
-        """Read the key at this path as another one: it is misspelled."""
+        """Read the key at this path as another one: it is misspelled, or has a former name."""
         parent = reduce(getitem, key[:-1], self.data)
         values = {meant if name == key[-1] else name: value for name, value in parent.items()}
         parent.clear()

@@ -75,4 +75,5 @@ SECTION = Section(
     entities_of=entities_of,
     form_of=form_of_pattern,
     meant=suggest_option,
+    renamed={"returns": "attributes"},
 )

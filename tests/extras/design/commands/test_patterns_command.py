@@ -104,9 +104,9 @@ def test_patterns_as_a_matrix_and_as_a_document(tmp_path, capsys):
 
 PATTERNS = f"""{MANY}
 patterns:
-  orders: {{get: order, by: [user_id], attributes: [user.name, total, user.email], where: "status == 'OPEN'"}}
-  mail: {{get: user, by: [email], one: true, attributes: [name]}}
-  stores: {{get: store, by: [state, city], attributes: [name]}}
+  orders: {{get: order, by: [user_id], returns: [user.name, total, user.email], where: "status == 'OPEN'"}}
+  mail: {{get: user, by: [email], one: true, returns: [name]}}
+  stores: {{get: store, by: [state, city], returns: [name]}}
   goals: {{graph: goal, from: member, through: membership, neighbours: [member], attributes: [title]}}
   below: {{tree: component, under: ComponentId, attributes: [name]}}
   bad: {{get: order, by: [order_id]}}

@@ -403,7 +403,7 @@ rules:
   cities: copy user.city into order.user_city
   lines: copy order.user_name into line.user_name
 patterns:
-  orders: {get: order, by: [user_id, order_id], attributes: [user_name, user_city], rate: 100/s}
+  orders: {get: order, by: [user_id, order_id], returns: [user_name, user_city], rate: 100/s}
   place: {put: order, rate: 1/s}
   rename: {update: user, sets: [name], rate: 1/s}
   move: {update: user, sets: [city], rate: 1/s}
