@@ -13,8 +13,9 @@ help:  ## Show this list
 demo: .venv/installed  ## Run the whole story on an embedded engine, or one example: make demo EXAMPLE=car-parts
 	@$(BIN)/sync-rules demo $(EXAMPLE)
 
-test: .venv/installed engines  ## Run the whole test suite
-	$(BIN)/python -m pytest -n 3 --dist worksteal  # on two cores: while one waits for an engine, two compute
+test: .venv/installed engines  ## Run the tests that a change needs; `make night` runs the others
+	env -u PYTHONDONTWRITEBYTECODE \
+	  $(BIN)/python -m pytest -n 3 --dist worksteal  # on two cores: while one waits for an engine, two compute
 
 lint: .venv/installed  ## Run ruff and mypy --strict
 	$(BIN)/ruff check .
@@ -54,7 +55,8 @@ fresh:  ## Run demo and tests in a bare Debian, as root: make fresh RELEASE=fork
 	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
 
 .PHONY: night
-night: facts soak mutants jepsen  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, larger models, all benchmarks, bare Debians
+night: facts soak mutants jepsen  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, the longest tests, larger models, all benchmarks, bare Debians
+	DEEP_TESTS=1 $(BIN)/python -m pytest -m night
 	$(BIN)/python -m tests.models --night
 	$(BIN)/python -m benchmarks
 	$(MAKE) fresh RELEASE=trixie

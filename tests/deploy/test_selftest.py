@@ -126,6 +126,7 @@ def test_selftest_every_fact_has_a_lie():
     assert LIES.keys() == PROBES.keys() - {66}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("number", LIES)
 def test_selftest_catches_each_lie(site, proxied, number):
     """A fact that is made false is found false, for the reason that the lie made."""
@@ -295,6 +296,7 @@ def test_selftest_removes_everything_when_it_is_interrupted(killable, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("seed", range(deep(KILLS)))
 def test_selftest_clean_removes_what_a_kill_left(killable, tmp_path, monkeypatch, seed):
     """Killed at any request, before or after the engine has it: --clean in the same folder leaves nothing."""

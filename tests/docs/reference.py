@@ -359,19 +359,21 @@ BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
 }
 
 
-def expected() -> dict[str, str]:
-    """Each document with a generated part, as it should be now."""
-    texts = {name: page() for name, page in PAGES.items()}
-    for (name, block), render in BLOCKS.items():
-        text = texts.get(name) or (ROOT / name).read_text()
+GENERATED = tuple(dict.fromkeys([*PAGES, *(name for name, _ in BLOCKS)]))
+
+
+def expected(name: str) -> str:
+    """A document with a generated part, as it should be now."""
+    text = PAGES[name]() if name in PAGES else (ROOT / name).read_text()
+    for block, render in ((block, render) for (page, block), render in BLOCKS.items() if page == name):
         begin, end = f"<!-- generated: {block} -->\n", "<!-- end -->"
         before, _, rest = text.partition(begin)
         _, found, after = rest.partition(end)
         assert found, f"{name} has no block {block}"
-        texts[name] = f"{before}{begin}\n{render()}\n{end}{after}"
-    return texts
+        text = f"{before}{begin}\n{render()}\n{end}{after}"
+    return text
 
 
 if __name__ == "__main__":
-    for name, text in expected().items():
-        (ROOT / name).write_text(text)
+    for document in GENERATED:
+        (ROOT / document).write_text(expected(document))

@@ -70,6 +70,7 @@ RULES: dict[str, Any] = {
         "heads": {"derive": f"user.{quoted('head')}", "as": bad("x") + "{role:m}", "map": {"m": {BAD: BAD}}},
         "counted": {"count": "order", "into": f"user.{quoted('count')}", "where": f"role != '{BAD}'"},
         "spent": {"sum": f"order.{quoted('total')}", "into": f"user.{quoted('spent')}"},
+        "usual": {"mean": f"order.{quoted('total')}", "into": f"user.{quoted('usual')}"},
         "least": {"min": f"order.{quoted('total')}", "into": f"user.{quoted('least')}"},
         "most": {"max": f"order.{quoted('total')}", "into": f"user.{quoted('most')}", "mode": "recount"},
         "paths": {"path": f"post.{quoted('path')}", "parent": quoted("parent"), "separator": "/"},
