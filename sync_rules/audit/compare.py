@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
+from sync_rules.audit.stock import Stock
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, ItemKey
 from sync_rules.model.limits import Bounds
@@ -31,7 +32,6 @@ from sync_rules.pipeline.decide import find_lost_source
 from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Found, Read, Scan, Work
 from sync_rules.pipeline.sources import Sources, Target, split, split_rounds
-from sync_rules.pipeline.stock import Stock
 from sync_rules.rules.families import Desired, Part, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
 from sync_rules.rules.ruleset import Rules

@@ -44,13 +44,13 @@ from sync_rules.audit.ledger_balance import (
     find_unbalanced_totals,
     list_ledgers,
 )
+from sync_rules.audit.stock import Stock
 from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Alteration, Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.books import begin_all, finish_all
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, run_work
-from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import PartLook, Tasks, pull_of
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part

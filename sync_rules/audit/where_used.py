@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from sync_rules.audit.consequences import parts_on
+from sync_rules.audit.standings import parts_on
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, Path, get
 from sync_rules.pipeline.fanout import list_linked_rules

@@ -18,7 +18,6 @@ import pytest
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState
-from sync_rules.cli.commands.explain import record_rows
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.lab import recording
 from sync_rules.model.errors import RecordError, StoreError, UserError
@@ -213,7 +212,7 @@ READERS = {
     "recording": (RECORD, lambda path: of_file(lambda file: recording.read(file, RULES), path)),
     "an event in a recording": ({"Records": [RECORD]}, lambda path: of_file(lambda file: recording.read(file, RULES), path)),
     "header of a recording": (recording.Header({"shop": "x"}).body(), lambda path: of_file(lambda file: recording.read(file, RULES), path)),
-    "explain --record": (RECORD, lambda path: of_file(lambda file: list(record_rows(file, RULES)), path)),
+    "replay": (RECORD, lambda path: of_file(lambda file: list(recording.read(file, RULES)), path)),
     "failure record": (FAILURE, lambda _: read_failed),
     "batch that was given up": (BATCH, lambda _: read_failed),
     "its payload as text": ({**BATCH, "payload": json.dumps(BATCH["payload"])}, lambda _: read_failed),

@@ -1,11 +1,10 @@
-"""`sync-rules explain`: the origin of an item's values and whether they are right, every item that holds a value of an
-item, or the effects of a stream record.
+"""`sync-rules explain`: the origin of an item's values and whether they are right, or every item that holds a value of
+an item.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -13,15 +12,14 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import Consequence, Standing, list_changed_names, list_consequences, list_standings
+from sync_rules.audit.standings import Standing, list_standings
 from sync_rules.audit.where_used import UsePlace, find_uses
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import Row, format_count, show_rows
 from sync_rules.cli.verb import Verb
-from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable, show_key
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
@@ -39,12 +37,6 @@ def explain(
     key: Annotated[
         str | None, typer.Option(metavar="JSON", help="Key of an item: shows where its derived values came from.")
     ] = None,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="File with a stream record, an event, or JSON lines of them: shows what they trigger."
-        ),
-    ] = None,
     where: Annotated[
         str | None,
         typer.Option("--where-used", metavar="JSON", help="Key of an item: shows every item that holds a value of it."),
@@ -54,14 +46,11 @@ def explain(
     region: opt.Region = None,
     form: opt.Lines = opt.LineForm.TEXT,
 ) -> int:
-    """Explain an item: its values, its users; a record's effects. Reads only."""
+    """Explain an item: its values, and its users. Reads only."""
     rules = load_rules(rules_file)
-    if sum(given is not None for given in (key, record, where)) != 1:
-        raise UserError("expected exactly one of --key, --record and --where-used")
+    if (key is None) == (where is None):
+        raise UserError("expected either --key or --where-used")
     as_json = form is not opt.LineForm.TEXT
-    if record is not None:
-        show_rows(record_rows(record, rules), as_json=as_json)
-        return 0
     store = DynamoStore(aws.dynamodb(endpoint_url, region), rules.tables)
     world = World(store, NULL_PORTS, NULL_PORTS)
     if key is not None:
@@ -123,77 +112,6 @@ def _describe_origin(rule: Rule) -> str:
     if rule.source is rule.target:
         return "the item itself"
     return f"its {rule.source.name} items" if rule.find is not None else f"no {rule.source.name}: the item names none"
-
-
-# ---------------------------------------------------------------- a record
-def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
-    """The effects of each record in a file: a recording, an event, an on-failure object, or records alone.
-
-    Raises:
-        UserError: when the file or a record cannot be read.
-    """
-    recording = read(file, rules)
-    for recorded in recording:
-        yield from change_rows(recorded.change, rules)
-    for table, count in recording.others.items():
-        line = f"table {table}: {format_count(count, 'record')}, which no rule concerns"
-        yield {"table": table, "records": count, "causes": None}, line
-
-
-def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
-    """The effects of one record, each with its reason."""
-    entity = rules.entity_of(change.key)
-    names = list_changed_names(change.old, change.new) if change.old is not None and change.new is not None else ()
-    of = f"entity {entity.name}" if entity else "matches no entity"
-    changed = f" · {', '.join(names)} changed" if names else ""
-    found = list_consequences(change, rules)
-    what = change.event_name
-    head = {"record": what, "item": _key(change.key), "entity": entity and entity.name, "changed": list(names)}
-    yield {**head, "consequences": len(found)}, f"{what} {printable(change.key)}: {of}{changed}"
-    for one in found:
-        yield _consequence_row(one)
-    if not found:
-        why = "no rule concerns it" if entity is None else "no rule reads what changed"
-        yield {"causes": None, "because": why}, f"  triggers nothing: {why}"
-
-
-def _consequence_row(one: Consequence) -> Row:
-    row: dict[str, Any] = {
-        "rule": one.rule.name,
-        "causes": one.does,
-        "item": _key(one.subject),
-        "because": list(one.because),
-    }
-    if one.does == "push":
-        listed = one.rule.listed_entity
-        does = f"checks each {listed.name} that refers to the item, by {_query(one)}"
-        row["query"] = one.listing and {"table": one.listing.table, "index": one.listing.index}
-    elif one.does == "effect":
-        does = "calls a function" if one.rule.calls else f"{one.rule.kind}s it"
-        if one.unsure:
-            row["unsure"] = one.unsure
-            does = f"reports {one.unsure}, and {'calls no function' if one.rule.calls else f'{does} all the same'}"
-    else:
-        does = f"checks {printable(one.subject)}"
-        if one.part is not None:
-            element = one.part.rule.label(one.part)
-            row["element"] = element or None
-            does += f", element {element}" if element else ""
-    because = ", ".join(one.because)
-    because = CAME_OR_WENT.get(because, f"{because} changed")
-    return row, f"  {does} · because {because} · rule {one.rule.title}"
-
-
-CAME_OR_WENT = {"it came": "the item was inserted", "it went": "the item was removed"}
-
-
-def _query(one: Consequence) -> str:
-    if one.listing is None:
-        return "no Query: no item can refer to it"
-    names = [name for name, _ in one.listing.conditions.equals]
-    names += [one.listing.conditions.begins_with[0]] if one.listing.conditions.begins_with else []
-    index = f"index {one.listing.index} of " if one.listing.index else ""
-    return f"a Query of {index}table {one.listing.table} on {', '.join(names)}"
 
 
 # ---------------------------------------------------------------- where it is used

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from sync_rules.adapters import patience
+from sync_rules.audit.stock import Stock
 from sync_rules.jobs.backfill.progress import Count, Totals
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
@@ -23,7 +24,6 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Park, Scan, Work, World, read_all, run_work
-from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import Pull, tasks_of
 from sync_rules.pipeline.telemetry import SETUP_REASONS
 from sync_rules.pipeline.work import do_tasks

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from sync_rules.audit.compare import Drift, compare
+from sync_rules.audit.stock import Stock
 from sync_rules.jobs.backfill.page import Selection, process_all_of, process_keys
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
@@ -33,7 +34,6 @@ from sync_rules.pipeline.messages import (
 from sync_rules.pipeline.records import read_event
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import FetchCall, Read, Work
-from sync_rules.pipeline.stock import Stock
 from sync_rules.pipeline.tasks import (
     PartLook,
     Pull,

@@ -14,11 +14,11 @@ from sync_rules.audit.compare import (
     look_again,
     sweep_page,
 )
+from sync_rules.audit.stock import Stock
 from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.requests import Scan
-from sync_rules.pipeline.stock import Stock
 from tests.support.builders import author_item, book_item, library, m, s
 from tests.support.every_kind import RULES, order, part, post, text_of, user
 from tests.support.worlds import Scene

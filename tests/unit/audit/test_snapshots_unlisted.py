@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import PULL_ONLY, list_standings
+from sync_rules.audit.standings import PULL_ONLY, list_standings
 from sync_rules.cli.commands.explain import use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, segments

@@ -152,8 +152,6 @@ COMMANDS = (
     "verify --grace-seconds 0 --format jsonl",
     "explain --key USER#1",
     "explain --where-used USER#1 --format json",
-    "explain --record day.jsonl",
-    "explain --record day.jsonl --format jsonl",
     "replay day.jsonl --seeds 2 --shrink-tries 20",
     "replay day.jsonl --seeds 1 --with-copies --shrink-tries 20 --format json",
     "backfill --state state.json",

@@ -1,4 +1,4 @@
-"""explain: what a record causes, what stands on an item, and where something of an item is."""
+"""explain: what stands on an item, and where something of an item is; and the files of records that replay reads."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import pytest
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.consequences import list_consequences, list_standings
+from sync_rules.audit.standings import list_standings
 from sync_rules.audit.where_used import find_uses
-from sync_rules.cli.commands.explain import item_rows, record_rows, use_rows
+from sync_rules.cli.commands.explain import item_rows, use_rows
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, segments
-from sync_rules.lab.recording import Header
-from sync_rules.language.load import parse_rules
+from sync_rules.lab.recording import Header, read
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
@@ -71,43 +70,6 @@ class Shop:
 @pytest.fixture
 def shop() -> Shop:
     return Shop()
-
-
-def causes(shop: Shop, old: Item | None, new: Item | None) -> set[tuple[str, str, tuple[str, ...]]]:
-    key = shop.rules.tables["shop"].key_of(new or old or {})
-    assert key is not None
-    return {(one.rule.name, one.does, one.because) for one in list_consequences(Change(key, old, new), shop.rules)}
-
-
-def test_a_record_causes_what_the_rules_ask_for_and_says_which_attribute_is_the_reason(shop):
-    """A new name asks for the orders, the mirror and the head, each because of the name; a note asks for nothing."""
-    old = shop.item(shop.ada)
-    renamed = causes(shop, old, {**old, "name": s("Ada King"), "note": s("x")})
-    assert ("names", "push", ("name",)) in renamed
-    assert ("mails", "part", ("name",)) in renamed
-    assert ("heads", "pull", ("name",)) in renamed
-    assert {because for _, _, because in renamed} == {("name",)}
-    assert causes(shop, old, {**old, "note": s("x")}) == set()
-
-
-FAMILIES = """
-tables:
-  homes:  {key: {street: S, number: S}}
-  people: {key: {id: S}, indexes: {by_home: {street: S, number: S}}}
-entities: {home: {table: homes}, person: {table: people}}
-rules:
-  people-of-homes: {embed: person, into: home.people, fields: [name], limit: {items: 5}}
-"""
-
-
-def test_what_only_several_attributes_do_together_is_told_of_all_of_them():
-    """A person who gets street and number at once comes into a home because of both: neither alone would do."""
-    rules = parse_rules(FAMILIES)
-    old = {"id": s("1"), "name": s("Ada")}
-    key = rules.tables["people"].key_of(old)
-    assert key is not None
-    (found,) = list_consequences(Change(key, old, {**old, "street": s("High"), "number": s("1")}), rules)
-    assert (found.does, found.because) == ("pull", ("street", "number"))
 
 
 def test_what_stands_on_an_item_is_right_or_named_by_its_drift(shop):
@@ -166,8 +128,8 @@ def test_explain_says_which_copies_stand_by_default():
 
 
 # ---------------------------------------------------------------- the command
-def test_records_in_every_form_are_told_alike(shop, tmp_path):
-    """A record alone, an event, lines of records, and a recording with its head say the same."""
+def test_records_in_every_form_are_read_alike(shop, tmp_path):
+    """A record alone, an event, lines of records, and a recording with its head."""
     old = shop.item(shop.ada)
     record = record_of(shop.rules, Change(shop.ada, old, {**old, "name": s("Ada King")}))
     forms = {
@@ -175,22 +137,21 @@ def test_records_in_every_form_are_told_alike(shop, tmp_path):
         "event.json": json.dumps({"Records": [record]}),
         "lines.jsonl": f"{json.dumps(Header().body())}\n{json.dumps(record)}\n\n",
     }
-    told = []
+    found = []
     for name, text in forms.items():
         (tmp_path / name).write_text(text)
-        told.append([line for _, line in record_rows(tmp_path / name, shop.rules)])
-    assert told[0] == told[1] == told[2]
-    assert told[0][0].startswith("MODIFY shop[USER#1, PROFILE]: entity user · name changed")
-    assert "Ada" not in "".join(told[0])
+        found.append([recorded.change for recorded in read(tmp_path / name, shop.rules)])
+    assert found[0] == found[1] == found[2]
+    assert [change.key for change in found[0]] == [shop.ada]
 
 
 def test_a_file_that_holds_no_records_is_refused_with_its_line(shop, tmp_path):
     """A line that is not JSON is refused with its file and line."""
     (tmp_path / "bad.jsonl").write_text('{"Records": []}\nnonsense\n')
     with pytest.raises(UserError, match=r"bad.jsonl:2\n  expected JSON"):
-        list(record_rows(tmp_path / "bad.jsonl", shop.rules))
+        list(read(tmp_path / "bad.jsonl", shop.rules))
     with pytest.raises(UserError, match="expected a recording to read"):
-        list(record_rows(tmp_path / "none.json", shop.rules))
+        list(read(tmp_path / "none.json", shop.rules))
 
 
 def test_no_value_is_told_of_an_item_or_its_uses(shop):

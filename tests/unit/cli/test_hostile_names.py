@@ -156,8 +156,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         f"--key={USER}",
         f"--key={USER}\0--format\0json",
         f"--where-used={USER}",
-        "--record day.jsonl",
-        "--record day.jsonl --format jsonl",
     ),
     "replay": ("day.jsonl --seeds 1 --shrink-tries 5", "day.jsonl --seeds 1 --with-copies --shrink-tries 5"),
     "backfill": (

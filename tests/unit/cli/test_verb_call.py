@@ -13,16 +13,6 @@ import pytest
 from sync_rules.cli import main
 from tests.unit.lab.test_trial import RULES
 
-RECORD = {
-    "eventName": "MODIFY",
-    "eventSourceARN": "arn:aws:dynamodb:eu-central-1:1:table/shop/stream/x",
-    "dynamodb": {
-        "SequenceNumber": "1",
-        "Keys": {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}},
-        "OldImage": {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}, "name": {"S": "Ada"}},
-        "NewImage": {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}, "name": {"S": "Bea"}},
-    },
-}
 FAILURE = {
     "failure": {
         "rule": "r",
@@ -35,8 +25,7 @@ FAILURE = {
 
 @pytest.fixture
 def folder(played: Path) -> Path:
-    """Beside the scenarios, a record and failures."""
-    (played / "record.json").write_text(json.dumps(RECORD))
+    """Beside the scenarios, failures."""
     (played / "failures.jsonl").write_text(f"{json.dumps(FAILURE)}\n{json.dumps(FAILURE)}\n")
     return played
 
@@ -55,7 +44,7 @@ def run(capsys):
 
 @pytest.mark.parametrize(
     "line",
-    ["test scenarios --seed 1", "explain --record record.json", "failures --file failures.jsonl", "test nowhere"],
+    ["test scenarios --seed 1", "failures --file failures.jsonl", "test nowhere"],
 )
 def test_json_is_the_list_of_the_lines(folder, run, line):
     """--format json prints one document, with the lines of --format jsonl; a mistake prints neither."""
@@ -67,11 +56,10 @@ def test_json_is_the_list_of_the_lines(folder, run, line):
 
 
 def test_a_dash_is_standard_input(folder):
-    """A rules file, and a record, from a pipe. `run` reads it once too: it looks for changes of files alone."""
-    for words in (["check", "-"], ["graph", "-"], ["explain", "--record", "-"]):
-        text = json.dumps(RECORD) if "--record" in words else RULES
+    """A rules file from a pipe. `run` reads it once too: it looks for changes of files alone."""
+    for words in (["check", "-"], ["graph", "-"]):
         done = subprocess.run(
-            [sys.executable, "-m", "sync_rules", *words], input=text, capture_output=True, text=True, check=False,
+            [sys.executable, "-m", "sync_rules", *words], input=RULES, capture_output=True, text=True, check=False,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, ""), done
