@@ -58,7 +58,15 @@ def list_linked_rules(rules: Rules) -> Iterator[LinkedRule]:
 
 # ---------------------------------------------------------------- keys
 def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report copies into the table's key, and into an index key, unless the kind is there to fill index keys."""
+    """Report copies into the table's key, and into an index key, unless the kind is there to fill index keys, or a rule
+    lists by the copy.
+    """
+    listed = {
+        (entity, find.index, key.name)
+        for entity, find in ((rule.listed_entity, rule.find) for rule in rules.rules.values())
+        if find is not None
+        for key, _ in (*find.partition, *find.sort)
+    }
     for rule in rules.rules.values():
         table = rule.target.table
         location = locate_write(rule, document)
@@ -69,7 +77,7 @@ def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
                 yield Problem("SR302", f"{what} is part of the key of table {table.name!r}", location)
                 continue
             for index in table.indexes if not rule.fills_index_keys else ():
-                if path[0] in {a.name for a in index.attributes}:
+                if path[0] in {a.name for a in index.attributes} and (rule.target, index.name, path[0]) not in listed:
                     yield Problem("SR403", f"{what} is part of the key of index {index.name!r}", location)
 
 

@@ -151,9 +151,12 @@ def test_a_hierarchy_may_go_by_what_is_derived_but_not_by_itself():
 
 
 def test_keys_of_indexes_may_be_derived_and_not_copied_without_a_word():
-    """Composite keys of indexes are what derive is for; a copy there is more often a slip."""
+    """Composite keys of indexes are what derive is for; a copy there is more often a slip, unless a rule lists by it."""
     assert codes("{derive: a.rank, as: '{x}'}", base=MANY) == []
     assert codes("copy a.rank into b.rank", base=MANY) == ["SR403"]
+    listing = "{copy: a.x, into: b.x, link: {id: parent}, via: by_parent}"
+    assert codes("copy a.rank into b.rank", listing, base=MANY) == ["SR403"]
+    assert codes("copy a.parent into b.parent", listing, base=MANY) == []
     assert codes("{derive: a.id, as: '{x}'}", base=MANY) == ["SR302"]
 
 
