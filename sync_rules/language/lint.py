@@ -26,7 +26,6 @@ from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, list_quoted_names
 from sync_rules.rules.families import ListingRule
 from sync_rules.rules.kinds.booked_rule import BookedRule
-from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -158,7 +157,7 @@ def report_unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]
             what, key = attribute(entity, (ref.field,)), attribute(entity, ref.path)
             message = f"{ref.field!r} is read from {key}, which no rule fills; {what} is what a rule writes"
             cure = f"derive: {key}, as: {ref.template.text!r}"
-            if not isinstance(rule, HopRule) and not _lists_by(rule, ref):
+            if not _lists_by(rule, ref):
                 cure += f"; or link by the attribute itself: link: {{{field}: '\"{ref.field}\"'}}"
             yield Problem("SR461", message, locate_write(rule, document, "link"), cure)
 
