@@ -4,8 +4,6 @@ BIN := .venv/bin
 DYNOXIDE := .engines/node_modules/@dynoxide/linux-x64/dynoxide
 DEPLOY_TOOLS := sam ministack lambda
 VALIDATOR := .engines/asl/node_modules/.bin/asl-validator
-CHROMIUM := .engines/chromium/chromium
-CHROMIUM_PACKAGE := .engines/browser/node_modules/@sparticuz/chromium
 
 .PHONY: help demo test lint wheel soak lock clean
 
@@ -15,8 +13,9 @@ help:  ## Show this list
 demo: .venv/installed  ## Run the whole story on an embedded engine, or one example: make demo EXAMPLE=car-parts
 	@$(BIN)/sync-rules demo $(EXAMPLE)
 
-test: .venv/installed engines  ## Run the whole test suite
-	$(BIN)/python -m pytest -n 3 --dist worksteal  # on two cores: while one waits for an engine, two compute
+test: .venv/installed engines  ## Run the tests that a change needs; `make night` runs the others
+	env -u PYTHONDONTWRITEBYTECODE \
+	  $(BIN)/python -m pytest -n 3 --dist worksteal  # on two cores: while one waits for an engine, two compute
 
 lint: .venv/installed  ## Run ruff and mypy --strict
 	$(BIN)/ruff check .
@@ -56,7 +55,8 @@ fresh:  ## Run demo and tests in a bare Debian, as root: make fresh RELEASE=fork
 	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
 
 .PHONY: night
-night: facts soak mutants jepsen  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, larger models, all benchmarks, bare Debians
+night: facts soak mutants jepsen  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, the longest tests, larger models, all benchmarks, bare Debians
+	DEEP_TESTS=1 $(BIN)/python -m pytest -m night
 	$(BIN)/python -m tests.models --night
 	$(BIN)/python -m benchmarks
 	$(MAKE) fresh RELEASE=trixie
@@ -72,19 +72,13 @@ bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 .PHONY: engines
-engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## Install what tests need besides .venv: engines, deployment tools, a browser if there is none; some need npm
+engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## Install what tests need besides .venv: engines and deployment tools; some need npm
 	@test -x $(VALIDATOR) || ! command -v npm >/dev/null || \
 	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines/asl asl-validator@4.0.0 || \
 	  echo "asl-validator could not be installed: its tests will be skipped"
 	@test -x $(DYNOXIDE) || ! command -v npm >/dev/null || \
 	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines @dynoxide/linux-x64@1.2.1 || \
 	  echo "dynoxide could not be installed: its tests will be skipped"
-	@test -n "$$CHROMIUM_BIN" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
-	  command -v google-chrome >/dev/null || test -x $(CHROMIUM) || test "$$(uname -sm)" != "Linux x86_64" || \
-	  ! command -v npm >/dev/null || \
-	  { npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines/browser @sparticuz/chromium@153.0.0 && \
-	    node tests/support/unpack-chromium.mjs $(CHROMIUM_PACKAGE) .engines/chromium && rm -rf .engines/browser; } || \
-	  echo "no browser could be unpacked: its tests will be skipped"
 
 # Each deployment tool has its own environment: ministack runs the functions that are deployed to it, and packages
 # installed beside it would hide what a bundle lacks.

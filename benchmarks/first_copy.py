@@ -24,11 +24,11 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli.commands.run import run_loop, settings_of
 from sync_rules.cli.show.display import Display
 from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.lab.embedded_engine import run_engine
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.consumer import Consumer

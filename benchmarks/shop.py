@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters.streams import as_json
+from sync_rules.jobs.streams import as_json
 from sync_rules.lab.recording import Body, Header, open_recording
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Action

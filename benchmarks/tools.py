@@ -21,9 +21,9 @@ from benchmarks.figures import Figure, ratios
 from benchmarks.ours import RULES_FILE, NoFailures, copied, store_of
 from benchmarks.shop import RULES, record_day
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.failure_log import FailedLines
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
+from sync_rules.jobs.failure_log import FailedLines
 from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
 from sync_rules.lab.recording import Body, Header, open_recording, read
 from sync_rules.lab.recording_replay import Replay

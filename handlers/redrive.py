@@ -8,12 +8,12 @@ from typing import Any
 from sync_rules.adapters import aws
 from sync_rules.adapters.s3 import OnFailureObjects
 from sync_rules.adapters.sqs import FailedMessages, SqsQueue
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.functions import runtime
 from sync_rules.functions.logs import logger, notes
 from sync_rules.jobs.account.account_redrive import MarkedStore, RedriveWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
+from sync_rules.jobs.streams import DynamoDBStreams
 
 BATCHES = "aws/lambda/"  # the names of Lambda's on-failure objects begin so
 SPARE_SECONDS = 60  # hides messages for longer than the call can take: those of a call that died come back after it

@@ -30,10 +30,6 @@ settings.load_profile("suite")
 yaml_source.compose_nodes = lru_cache(maxsize=200)(yaml_source.compose_nodes)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "needs(capability): what an engine must do; a known gap is a strict xfail")
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[object]:
     """Refuse a shared fixture that changes the environment: which tests see the change depends on their order."""

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from sync_rules.model.entities import Entity
+from sync_rules.model.groups import list_views
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.sizes import item_bytes, read_units
@@ -149,6 +150,7 @@ def _judge(
 ) -> Iterator[LinkFinding]:
     """The findings of one rule. Attributes that rules of the file write are not judged: they may still be missing."""
     pointing = {key: item for key, item in samples[one.pointing].items.items() if one.includes(item)}
+    pointing = {key: next(iter(list_views(one.link, item)), item) for key, item in pointing.items()}
     sources = dict(samples[one.named].items)
     fields = ", ".join(show_path((ref.field,)) for _, ref in one.link)
     by_rule = any(_is_written(one.pointing, ref.path, written) for _, ref in one.link)

@@ -86,7 +86,7 @@ def _run(given: list[str]) -> int:
 def _run_application(given: list[str]) -> int:
     """The exit code. Raises OSError when output cannot be written."""
     try:
-        _make_application(given)(given, prog_name="sync-rules", obj=given)  # the words typed, for reports
+        _make_application(given)(given, prog_name="sync-rules", obj=given)  # the words as typed
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.WELL
     except SyncRulesError as error:

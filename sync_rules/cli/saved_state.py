@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sync_rules.adapters.effects import short_name
-from sync_rules.adapters.failure_log import require_writable
 from sync_rules.adapters.files import lock_file
 from sync_rules.adapters.state import FileState, State, TableState
+from sync_rules.jobs.failure_log import require_writable
 from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:

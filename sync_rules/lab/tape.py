@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from sync_rules.adapters.host import steady_clock
-from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import WAIT_SECONDS
 from sync_rules.jobs.consume.mapping import EventSourceMapping
+from sync_rules.jobs.streams import DynamoDBStreams, StreamReader
 from sync_rules.lab.provenance import Provenance
 from sync_rules.lab.recording import Body, Write
 from sync_rules.lab.redact import Redactor
@@ -52,7 +52,6 @@ class Tape:
     write: Write
     rules: Rules
     redactor: Redactor | None = None
-    max_records: int | None = None
     tables: Counter[str] = field(default_factory=Counter)
     trimmed: int = 0
     broken: Exception | None = None
@@ -70,7 +69,7 @@ class Tape:
             table = self.rules.of_stream(str(body["eventSourceARN"]))
             assert table is not None, "only the streams of the rules' tables are read"
             key = table.key_of(body["dynamodb"]["Keys"])
-            if self.full or (key is not None and self._provenance.is_in_ledger(key)):
+            if key is not None and self._provenance.is_in_ledger(key):
                 continue
             yield self.redactor.record(body) if self.redactor else body
             self.tables[table.name] += 1
@@ -79,52 +78,37 @@ class Tape:
     def _provenance(self) -> Provenance:
         return Provenance(self.rules)
 
-    @property
-    def full(self) -> bool:
-        """The maximum number of records is reached."""
-        return self.max_records is not None and self.tables.total() >= self.max_records
-
-
-@dataclass(frozen=True)
-class Until:
-    """The conditions that end a recording."""
-
-    stopping: Callable[[], bool]
-    once: bool = False
-    seconds: float | None = None
-
 
 def record_streams(
     tape: Tape,
     reader: StreamReader,
     arns: Sequence[str],
-    until: Until,
+    stopping: Callable[[], bool],
     on_progress: Callable[[], object],
     *,
-    clock: Callable[[], float] = time.monotonic,
+    once: bool = False,
     now_ms: Callable[[], int] | None = None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Read the streams, each shard after its parent, and write their records until it is time to stop.
+    """Read the streams, each shard after its parent, and write their records until it is asked to stop. With `once` it
+    ends when all that the streams hold is read.
 
     Raises:
         StoreError, UserError: when something cannot be written.
     """
-    began, now_ms = clock(), now_ms or steady_clock()
+    now_ms = now_ms or steady_clock()
     settings = MappingSettings(batch_size=BATCH_MAX_RECORDS)
     mappings = [
         EventSourceMapping(arn, reader, tape.take, lambda _record: None, now_ms=now_ms, settings=settings)
         for arn in arns
     ]
-    while not until.stopping() and not tape.full:
+    while not stopping():
         steps = [mapping.poll() for mapping in mappings]
         tape.trimmed += sum(step.records_trimmed for step in steps)
         if tape.broken is not None:
             raise tape.broken
         on_progress()
-        if until.once and all(mapping.idle for mapping in mappings):
-            return
-        if until.seconds is not None and clock() - began >= until.seconds:
+        if once and all(mapping.idle for mapping in mappings):
             return
         if not any(step.has_progress for step in steps):
             sleep(WAIT_SECONDS)

@@ -311,7 +311,7 @@ def settings_elsewhere(rules: Rules, document: Document) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------- Time to Live
 def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report a second attribute of Time to Live for one table."""
+    """Report a second attribute of Time to Live for one table, and items that rules make and Time to Live deletes."""
     first: dict[str, tuple[Rule, str]] = {}
     stated = {name: table.ttl for name, table in rules.tables.items() if table.ttl is not None}
     for rule in rules.rules.values():
@@ -324,6 +324,10 @@ def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
             if name != stated.get(table.name, name):
                 message = f"items of table {table.name!r} expire by {stated[table.name]} here, and by {name} in rule "
                 yield Problem("SR317", message + rule.title, document.value("tables", table.name, "ttl"))
+        expires = rules.times_to_live.get(rule.target.table.name, "")
+        if rule.target.made and (expires,) in rule.copies:
+            message = f"items of {rule.target.name!r} expire by {expires}, and come back while they have members"
+            yield Problem("SR474", message, locate_write(rule, document))
 
 
 # ---------------------------------------------------------------- cost

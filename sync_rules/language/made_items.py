@@ -22,7 +22,7 @@ def report_unmade_entities(rules: Rules, document: Document) -> Iterator[Problem
     made = {rule.target for rule in rules.rules.values() if rule.makes}
     for entity in (one for one in rules.declared_entities if one.made):
         if entity not in made:
-            message = f"no count, sum, min or max makes the items of {entity.name!r}"
+            message = f"no count, sum, mean, min or max makes the items of {entity.name!r}"
             yield Problem("SR324", message, document.value("entities", entity.name, "made_by"))
         written = {path[0] for rule in rules.rules.values() if rule.target is entity for path in rule.puts}
         lacking = [name for name in entity.required if name not in written | entity.templates.keys()]

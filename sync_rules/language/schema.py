@@ -136,8 +136,8 @@ class EntityForm(Model):
     )
     made_by: Literal["rules"] | None = Field(
         default=None,
-        description="rules: count, sum, min and max make its items, and remove those without members. Nothing else "
-        "writes them.",
+        description="rules: count, sum, mean, min and max make its items, and remove those without members. "
+        "Nothing else writes them.",
     )
 
 

@@ -176,9 +176,9 @@ class Ref:
         """The part of it in fingerprints."""
         return self.path
 
-    def misreads(self, _value: AttributeValue | None) -> bool:
-        """True if the value at the path is reported, because the field cannot be made from it."""
-        return False
+    def find_fault(self, _value: AttributeValue | None) -> str:
+        """The reason why the value at the path is reported: the field cannot be made from it; "" without one."""
+        return ""
 
     def read(self, item: Item) -> AttributeValue | None:
         return self.within(get(item, self.path))

@@ -1,6 +1,6 @@
 """The groups of a roll-up: fields of a parent's key that are made from an item, and not stored on it.
 
-Invariant: the group of an item follows from the item alone. A text that is not a time in UTC is in no group, because
+Invariant: the groups of an item follow from the item alone. A text that is not a time in UTC is in no group, because
 its first characters could name a day of another time zone.
 """
 
@@ -12,9 +12,11 @@ from datetime import date
 from typing import Final
 
 from sync_rules.model.entities import Ref
-from sync_rules.model.values import AttributeValue
+from sync_rules.model.lookups import Link
+from sync_rules.model.values import AttributeValue, Item, Path, get, list_elements, replace_path
 
 HOUR_TO_SECOND: Final = r"([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)([.,]\d+)?)?"
+GROUPS_MAX: Final = 100  # of an item in one rule: each takes two actions, and 100 fill two transactions
 UTC_TIME: Final = re.compile(rf"(\d{{4}}-\d\d-\d\d)T{HOUR_TO_SECOND}(Z|[+]00:00)", re.ASCII)
 
 
@@ -32,8 +34,8 @@ class Beginning(Ref):
         text = "" if value is None else value.get("S", "")
         return {"S": text[: self.characters]} if is_utc_time(text) else None
 
-    def misreads(self, value: AttributeValue | None) -> bool:
-        return value is not None and self.within(value) is None
+    def find_fault(self, value: AttributeValue | None) -> str:
+        return "NotATime" if value is not None and self.within(value) is None else ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,29 @@ class Constant(Ref):
 
     def within(self, _value: AttributeValue | None) -> AttributeValue | None:
         return {"S": self.text}
+
+
+@dataclass(frozen=True)
+class Each(Ref):
+    """Each element of a list or set: an item is in one group for each."""
+
+    @property
+    def body(self) -> object:
+        return ("each", self.path)
+
+    def find_fault(self, value: AttributeValue | None) -> str:
+        return "NoParentKey" if value is not None and not value.keys() & {"S", "N", "NULL"} else ""
+
+
+def find_list(link: Link) -> Path | None:
+    """The path of the list or set whose elements name groups; None for a link that names one group."""
+    return next((ref.path for _, ref in link if isinstance(ref, Each)), None)
+
+
+def list_views(link: Link, item: Item) -> list[Item]:
+    """The item once for each group that it names, with one element in place of its list; itself without `each`."""
+    path = find_list(link)
+    return [item] if path is None else [replace_path(item, path, one) for one in list_elements(get(item, path))]
 
 
 def is_utc_time(text: str) -> bool:

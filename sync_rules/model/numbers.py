@@ -1,6 +1,6 @@
 """Numbers as DynamoDB has them: decimal, exact to 38 digits, from 1E-130 to 9.9E+125, and one spelling for each.
 
-Invariant: nothing is rounded, and a value that DynamoDB could not hold is not a number.
+Invariant: nothing but a mean is rounded, and a value that DynamoDB could not hold is not a number.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from decimal import Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Final
 
 from sync_rules.model.values import AttributeValue
@@ -71,6 +71,11 @@ def total_of(numbers: Iterable[Decimal]) -> Decimal:
     for number in numbers:
         total = EXACT.add(total, number)
     return total
+
+
+def mean_of(total: Decimal, count: Decimal, places: int) -> Decimal:
+    """The quotient, rounded once to `places` decimal places; a half goes away from zero."""
+    return EXACT.divide(total, count).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, EXACT)
 
 
 def text_of(value: AttributeValue | None) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -152,6 +152,21 @@ def nest(path: Path, value: AttributeValue) -> AttributeValue:
     for name in reversed(path):
         value = {"M": {name: value}}
     return value
+
+
+def list_elements(value: AttributeValue | None) -> Iterator[AttributeValue]:
+    """The elements of a list in order, or of a set in the order of their texts; none of another value."""
+    for kind, elements in (value or {}).items():
+        if kind == "L":
+            yield from elements
+        elif kind in ("SS", "NS", "BS"):
+            yield from ({kind[0]: element} for element in sorted(elements))
+
+
+def replace_path(item: Item, path: Path, value: AttributeValue) -> Item:
+    """An item with another value at a path where it has one."""
+    name, rest = path[0], path[1:]
+    return {**item, name: {"M": replace_path(item[name]["M"], rest, value)} if rest else value}
 
 
 def without_path(item: Item, path: Path, *, emptied: bool = False) -> Item:

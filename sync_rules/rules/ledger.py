@@ -1,4 +1,4 @@
-"""The ledger: the pipeline's own table, where count, sum, min, max and collect keep the contribution of each child.
+"""The ledger: the pipeline's own table, where numbers and collect keep the contribution of each child.
 
 Invariant: a child has one entry, and the transaction that writes it moves the totals. So each total is the sum of its
 entries. An entry holds the whole key of its total, so that a changed rule still finds it. Numbers are exact.
@@ -23,12 +23,13 @@ INTO: Final = "into"  # an entry's total: partition key and sort key
 AT: Final = "at"  # the attribute of the total that it is part of: AMOUNT, or one per group
 VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice is two states
 GROUP: Final = "="  # what a group's attribute begins with, so that no group can be named like another attribute
-MEMBERS: Final = GROUP  # of a total whose item rules make: the number of its entries. No group has an empty name
+MEMBERS: Final = GROUP  # of the total of a mean or a made item: the number of its entries. No group has an empty name
 ENTRY: Final = (INTO, AT, AMOUNT)
 RESERVED: Final = (*ENTRY, VERSION, *MARK)
 
 BETWEEN: Final = "\x1f"  # parts two keys in one: no text has it, and it sorts before every digit
 TOTAL: Final = "T"  # what the key of a total has after the rule's name; the shard comes then
+EACH: Final = "E"  # in the keys of a rule with several entries for a child: no key without it reads like one
 RANK: Final = "rank"
 RANKED_MAX_CHARACTERS: Final = 64  # of a text: a rank shares the 1,024 bytes of a sort key with the key of its child
 SHARD: Final = "shard"
@@ -88,8 +89,7 @@ def holds_amount(name: str) -> bool:
 
 def is_total(rule: str, key: ItemKey) -> bool:
     """True if a key is that of a total of the rule of this name, with as many shards as it may ever have had."""
-    partition = str(key.values[0][2])
-    return partition.startswith(f"{rule}/{TOTAL}")
+    return str(key.values[0][2]).startswith((f"{rule}/{TOTAL}", f"{rule}/{EACH}{TOTAL}"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,15 +106,21 @@ class Ledger:
     find: Find
 
 
-def ledger_of(name: str, child: Entity, parent: Entity, table: Table, shards: int = 1) -> Ledger:
-    """The entities of a rule of this name, in a table that is `is_suitable`, for entities that are `is_supported`."""
+def ledger_of(
+    name: str, child: Entity, parent: Entity, table: Table, shards: int = 1, *, each: str | None = None
+) -> Ledger:
+    """The entities of a rule of this name, in a table that is `is_suitable`, for entities that are `is_supported`.
+    `each`: the field of the parent that differs between the entries of a child, if it has several.
+    """
     parents, children = _texts(parent, "parent"), _texts(child, "child")
-    total = f"{name}/{TOTAL}{{{SHARD}}}/" if shards > 1 else f"{name}/{TOTAL}/"
+    mode = "" if each is None else EACH
+    total = f"{name}/{mode}{TOTAL}{{{SHARD}}}/" if shards > 1 else f"{name}/{mode}{TOTAL}/"
+    sort = children[1:] if each is None else (BETWEEN.join((*children[1:], f"{{parent.{each}}}")),)
     ranks = _entity(
         f"{name}.rank", table, f"{name}/R/{BETWEEN.join(parents)}", BETWEEN.join((f"{{{RANK}}}", *children))
     )
     return Ledger(
-        _entity(f"{name}.ledger", table, f"{name}/L/{children[0]}", *children[1:]),
+        _entity(f"{name}.ledger", table, f"{name}/{mode}L/{children[0]}", *sort),
         _entity(f"{name}.total", table, f"{total}{parents[0]}", *parents[1:]),
         ranks,
         _entity(f"{name}.books", table, f"{name}/B"),

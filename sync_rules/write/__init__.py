@@ -9,7 +9,6 @@ from sync_rules.write.consequences import Left
 from sync_rules.write.errors import Cancelled, TransactionCanceled, WriteError
 from sync_rules.write.follower import Follow, Followed, follow
 from sync_rules.write.freshness import FreshPage, fresh, fresh_page
-from sync_rules.write.lag import Lag
 from sync_rules.write.rules_file import Rules
 from sync_rules.write.transaction import Result, Transact, transact
 
@@ -18,7 +17,6 @@ __all__ = [
     "Follow",
     "Followed",
     "FreshPage",
-    "Lag",
     "Left",
     "Result",
     "Rules",

@@ -10,22 +10,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sync_rules.adapters.plain_client import client_of, is_converting, table_name
-from sync_rules.model.durations import seconds_of
 from sync_rules.model.entities import Table
-from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.python_values import raw_of
 from sync_rules.model.semantics import place_of, same_item
 from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
-from sync_rules.pipeline.requests import Read, Store
+from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write import judgement
 from sync_rules.write.actions import Actions, Given
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import WriteError
-from sync_rules.write.lag import Behind
 from sync_rules.write.read_through import ReadThrough
 
 IN_PART: Final = ("ProjectionExpression", "AttributesToGet", "Select")  # an item that is shown in part is not judged
@@ -50,16 +48,13 @@ def fresh(
     *,
     raw: bool = False,
     repair: bool = False,
-    max_age: str | float | None = None,
-    lag: Behind | None = None,
     deadline_seconds: float = DEADLINE_SECONDS,
     store: Store | None = None,
 ) -> dict[str, Any] | None:
     """The item of this entity as the rules that keep something on it want it now; None where there is none.
 
     `item` has the fields of its key. With all that names its sources, such as the item as it was read before, one
-    request reads all; else what names them is read first. `repair` writes what differs, under guard. With `max_age`
-    the stored item is returned unchanged while `lag` says that the pipeline is not further behind.
+    request reads all; else what names them is read first. `repair` writes what differs, under guard.
 
     Raises:
         WriteError: when no key can be made of the fields.
@@ -69,12 +64,8 @@ def fresh(
     values = actions.values(item)
     _, key = actions.key_of(entity, values)
     view = _View(rules, client, actions, Deadline(deadline_seconds), store)
-    if _is_young(max_age, lag):
-        found = view.read([key])
-    else:
-        view.guesses = {key: {**values, **key.attributes()}}
-        found = view.judge([key], repair=repair)
-    return next(iter(found), None)
+    view.guesses = {key: {**values, **key.attributes()}}
+    return next(iter(view.judge([key], repair=repair)), None)
 
 
 def fresh_page(
@@ -85,8 +76,6 @@ def fresh_page(
     table: str | None = None,
     raw: bool = False,
     repair: bool = False,
-    max_age: str | float | None = None,
-    lag: Behind | None = None,
     deadline_seconds: float = DEADLINE_SECONDS,
     store: Store | None = None,
 ) -> FreshPage:
@@ -103,27 +92,21 @@ def fresh_page(
     """
     actions = Actions(rules, raw=raw)
     view = _View(rules, client, actions, Deadline(deadline_seconds), store)
-    is_young = _is_young(max_age, lag)
     if not isinstance(page, Mapping):
         of = view.table(table or table_name(client) or "")
         values = [actions.values(item) for item in page]
         view.guesses = dict(zip(_keys(of, values), values, strict=True))
-        keys = list(view.guesses)
-        return FreshPage(view.read(keys) if is_young else view.judge(keys, repair=repair))
+        return FreshPage(view.judge(list(view.guesses), repair=repair))
     query = {**({} if (name := table_name(client)) is None else {"TableName": name}), **page}
     of = view.table(str(query.get("TableName", "")))
     for part in IN_PART:
         if part in query:
             raise WriteError(f"a page with {part} has items in part", f"leave {part} out: rules judge whole items")
     at_base = "IndexName" not in query
-    if at_base and not is_young:
+    if at_base:
         query["ConsistentRead"] = True
     found, last = _query_page(client, query)
-    if is_young and at_base:
-        return FreshPage([actions.output(item) for item in found], last)
     keys = _keys(of, found)
-    if is_young:  # an index may show a part of each
-        return FreshPage(view.read(keys), last)
     if at_base:
         for key, item in zip(keys, found, strict=True):
             view.seen.know(key, item)
@@ -170,13 +153,7 @@ class _View:
             if not same_item(before, item):
                 bounds = Bounds(judgement.REPAIRING, self._deadline.is_over)
                 judgement.repair(key, before, self._rules, self._store, left=found.left, bounds=bounds)
-        return self._output(found.items[key] for key in keys)
-
-    def read(self, keys: Sequence[ItemKey]) -> list[dict[str, Any]]:
-        """These items for the application as the tables hold them: sources are not read."""
-        return self._output(self._store.read(Read(tuple(keys))))
-
-    def _output(self, items: Iterable[Item | None]) -> list[dict[str, Any]]:
+        items = (found.items[key] for key in keys)
         return [self._actions.output(item) for item in items if item is not None]
 
 
@@ -197,17 +174,3 @@ def _keys(table: Table, items: Iterable[Item]) -> list[ItemKey]:
         names = ", ".join(f"{one.name} ({one.type})" for one in table.key)
         raise WriteError(f"an item has no key of table {table.physical_name}", f"give each with {names}")
     return [key for key in keys if key is not None]
-
-
-def _is_young(max_age: str | float | None, lag: Behind | None) -> bool:
-    """True if the pipeline is known to be no further behind than that."""
-    if max_age is None:
-        return False
-    try:
-        most = float(seconds_of(max_age)) if isinstance(max_age, str) else max_age
-    except UserError as error:
-        raise WriteError(str(error), "give max_age as 5s, or as seconds") from error
-    if lag is None:
-        raise WriteError("max_age without lag", "say who knows how far the pipeline is behind: lag=Lag(...)")
-    behind = lag()
-    return behind is not None and behind <= most

@@ -22,9 +22,10 @@ from sync_rules.model.writes import Check, Condition, Increment, Put, Status, Te
 from sync_rules.pipeline.requests import Apply, Read
 from tests.contract.conftest import Bench
 from tests.support.builders import exists, key, n, s, table
+from tests.support.depth import deep
 from tests.support.engines import chosen
 
-EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "250"))
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", str(deep(360))))
 THINGS = table("things", {"id": "S"})
 PLACE = key(THINGS, "somewhere")
 NUMBERS = ["0", "1", "1.0", "-2.5", "10", "1e1", "0.1", "123456789012345678901234567890"]

@@ -20,7 +20,7 @@ WITHOUT_RESOURCES: Final = {  # actions that know no resources, by the service a
     "dynamodb:ListStreams", "logs:CreateLogDelivery", "logs:GetLogDelivery", "logs:UpdateLogDelivery",
     "logs:DeleteLogDelivery", "logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:DescribeResourcePolicies",
     "logs:DescribeLogGroups", "xray:PutTraceSegments", "xray:PutTelemetryRecords", "cloudwatch:PutMetricData",
-    "cloudwatch:GetMetricData", "cloudwatch:GetMetricStatistics",
+    "cloudwatch:GetMetricStatistics",
 }  # fmt: skip
 CLOSED: Final = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 

@@ -89,6 +89,7 @@ DAMAGES = (
 )
 
 
+@pytest.mark.night
 def test_doctor_of_a_deployed_stack(quiet_stack, examine):
     """Everything is well but the alarms' topic, without the variable of the rules file; each damage is found, alone."""
     eventually(examine, lambda found: not found)

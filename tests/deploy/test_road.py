@@ -177,6 +177,7 @@ def road(tmp_path) -> Road:
     return road
 
 
+@pytest.mark.night
 def test_road_from_an_empty_folder_to_a_copy(road: Road):
     """Every step of a user's own project, with the wheel alone."""
     for step in STEPS:

@@ -20,7 +20,7 @@ import boto3
 import pytest
 
 from sync_rules.cli import main
-from sync_rules.extras.proof import cost_estimate, latency
+from sync_rules.extras.proof import cost_estimate
 from sync_rules.extras.proof import proof_stack as sites
 from sync_rules.extras.proof import self_test as running
 from sync_rules.extras.proof.commands import selftest
@@ -55,7 +55,6 @@ REPLICAS = 73  # without its correction the engine makes a replica that no stack
 EXPIRY = 9  # its correction would be a record among those of all other probes
 MADE_BY_THE_ENGINE = {12, 13, 64}  # their lies leave a gap of the engine as it is, and change nothing
 KILLS = 20  # a third of them in a run of every day: each operation once
-MEASURED_WRITES = 10
 APPEARS_SECONDS = 0.5  # the engine has answered before the process is killed: its stack is there, or never will be
 
 
@@ -127,6 +126,7 @@ def test_selftest_every_fact_has_a_lie():
     assert LIES.keys() == PROBES.keys() - {66}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("number", LIES)
 def test_selftest_catches_each_lie(site, proxied, number):
     """A fact that is made false is found false, for the reason that the lie made."""
@@ -150,9 +150,8 @@ def test_selftest_catches_a_resource_that_was_made_too_early(site, outputs):
 
 # ---------------------------------------------------------------- whole
 def test_selftest_runs_whole_and_within_its_estimate(engine, proxied, tmp_path, monkeypatch, capsys):
-    """All probes and the measurement in one command: exit code 0, a report, nothing left, no more than estimated."""
+    """All probes in one command: exit code 0, a report, nothing left, no more than estimated."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(latency, "WRITES", MEASURED_WRITES)
     monkeypatch.setattr(stream_facts, "READ_SECONDS", LOOK_SECONDS)
     monkeypatch.setattr(running, "STACK_LOOK_SECONDS", LOOK_SECONDS)
     url, proxy = proxied
@@ -169,8 +168,6 @@ def test_selftest_runs_whole_and_within_its_estimate(engine, proxied, tmp_path, 
     false = [one for one in report["assumptions"] if one["verdict"] not in {"holds", "not tested"}]
     assert (code, false) == (0, []), out
     assert report["counts"]["holds"] == len(PROBES) - 1
-    assert report["measured"]["p50_ms"] <= report["measured"]["p95_ms"] <= report["measured"]["p99_ms"]
-    assert report["measured"]["copies_per_second"] > 0
     assert "Estimated at" in told
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     assert leftovers(engine) == []
@@ -299,6 +296,7 @@ def test_selftest_removes_everything_when_it_is_interrupted(killable, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("seed", range(deep(KILLS)))
 def test_selftest_clean_removes_what_a_kill_left(killable, tmp_path, monkeypatch, seed):
     """Killed at any request, before or after the engine has it: --clean in the same folder leaves nothing."""

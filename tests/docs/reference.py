@@ -26,7 +26,6 @@ from pydantic.fields import FieldInfo
 
 from sync_rules.cli import main
 from sync_rules.cli.exit_codes import ExitCode
-from sync_rules.cli.show.transaction import transaction_rows
 from sync_rules.extras.design.commands.patterns import list_lines
 from sync_rules.extras.design.commands.show_patterns import markdown, pattern_lines
 from sync_rules.extras.design.patterns.prover import prove
@@ -36,8 +35,8 @@ from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
 from sync_rules.language.problems import CODES
 from sync_rules.model import limits
-from sync_rules.write.document import read_document
-from sync_rules.write.explanation import explain_write
+from sync_rules.write.document import as_json
+from sync_rules.write.preview import preview_write
 from tests.docs import proposed
 from tests.facts.conformance import SCORES
 from tests.support.engines import GAPS
@@ -288,15 +287,32 @@ def unserved() -> str:
 
 
 WRITES_PAGE = "docs/javascript.md"
+LINE_MAX_CHARACTERS = 100
 
 
-def explained_write() -> str:
-    """The write of docs/javascript.md, as `preview` prints it."""
+def previewed_write() -> str:
+    """The requests of the write of docs/javascript.md."""
     text = (ROOT / WRITES_PAGE).read_text()
     rules, write = (re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0] for language in ("yaml", "json"))
-    found = explain_write(read_document(json.loads(write), items=True), parse_rules(rules))
-    texts = (text for _, text in transaction_rows(found, imagined=True))
-    return fenced("\n".join(text if isinstance(text, str) else "\n".join(text) for text in texts))
+    found = preview_write(parse_rules(rules), json.loads(write))
+    requests = (*found.reads, ("TransactWriteItems", {"TransactItems": found.actions}))
+    return fenced("\n".join(f"{operation}\n{fold_json(as_json(parameters))}" for operation, parameters in requests))
+
+
+def fold_json(value: Any, indent: int = 0, before: int = 0) -> str:
+    """JSON with each part on one line that fits into one. `before`: the characters that the line has already."""
+    line = json.dumps(value)
+    if len(line) <= LINE_MAX_CHARACTERS - indent - before or not isinstance(value, dict | list) or not value:
+        return line
+    inner = indent + 2
+    if isinstance(value, dict):
+        names = {name: f"{json.dumps(name)}: " for name in value}
+        parts = [names[name] + fold_json(one, inner, len(names[name])) for name, one in value.items()]
+    else:
+        parts = [fold_json(one, inner) for one in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    lines = ",\n".join(f"{' ' * inner}{part}" for part in parts)
+    return f"{begin}\n{lines}\n{' ' * indent}{end}"
 
 
 def scores() -> str:
@@ -335,7 +351,7 @@ BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
         if KEYS in page.read_text()
     },
     (PATTERNS_PAGE, "matrix"): matrix,
-    (WRITES_PAGE, "explained"): explained_write,
+    (WRITES_PAGE, "requests"): previewed_write,
     (PATTERNS_PAGE, "unserved"): unserved,
     (PROPOSED_PAGE, "summary"): lambda: fenced(proposed.outputs()[0]),
     (PROPOSED_PAGE, "file"): lambda: fenced(proposed.outputs()[1].rstrip(), "yaml"),
@@ -343,19 +359,21 @@ BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
 }
 
 
-def expected() -> dict[str, str]:
-    """Each document with a generated part, as it should be now."""
-    texts = {name: page() for name, page in PAGES.items()}
-    for (name, block), render in BLOCKS.items():
-        text = texts.get(name) or (ROOT / name).read_text()
+GENERATED = tuple(dict.fromkeys([*PAGES, *(name for name, _ in BLOCKS)]))
+
+
+def expected(name: str) -> str:
+    """A document with a generated part, as it should be now."""
+    text = PAGES[name]() if name in PAGES else (ROOT / name).read_text()
+    for block, render in ((block, render) for (page, block), render in BLOCKS.items() if page == name):
         begin, end = f"<!-- generated: {block} -->\n", "<!-- end -->"
         before, _, rest = text.partition(begin)
         _, found, after = rest.partition(end)
         assert found, f"{name} has no block {block}"
-        texts[name] = f"{before}{begin}\n{render()}\n{end}{after}"
-    return texts
+        text = f"{before}{begin}\n{render()}\n{end}{after}"
+    return text
 
 
 if __name__ == "__main__":
-    for name, text in expected().items():
-        (ROOT / name).write_text(text)
+    for document in GENERATED:
+        (ROOT / document).write_text(expected(document))

@@ -23,7 +23,6 @@ from unittest.mock import patch
 
 import typer.main
 
-from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState, TableState, read_applied_fingerprints, save_applied_fingerprints
@@ -45,6 +44,7 @@ from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettin
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, pack_messages, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
+from sync_rules.jobs.failure_log import FailureLog, JsonLines
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.lab.recording import Header, open_recording, read
 from sync_rules.language.load import parse_rules
@@ -623,7 +623,7 @@ def _remote_backfill() -> str:
     def job(names: frozenset[str], request: BackfillRequest) -> Job:
         titles = {rules.rules[name].title for name in names}
         prints = {title: digest for title, digest in of_each(rules).items() if title in titles}
-        scope = Scope(prints, {"shop": "id-1"}, request.table, request.where, request.segments)
+        scope = Scope(prints, {"shop": "id-1"}, request.segments, request.table, request.where)
         return Job(Selection(rules, names), segments(rules, request.segments or 1, ()), scope, {"shop": 5})
 
     def make() -> BackfillWork:

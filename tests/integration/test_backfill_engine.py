@@ -15,7 +15,7 @@ from tests.support.builders import n, s
 from tests.support.every_kind import RULES, order, part, post, text_of, user
 from tests.support.sites import Site
 
-ORDERS = 1_500
+ORDERS = 300
 
 
 class Shop(Site):
@@ -89,10 +89,10 @@ def test_backfill_engine_that_a_signal_ends_goes_on(shop, number, code):
     seconds for the signal.
     """
     shop.put("shop", user("1", name=s("Ada")), *(order("1", str(i), i, user_name=s("?")) for i in range(ORDERS)))
-    words = ["--rule", "names", "--rate", "500", "--state", str(shop.folder / "state.json"), "--format", "jsonl"]
+    words = ["--rule", "names", "--rate", "60", "--state", str(shop.folder / "state.json"), "--format", "jsonl"]
     command = [sys.executable, "-m", "sync_rules", "backfill", str(shop.file), "--endpoint-url", shop.url, *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    waiting = Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(60), wait=wait_fixed(0.01))
+    waiting = Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(60), wait=wait_fixed(0.05))
     waiting(lambda: process.poll() is not None or shop.right() > 0)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 import pytest
@@ -90,12 +89,10 @@ STATE_USES = "allow dynamodb:GetItem, dynamodb:UpdateItem and dynamodb:Scan on i
 
 
 # Stream and fan-out go through all stories; the others run the same code, and of themselves have what is in these.
-# They share that code too: in a run of every day they take the stories in turns.
 SOME = {VERIFY: ("copy", "count"), BACKFILL: ("copy", "mirror"), REDRIVE: ("copy", "call")}
-if not os.environ.get("DEEP_TESTS"):
-    SOME |= {STREAM: (ONCE, *list(STORIES)[::2]), FANOUT: (ONCE, *list(STORIES)[1::2])}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("name", "function"),
     [one for one in ALL if one[0] in SOME.get(one[1], STORIES)],
@@ -127,6 +124,7 @@ def test_least_privilege_lacks_are_told(account, name, function):
 FOLDERS = sorted(path.parent for path in (engines.ROOT / "examples").glob("*/rules.yaml"))
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("function", [STREAM, FANOUT])
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 def test_least_privilege_is_enough_for_every_example(account, folder, function):

@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from sync_rules.adapters import aws, patience
-from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.cli import main
+from sync_rules.jobs.failure_log import FailureLog
 from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure

@@ -15,13 +15,13 @@ import pytest
 
 from sync_rules.adapters import aws, retries
 from sync_rules.adapters.preflight import describe
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.local_files import wall_clock_ms
+from sync_rules.jobs.streams import DynamoDBStreams
 from tests.support import engines
 from tests.support.builders import shop, user_item
 

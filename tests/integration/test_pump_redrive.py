@@ -15,7 +15,6 @@ import pytest
 
 from handlers import stream
 from sync_rules.adapters import aws
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main
 from sync_rules.functions import runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -23,6 +22,7 @@ from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.local_files import wall_clock_ms
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from tests.support import engines

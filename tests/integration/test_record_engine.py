@@ -15,14 +15,14 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main
 from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Header, Recording, open_recording, read
 from sync_rules.lab.recording_replay import replay
-from sync_rules.lab.tape import Tape, Until, record_streams, select_tables
+from sync_rules.lab.tape import Tape, record_streams, select_tables
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.kinds.copy import CopyRule
 from tests.support import engines, every_kind
@@ -95,9 +95,7 @@ def recorded_meanwhile(shop: Shop, do: Callable[[], None]) -> Recording:
     arns = require(shop.client, select_tables(shop.rules, [])).stream_arns
     with open_recording(path, Header({name: one.physical_name for name, one in shop.rules.tables.items()})) as write:
         tape = Tape(write, shop.rules)
-        thread = threading.Thread(
-            target=record_streams, args=(tape, shop.reader, arns, Until(done.is_set), lambda: None)
-        )
+        thread = threading.Thread(target=record_streams, args=(tape, shop.reader, arns, done.is_set, lambda: None))
         thread.start()
         try:
             do()

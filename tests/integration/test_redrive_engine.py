@@ -9,7 +9,7 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.sqs import SqsFailures
-from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.messages import PushMessage, encode
 from tests.support.builders import author_item, book_item, key, s

@@ -17,7 +17,7 @@ from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
 from sync_rules.write import Transact, follow, fresh
 from sync_rules.write.document import read_document
-from sync_rules.write.explanation import explain_write
+from sync_rules.write.preview import preview_write
 from tests.support import engines, every_kind
 from tests.support.builders import key, n, s
 from tests.support.every_kind import order, user
@@ -68,15 +68,14 @@ def test_write_engine_the_service_does_what_memory_does(site, seed):
     assert state_of(site.rules, site.store) == shop.state()
 
 
-def test_write_engine_what_is_explained_is_what_is_sent(site):
-    """An explanation reads the tables, writes nothing, and shows the requests that the transaction then makes."""
+def test_write_engine_a_preview_is_what_is_sent(site):
+    """A preview reads the tables, writes nothing, and shows the requests that the transaction then makes."""
     with site.transact(raw=True) as tx:
         tx.put("user", user("7", name=s("Ada")))
     body = {"actions": [{"put": {"entity": "order", "item": {"user_id": "7", "order_id": "9", "total": 12}}}]}
-    document = read_document(body)
     before = state_of(site.rules, site.store)
     site.requests.clear()
-    found = explain_write(document, site.rules, site.client)
+    found = preview_write(site.rules, body, site.client)
     assert site.requests == [operation for operation, _ in found.reads]
     assert state_of(site.rules, site.store) == before
     sent: list[dict] = []
@@ -84,7 +83,7 @@ def test_write_engine_what_is_explained_is_what_is_sent(site):
         "provide-client-params.dynamodb.TransactWriteItems", lambda params, **_: sent.append(params)
     )
     with site.transact() as tx:
-        document.add_to(tx)
+        read_document(body).add_to(tx)
     assert [params["TransactItems"] for params in sent] == [[*found.actions]]
 
 

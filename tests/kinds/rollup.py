@@ -1,15 +1,18 @@
-"""The trial of roll-ups: items that count, sum, min and max make, and remove without members."""
+"""The trial of means and of roll-ups: items that rules make, and remove without members."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import ROUND_DOWN, Decimal
 from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model import groups
+from sync_rules.model.groups import list_views
 from sync_rules.model.writes import Condition, Put, Test
 from sync_rules.pipeline import reconcile, sources
 from sync_rules.pipeline.sources import Target
+from sync_rules.rules.kinds import booked_rule, tally
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.kinds.making_rule import MakingRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
@@ -52,6 +55,46 @@ rules:
   orders: {count: order, into: total.orders, link: {name: {constant: orders}, day: {first: 10, of: at}}}
   least: {min: order.amount, into: total.least, link: {name: state, day: {first: 7, of: at}}}
 """
+MEANS = f"""{HEAD}
+  amounts: {{mean: order.amount, into: day.mean, shards: 2}}
+  open: {{mean: order.amount, into: day.open, places: 0, where: "state == 'OPEN'"}}
+"""
+TAGGED = """
+tables:
+  shop: {key: {PK: S, SK: S}}
+  posts: {key: {author: S, post_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  tag: {table: shop, key: {PK: "TAG#{tag}", SK: "{day}"}, made_by: rules}
+  post: {table: posts}
+rules:
+  posts: {count: post, into: tag.posts, link: {tag: {each: tags}, day: {first: 7, of: at}}, where: "state == 'OPEN'"}
+  amounts: {mean: post.amount, into: tag.mean, link: {tag: {each: info.tags}, day: {first: 7, of: at}}, shards: 2}
+"""
+TAGGED_FEW = """
+tables:
+  tags: {key: {tag: S}}
+  posts: {key: {post_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  tag: {table: tags}
+  post: {table: posts}
+rules:
+  posts: {sum: post.amount, into: tag.amount, link: {tag: {each: tags}}}
+  most: {max: post.amount, into: tag.most, link: {tag: {each: tags}}}
+"""
+MEANS_OF_USERS = """
+tables:
+  users: {key: {user_id: S}}
+  orders: {key: {user_id: S, order_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  user: {table: users}
+  order: {table: orders}
+rules:
+  amounts: mean order.amount into user.mean
+  listed: {mean: order.amount, into: user.listed, mode: recount, per: state, places: 1}
+"""
 ONE = """
 tables:
   sums: {key: {sums: S}}
@@ -63,6 +106,7 @@ entities:
 rules:
   orders: {count: order, into: one.orders, where: "state == 'OPEN'"}
 """
+TAGS = ("/tags", "/rolled-tags")
 PLACES = ("/rolled", "/rolled-few")
 
 
@@ -104,6 +148,12 @@ def removals_ignored() -> Any:
     return patch.object(MakingRule, "pulls", lambda rule, change: change.new is not None and original(rule, change))
 
 
+def former_groups_kept() -> Any:
+    """Mutant: groups that only the old image of an item names are not looked at."""
+    original = TallyRule._items_of
+    return patch.object(TallyRule, "_items_of", lambda rule, change: original(rule, replace(change, old=None)))
+
+
 MUTANTS = {
     "rollup: made items not looked at again": Mutation(replacing(MakingRule, "pulls", lambda *_args: False), PLACES),
     "rollup: removals not looked at again": Mutation(removals_ignored, PLACES),
@@ -119,6 +169,21 @@ MUTANTS = {
     "rollup: other rules not asked": Mutation(replacing(MakingRule, "list_makers_beside", lambda _rule: ()), PLACES),
     "rollup: nothing is no member": Mutation(
         replacing(TallyRule, "counts_members", CountedRule.counts_members), ("/rolled-ranked", "/rolled")
+    ),
+    "mean: what adds nothing is left out": Mutation(
+        replacing(TallyRule, "counts_members", property(lambda rule: rule.parent.made)), ("/means",)
+    ),
+    "mean: the rest is cut off": Mutation(
+        replacing(tally, "mean_of", lambda total, count, _places: (total / count).quantize(Decimal(1), ROUND_DOWN)),
+        ("/rolled-means",),
+    ),
+    "each: one element alone": Mutation(
+        replacing(booked_rule, "list_views", lambda link, item: list_views(link, item)[:1]), TAGS
+    ),
+    "each: former groups kept": Mutation(former_groups_kept, TAGS),
+    "each: more groups than are allowed": Mutation(replacing(booked_rule, "GROUPS_MAX", 10_000), TAGS),
+    "each: other values are passed over": Mutation(
+        replacing(groups.Each, "find_fault", lambda *_args: ""), ("/rolled-tags",)
     ),
     "rollup: a sum of nothing has no members": Mutation(
         replacing(
@@ -136,6 +201,16 @@ MUTANTS = {
 
 TRIAL = Trial(
     "rollup",
-    {"rolled": COUNTED, "rolled-ranked": RANKED, "rolled-few": FEW, "rolled-groups": GROUPED, "rolled-one": ONE},
+    {
+        "rolled": COUNTED,
+        "rolled-ranked": RANKED,
+        "rolled-few": FEW,
+        "rolled-groups": GROUPED,
+        "rolled-one": ONE,
+        "rolled-means": MEANS,
+        "means": MEANS_OF_USERS,
+        "rolled-tags": TAGGED,
+        "tags": TAGGED_FEW,
+    },
     MUTANTS,
 )

@@ -1,4 +1,4 @@
-"""Roll-ups, fact by fact: items that count, sum, min and max make, and remove without members."""
+"""Roll-ups, fact by fact: items that rules make, and remove without members; and children in several groups."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.permissions import STREAM, list_needs
 from sync_rules.jobs.dryrun.planner import Planner
-from sync_rules.language.load import parse_rules
+from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model.groups import is_utc_time
-from sync_rules.model.values import Item
-from sync_rules.model.writes import Delete, Put
+from sync_rules.model.values import AttributeValue, Item
+from sync_rules.model.writes import Delete, Put, Transaction
 from sync_rules.pipeline.requests import Apply
 from sync_rules.rules.fingerprints import of_each
 from sync_rules.write.actions import Actions, refuse_kept_attributes
 from sync_rules.write.errors import WriteError
 from tests.support.builders import n, s
+from tests.support.stacked import backfill_of
+from tests.support.transacted import Shop
 from tests.support.worlds import Scene
 
 RULES = """
@@ -291,6 +293,26 @@ def test_rollup_link_that_names_something_hits_it():
     assert [one.title for one in found if "point to no day" in one.found] == ["most", "orders", "units"]
 
 
+def test_rollup_that_expires_comes_back():
+    """Its members are still there; `check` warns of it. With the last member it goes for good."""
+    expiry = 'orders: count order into day.orders\n  expiry: {derive: day.expires_at, as: "ttl(day, 9d)"}'
+    text = RULES.replace("orders: count order into day.orders", expiry)
+    rules, problems = check_rules(text, {})
+    assert rules is not None
+    assert [one.code for one in problems if one.code == "SR474"] == ["SR474"]
+    scene = Scene(rules)
+    scene.put("orders", order("a", 3, "2020-01-01"))
+    scene.rest()
+    made = scene.item(at := scene.at("days", "2020-01-01"))
+    assert made["expires_at"] == n(1_577_836_800 + 9 * 86_400)
+    scene.memory.delete(at)
+    scene.rest()
+    assert scene.item(at) == made
+    scene.memory.delete(scene.at("orders", "a"))
+    scene.rest()
+    assert scene.memory.item(at) is None
+
+
 def test_rollup_waits_for_the_books_of_every_rule():
     """Without complete books nothing is made; with an item there before, nothing goes until a backfill."""
     scene = Scene(parse_rules(RULES), complete=False)
@@ -313,3 +335,201 @@ def test_rollup_of_an_older_count_is_added_up_by_verify():
     verifier = Verifier(after.rules, after.world, after.rules.keeper_names, repair=True, grace_seconds=0)
     assert list(verifier.sweep())
     assert day_of(after) == DAY | {"orders": n(1), "units": n(3), "most": n(3)}
+
+
+# ---------------------------------------------------------------- each element of a list
+TAGGED = """
+tables:
+  shop: {key: {PK: S, SK: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  tag: {table: shop, key: {PK: "TAG#{tag:lower}", SK: TAG}, made_by: rules}
+  post: {table: shop, key: {PK: "POST#{post_id}", SK: "{lang}"}}
+rules:
+  posts: {count: post, into: tag.posts, link: {tag: {each: tags}}}
+  stars: {mean: post.stars, into: tag.stars, link: {tag: {each: tags}}, shards: 3}
+  most: {max: post.stars, into: tag.most, link: {tag: {each: tags}}}
+"""
+
+
+def post(post_id: str, tags: AttributeValue, stars: int = 3) -> Item:
+    return {"PK": s(f"POST#{post_id}"), "SK": s("en"), "tags": tags, "stars": n(stars)}
+
+
+def tags_of(scene: Scene) -> dict[str, tuple[str, ...]]:
+    """The numbers of each tag."""
+    return {
+        item["PK"]["S"][4:]: tuple(item.get(name, {}).get("N", "-") for name in ("posts", "stars", "most"))
+        for item in scene.memory.items("shop")
+        if item["PK"]["S"].startswith("TAG#")
+    }
+
+
+def texts(*some: str) -> AttributeValue:
+    return {"L": [s(one) for one in some]}
+
+
+def test_child_is_in_the_group_of_each_element():
+    """Elements that name the same parent count once, and an element that goes takes its share along."""
+    scene = scene_of(TAGGED)
+    scene.put("shop", post("1", texts("a", "b", "a", "B")), post("2", {"SS": ["b", "c"]}, 4), post("3", {"L": []}))
+    scene.rest()
+    assert tags_of(scene) == {"a": ("1", "3", "3"), "b": ("2", "3.5", "4"), "c": ("1", "4", "4")}
+    scene.put("shop", post("1", {"L": [n(7), s("c"), s(""), {"NULL": True}]}, 1))
+    scene.rest()
+    assert tags_of(scene) == {"7": ("1", "1", "1"), "b": ("1", "4", "4"), "c": ("2", "2.5", "4")}
+    scene.memory.delete(scene.at("shop", "POST#2", "en"))
+    scene.put("shop", post("1", {"NULL": True}))
+    scene.rest()
+    assert tags_of(scene) == {}
+    assert scene.parked.told == []
+    assert not [item for item in scene.memory.items("ledger") if "/EL/" in item["PK"]["S"] or "/R/" in item["PK"]["S"]]
+
+
+def test_entries_of_a_child_are_listed_by_its_key():
+    """They share its partition, in the order of their parents."""
+    scene = scene_of(TAGGED)
+    scene.put("shop", post("1", texts("b", "a")))
+    scene.rest()
+    entries = [item for item in scene.memory.items("ledger") if item["PK"] == s("posts/EL/POST#1")]
+    assert sorted(item["SK"]["S"] for item in entries) == ["en\x1fa", "en\x1fb"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason", "groups"),
+    [
+        (texts(*map(str, range(101))), "TooManyGroups", set()),
+        (texts(*map(str, range(100))), "", {str(one) for one in range(100)}),
+        ({"SS": [str(one) for one in range(101)]}, "TooManyGroups", set()),
+        (s("a"), "NotAList", set()),
+        ({"M": {"a": s("a")}}, "NotAList", set()),
+        ({"L": [s("a"), {"M": {}}]}, "NoParentKey", {"a"}),
+        (texts("a", "x" * 2_100), "NoParentKey", {"a"}),
+        (texts("a", "x" * 1_100), "KeyTooLong", {"a"}),  # for the ledger
+    ],
+)
+def test_child_whose_elements_name_no_groups_is_reported(tags, reason, groups):
+    """With rule and key. It has been in group `before`, and leaves it; other elements count."""
+    scene = scene_of(TAGGED.partition("  stars:")[0])
+    scene.put("shop", post("1", texts("before")))
+    scene.rest()
+    scene.put("shop", post("1", tags))
+    scene.rest()
+    assert set(tags_of(scene)) == groups
+    assert scene.parked.told == ([("posts.ledger", reason)] if reason else [])
+    assert {one.member for one in scene.parked.failures} <= {scene.at("shop", "POST#1", "en")}
+
+
+def test_each_element_may_name_a_parent_that_exists():
+    """Parents of an application get their numbers, and none is made."""
+    scene = scene_of(TAGGED.replace(", made_by: rules", ""))
+    scene.put("shop", {"PK": s("TAG#a"), "SK": s("TAG")}, {"PK": s("TAG#x"), "SK": s("TAG")})
+    scene.put("shop", post("1", texts("a", "b")))
+    scene.rest()
+    assert tags_of(scene) == {"a": ("1", "3", "3"), "x": ("0", "-", "-")}
+
+
+@pytest.mark.parametrize("ways", [("tags", "{each: tags}"), ("{each: tags}", "tags")])
+def test_backfill_enters_a_rule_that_gets_or_loses_each(ways):
+    """Entries and totals of before have other keys, so that no number is a mixture of both."""
+    before, after = (TAGGED.replace("link: {tag: {each: tags}}", f"link: {{tag: {way}}}") for way in ways)
+    scene, other = scene_of(before), Scene(parse_rules(after), complete=False)
+    scene.put("shop", post("1", texts("a", "b")), post("2", s("a")), post("3", texts("c")))
+    scene.rest()
+    for table in ("shop", "ledger"):
+        other.there(table, *scene.memory.items(table))
+    backfill_of(other).run()
+    other.rest()
+    each = "each" in ways[1]
+    wanted = {"a": ("1", "3", "3"), "b": ("1", "3", "3"), "c": ("1", "3", "3")} if each else {"a": ("1", "3", "3")}
+    assert tags_of(other) == wanted
+    backfill_of(other).run()
+    assert tags_of(other) == wanted
+
+
+def test_each_element_costs_an_entry_and_its_total():
+    """In one transaction for a few elements; one that stays costs nothing."""
+    scene = scene_of(TAGGED.partition("  stars:")[0])
+    for new, entries in (texts("a", "b", "c"), 3), (texts("c", "d"), 3), (texts("d", "c"), 0):
+        scene.tap.requests.clear()
+        scene.put("shop", post("1", new))
+        scene.rest()
+        joint = [len(one.actions) for one in scene.tap.writes if isinstance(one, Transaction)]
+        assert joint == [2 * entries] * bool(entries)
+
+
+@pytest.mark.parametrize(("count", "actions"), [(33, 100), (34, 1)])
+def test_transaction_has_room_for_so_many_elements(count, actions):
+    """The item, and for each element the entry, the total and the roll-up; more are left to the stream, by name."""
+    shop = Shop(parse_rules(TAGGED.partition("  stars:")[0]))
+    with shop.transact() as tx:
+        tx.put("post", post("1", texts(*map(str, range(count)))))
+    assert tx.result.actions == actions
+    assert [one.rule for one in tx.result.left] == ([] if actions > 1 else ["posts"])
+    shop.rest()
+    assert len(tags_of(shop.scene)) == count
+
+
+def test_books_of_before_each_are_pruned():
+    """With the former rules file; no entry, total or mark of today goes."""
+    before, now = parse_rules(TAGGED.replace("{each: tags}", "tags")), parse_rules(TAGGED)
+    scene, other = Scene(before), Scene(now)
+    for one in (scene, other):
+        one.put("shop", post("1", s("a") if one is scene else texts("a", "b")))
+        one.rest()
+    former = FormerRules(before, now)
+    found = {item["PK"]["S"]: former.leftovers(before.tables["ledger"], item) for item in scene.memory.items("ledger")}
+    gone = {key for key, leftovers in found.items() if leftovers}
+    assert gone == {key for key in found if key.split("/")[1] in ("L", "T", "T0", "T1", "T2")}
+    assert not [one for item in other.memory.items("ledger") for one in former.leftovers(now.tables["ledger"], item)]
+
+
+def test_verify_repairs_entries_of_each_element():
+    """One that is missing, one that is too many, and a total of neither."""
+    scene = scene_of(TAGGED)
+    scene.put("shop", post("1", texts("a", "b")))
+    scene.rest()
+    (entry,) = (
+        item for item in scene.memory.items("ledger") if item["SK"] == s("en\x1fa") and "posts/" in item["PK"]["S"]
+    )
+    scene.memory.delete(scene.at("ledger", entry["PK"]["S"], entry["SK"]["S"]))
+    scene.there("ledger", {**entry, "SK": s("en\x1fz")})
+    verifier = Verifier(scene.rules, scene.world, scene.rules.keeper_names, repair=True, grace_seconds=0)
+    assert len(list(verifier.sweep())) >= 2
+    assert tags_of(scene) == {"a": ("1", "3", "3"), "b": ("1", "3", "3")}
+    assert not list(Verifier(scene.rules, scene.world, scene.rules.keeper_names, repair=False, grace_seconds=0).sweep())
+
+
+def test_each_leaves_rules_of_before_as_they_were():
+    """The key of a child alone names its entry only without `each`."""
+    plain = parse_rules(TAGGED.replace("{each: tags}", "tags")).rules["posts.ledger"]
+    each = parse_rules(TAGGED).rules["posts.ledger"]
+    assert (plain.is_known_by_key(plain.source), each.is_known_by_key(each.source)) == (True, False)
+    assert plain.is_known_by_key(plain.target)
+    assert each.is_known_by_key(each.target)
+
+
+def test_link_of_each_element_hits_what_its_elements_name():
+    """The sample takes an element in place of the list."""
+    scene = scene_of(TAGGED)
+    scene.there("shop", *(post(str(number), texts("a")) for number in range(20)))
+    assert not sample_links(scene.rules, scene.rules.keeper_names, scene.memory)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("{tag: {each: tags}}}", "{tag: {each: tags}}, mode: recount}", "SR120"),
+        ("{tag: {each: tags}}}", "{tag: {each: tags}}, on_delete: delete}", "SR120"),
+        ("{tag: {each: tags}}}", "{tags: {each: tags}}}", "SR202"),
+        ("{tag: {each: tags}}}", "{tag: {each: [tags]}}}", "SR104"),
+        ("SK: TAG, ", "SK: '{lang}', ", ""),
+        ("{tag: {each: tags}}}", "{tag: {each: tags}, tag2: {each: tags}}}", "SR120"),
+    ],
+)
+def test_each_is_checked(old, new, code):
+    """Nothing lists the items of a group, and one list makes groups."""
+    text = TAGGED.partition("  stars:")[0].replace(old, new)
+    text = text.replace("SK: TAG, made_by", "SK: '{tag2}', made_by") if "tag2" in new else text
+    _, problems = check_rules(text, {})
+    assert [one.code for one in problems if one.code < "SR400"][:1] == ([code] if code else [])

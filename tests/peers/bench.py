@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.streams import PAGE_MAX_RECORDS, DynamoDBStreams, as_event_record
 from sync_rules.jobs.consume.queue import LocalQueue
+from sync_rules.jobs.streams import PAGE_MAX_RECORDS, DynamoDBStreams, as_event_record
 from sync_rules.model.entities import Table
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.values import Item

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sync_rules.model.errors import UserError
 from tests.peers import broken
 from tests.peers.builder import UnsupportedError
 from tests.peers.runner import Case
 from tests.peers.scenarios import Scenario, Unread
 from tests.peers.translate import translate
-from tests.support.compiled import deployed
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,8 @@ def of_scenario(scenario: Scenario | Unread) -> Entry:
     try:
         if scenario.config_error:
             return broken.refusal(scenario) or Unsupported(scenario, "text only: no broken rules file follows from it")
-        translation = translate(scenario)
-        deployed(translation.text)  # the bench asks for it again
+        return Case(scenario, translate(scenario))
     except UnsupportedError as error:
         return Unsupported(scenario, str(error))
-    except UserError as error:
-        said = " ".join(str(error).split()).split(" why: ")[0].rpartition("rules.yaml:")[2]
-        return Unsupported(scenario, f"check refuses the rules: {said}")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Unsupported(scenario, f"a rule is not of the scenario format: {type(error).__name__} {error}")
-    return Case(scenario, translation)

@@ -32,6 +32,7 @@ def engine_name(endpoints) -> str:
     return "dynoxide"
 
 
+@pytest.mark.night
 def test_processes_lose_nothing(engine_name, tmp_path):
     """A round with kills, cuts, delays, repeats and throttles ends with every copy right and every write there."""
     verdict = play(Plan(engine=engine_name, **SHORT), tmp_path / "world")
@@ -39,6 +40,7 @@ def test_processes_lose_nothing(engine_name, tmp_path):
     assert verdict.rounds == 1
 
 
+@pytest.mark.night
 def test_processes_with_a_fault_are_found(engine_name, tmp_path):
     """A planted fault is found in one round."""
     fault = "last record of a batch not delivered"

@@ -9,6 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
 
+import pytest
+
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Limits
@@ -111,6 +113,7 @@ class Cloud:
         return [one for one in self.done if one.kind == kind]
 
 
+@pytest.mark.night
 def test_scale_a_large_fan_out_is_the_work_of_many():
     """A shard is held up by 1,000 targets, no worker looks at more than 200, a chain is three messages long; all is done
     in a small part of the time that it would take one after the other; each target is written once.

@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
@@ -76,6 +78,7 @@ def grown_mb(state: Path) -> tuple[float, Totals]:
     return max(most, resident_mb()) - loaded, run.totals
 
 
+@pytest.mark.night
 def test_scale_memory_stays_flat(tmp_path):
     """A backfill of a small shop makes the process grow by next to nothing, and puts every copy right."""
     growth_mb, totals = grown_mb(tmp_path / "state.json")

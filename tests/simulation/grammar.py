@@ -631,10 +631,12 @@ def _number(file: File, kind: str) -> Form | str | None:
         file.tables.setdefault(table, {"key": {"PK": "S", "SK": "S"} if table == "ledger" else {"a": "S", "b": "S"}})
         if table != "ledger":
             form["ledger"] = table
-        if kind in ("count", "sum") and file.chance(0.25):
+        if kind in ("count", "sum", "mean") and file.chance(0.25):
             form["shards"] = file.one(2, 3)
     else:
         form["mode"] = "recount"
+    if kind == "mean" and file.chance(0.5):
+        form["places"] = file.one(0, 1)
     if kind == "count" and file.chance(0.25):
         form["weights"] = file.one(*WEIGHTS)
     if (recount or kind in ("count", "sum")) and file.chance(0.35):
@@ -653,7 +655,7 @@ def _number(file: File, kind: str) -> Form | str | None:
 
 
 def count(file: File) -> Form | str | None:
-    return _number(file, file.one("count", "sum"))
+    return _number(file, file.one("count", "sum", "mean"))
 
 
 def ranked(file: File) -> Form | str | None:

@@ -62,12 +62,13 @@ def old_total_kept() -> Any:
     return patch.object(tally, "_moves", lambda _held, wanted, **options: original(None, wanted, **options))
 
 
-def troubled_kept(rule_type: Any, contribution: Callable[[Any, Any, Any], Any]) -> Mutant:
+def troubled_kept(rule_type: Any, shares: Callable[[Any, Any, Any], Any]) -> Mutant:
     """Mutant: a child that can no longer be counted stays counted."""
     original = rule_type.write_for
 
     def write_for(rule: Any, part: Any, target: Any, source: Any) -> Any:
-        if target is not None and source is not None and isinstance(contribution(rule, part, source), Blocked):
+        there = target is not None and source is not None
+        if there and any(isinstance(one, Blocked) for one in shares(rule, part, source)):
             return None
         return original(rule, part, target, source)
 
@@ -125,9 +126,10 @@ def present_kept() -> Any:
 def where_it_was(rule: Any, change: Any, entity: Any, original: Any) -> Any:
     """A child that keeps its place is not looked at, though its fields may differ."""
     before, now = (
-        rule._place(change.key, image) if entity is rule.source else None for image in (change.old, change.new)
+        [one.key for one in rule._places(change.key, image) if entity is rule.source and isinstance(one, RankPlace)]
+        for image in (change.old, change.new)
     )
-    if isinstance(before, RankPlace) and isinstance(now, RankPlace) and before.key == now.key:
+    if before and before == now:
         return []
     return original(rule, change, entity)
 
@@ -145,7 +147,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "count: a truth value has no weight": Mutation(replacing(counted_rule, "word_of", lambda _value: None), WEIGHTS),
     "count: no default without a value": Mutation(nothing_for_nothing, WEIGHTS),
     "count: what is of no use stays counted": Mutation(
-        troubled_kept(TallyRule, lambda rule, part, child: rule._contribution(part.target, child)), MIXED
+        troubled_kept(TallyRule, lambda rule, part, child: [one for _, one in rule._shares(part.source, child)]), MIXED
     ),
     # min and max
     "rank: old place kept": Mutation(judged(RankRule, kept), RANKED),
@@ -153,7 +155,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "rank: no check of the child": Mutation(judged(RankRule, without_check), RANKED),
     "rank: places not looked at again": Mutation(parts_from(RankRule, no_parts_of_target), among("meddled", "ranked")),
     "rank: what is of no use keeps its place": Mutation(
-        troubled_kept(RankRule, lambda rule, part, child: rule._place(part.source, child)), RANKED
+        troubled_kept(RankRule, lambda rule, part, child: rule._places(part.source, child)), RANKED
     ),
     "rank: parents not looked at again": Mutation(replacing(RecountRule, "pulls", never), RANKED),
     "rank: places name no parent": Mutation(replacing(RecountRule, "hints", none), RANKED),
@@ -167,7 +169,7 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "newest: fields not looked at again": Mutation(parts_from(ValueRule, where_it_was), among("", "newest")),
     "values: what is of no use keeps its place": Mutation(
-        troubled_kept(ValueRule, lambda rule, part, child: rule._place(part.source, child)), VALUED
+        troubled_kept(ValueRule, lambda rule, part, child: rule._places(part.source, child)), VALUED
     ),
     "values: parents not looked at again": Mutation(replacing(ValuesRule, "pulls", never), VALUED),
     "values: items name no parent": Mutation(replacing(ValuesRule, "hints", none), VALUED),

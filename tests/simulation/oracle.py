@@ -17,11 +17,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from tests.kinds import TRIALS
 from tests.simulation.plain import RaisingError, bytes_of, holds, number_of, same, seen, spelt, total, word_of
 from tests.simulation.spec import (
+    SETS,
     Body,
     Entity,
     Item,
@@ -36,6 +39,7 @@ from tests.simulation.spec import (
     get,
     kind_of,
     path_of,
+    views,
 )
 
 Items = Mapping[Place, Item]
@@ -45,6 +49,7 @@ RAISES_FOR_NONE: Final = "perhaps"  # nobody can tell if there is a mirror, and 
 NOT_IN_INDEX: Final = "NotInIndex"  # an item lacks what its entity says all have: nobody finds it
 LATE: Final = "late"  # verify finds what came after its targets, where nothing lists these
 NOWHERE: Final[Place] = ("", ())  # of children whose time names no group
+GROUPS_MAX: Final = 100  # of one child in one rule
 NO_GROUP: Final = "\0"  # of a value that can name none
 
 
@@ -85,7 +90,7 @@ class Oracle:
         view = View(self.spec, items, verdict)
         for rule, check in self._checks:
             check(view, rule)
-            if rule["kind"] in ("embed", "collect", "count", "sum", "min", "max", "values"):
+            if rule["kind"] in ("embed", "collect", "count", "sum", "mean", "min", "max", "values"):
                 _parents(view, rule)
         _made_items(view)
         return verdict
@@ -275,7 +280,7 @@ class Members:
 
 def children_of(spec: Spec, rule: Body) -> Entity:
     what = rule[rule["kind"]]
-    return spec.ref(what)[0] if rule["kind"] in ("sum", "min", "max", "values") else spec.entities[what]
+    return spec.ref(what)[0] if rule["kind"] in ("sum", "mean", "min", "max", "values") else spec.entities[what]
 
 
 @once
@@ -288,10 +293,23 @@ def members_of(spec: Spec, rule: Body) -> Members:
 def _grouped(view: View, members: Members) -> dict[Place, list[tuple[Place, Item]]]:
     groups: dict[Place, list[tuple[Place, Item]]] = {}
     for place, item in view.of(members.child):
-        named = view.spec.named(members.parent, members.link, item)
-        if named is not None:
-            groups.setdefault(named, []).append((place, item))
+        if _misfit(members, item):
+            continue
+        for named in view.spec.all_named(members.parent, members.link, item):
+            if named is not None:
+                groups.setdefault(named, []).append((place, item))
     return groups
+
+
+def _misfit(members: Members, child: Item) -> str:
+    """Why the elements of a child's list name no groups."""
+    for spot in members.link.values():
+        value = get(child, spot.path) if spot.each else None
+        if value is not None and kind_of(value) not in ("L", "NULL", *SETS):
+            return "NotAList"
+        if value is not None and len(views(members.link, child)) > GROUPS_MAX:
+            return "TooManyGroups"
+    return ""
 
 
 def _parents(view: View, rule: Body) -> None:
@@ -916,7 +934,7 @@ def _numbers(view: View, rule: Body) -> None:
     recount, per = rule.get("mode") == "recount", rule.get("per")
     there = dict(view.of(members.parent))
     for at, child in view.of(members.child):
-        if members.parent.made and _misses(view.spec, members, child):
+        if _misfit(members, child) or (members.parent.made and _misses(view.spec, members, child)):
             groups.setdefault(NOWHERE, []).append((at, child))
     for place in [*there, *groups.keys() - there]:
         amounts: dict[str, list[Decimal]] = {}
@@ -942,7 +960,7 @@ def _numbers(view: View, rule: Body) -> None:
             if adds_nothing:
                 continue  # it cannot block
             trouble = amount if isinstance(amount, str) else "NotAGroup" if group is NO_GROUP else ""
-            trouble = trouble or ("NoParentKey" if place == NOWHERE else "")
+            trouble = trouble or ((_misfit(members, child) or "NoParentKey") if place == NOWHERE else "")
             if trouble:
                 view.leave(rule, at, "perhaps" if recount else trouble)
                 blocked = blocked or (trouble if recount else "")
@@ -957,7 +975,10 @@ def _numbers(view: View, rule: Body) -> None:
         if blocked:
             view.leave(rule, place, blocked)
             continue
-        function: Callable[[list[Decimal]], Decimal] = {"min": min, "max": max}.get(rule["kind"], total)
+        functions: Mapping[str, Callable[[list[Decimal]], Decimal]] = {
+            "min": min, "max": max, "mean": partial(mean, places=rule.get("places", 2)),
+        }  # fmt: skip
+        function = functions.get(rule["kind"], total)
         adds = rule["kind"] in ("count", "sum")
         results = {group: function(some) for group, some in amounts.items()}
         if per is not None:
@@ -968,13 +989,24 @@ def _numbers(view: View, rule: Body) -> None:
             view.require(rule, place, parent, {into: None if number is None else {"N": spelt(number)}})
 
 
+def mean(numbers: list[Decimal], places: int) -> Decimal:
+    """The mean of exact numbers; a half goes away from zero."""
+    many = sum(map(Fraction, numbers)) / len(numbers) * 10**places
+    whole = int(abs(many) + Fraction(1, 2))
+    return Decimal(whole if many > 0 else -whole).scaleb(-places)
+
+
 def _misses(spec: Spec, members: Members, child: Item) -> bool:
     """True if a child names a group that cannot be: by what is no time, or by values that make no key."""
-    if spec.named(members.parent, members.link, child) is not None:
-        return False
     spots = members.link.values()
-    untimely = any(spot.first and get(child, spot.path) and not spot.read(child) for spot in spots)
-    return untimely or all(word_of(spot.read(child)) for spot in spots)
+    for one in views(members.link, child):
+        if spec.named(members.parent, members.link, one) is not None:
+            continue
+        untimely = any(spot.first and get(one, spot.path) and not spot.read(one) for spot in spots)
+        odd = any(spot.each and kind_of(spot.read(one) or {"NULL": True}) not in ("S", "N", "NULL") for spot in spots)
+        if untimely or odd or all(word_of(spot.read(one)) for spot in spots):
+            return True
+    return False
 
 
 def _made_items(view: View) -> None:
@@ -998,7 +1030,7 @@ def _made_items(view: View) -> None:
 
 
 def _makes(spec: Spec, rule: Body, entity: Entity) -> bool:
-    return rule["kind"] in ("count", "sum", "min", "max") and spec.ref(rule["into"])[0] is entity
+    return rule["kind"] in ("count", "sum", "mean", "min", "max") and spec.ref(rule["into"])[0] is entity
 
 
 def index_keys(entity: Entity, place: Place) -> Wanted:
@@ -1144,7 +1176,7 @@ CHECKS: Final[Mapping[str, Callable[[View, Body], None]]] = {
     "path": _path,
     "mirror": _mirror,
     "history": _history,
-    **dict.fromkeys(("count", "sum", "min", "max"), _numbers),
+    **dict.fromkeys(("count", "sum", "mean", "min", "max"), _numbers),
     "values": _values,
     **{trial.kind: trial.check for trial in TRIALS if trial.check is not None},
 }

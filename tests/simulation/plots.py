@@ -44,7 +44,7 @@ def _ties(spec: Spec) -> Iterator[Tie]:
                 copy = copy_of(spec, rule)
                 if rule["copy"] and copy.source is not copy.target:
                     yield Tie(copy.source, copy.target, copy.link, copy.pairs)
-            case "embed" | "collect" | "count" | "sum" | "min" | "max" | "values":
+            case "embed" | "collect" | "count" | "sum" | "mean" | "min" | "max" | "values":
                 yield Tie(members_of(spec, rule).parent, children_of(spec, rule), members_of(spec, rule).link)
             case "path":
                 entity, link = path_link(spec, rule)

@@ -51,7 +51,7 @@ class Safety:
         self._deleting: dict[str, list[tuple[Body, Entity, Link]]] = {}
         for name, entity in spec.entities.items():
             self._owned[name] = [path for paths in owned_paths(spec, entity).values() for path in paths]
-        counters = [rule for rule in spec.rules.values() if rule["kind"] in ("count", "sum", "min", "max")]
+        counters = [rule for rule in spec.rules.values() if rule["kind"] in ("count", "sum", "mean", "min", "max")]
         self._makers = {name: [r for r in counters if spec.ref(r["into"])[0].name == name] for name in spec.entities}
         for rule in spec.rules.values():
             self._take(rule)
@@ -74,7 +74,7 @@ class Safety:
             case "path" if policy == "delete":
                 entity, link = path_link(spec, rule)
                 self._deleting.setdefault(entity.name, []).append((rule, entity, link))
-            case "embed" | "collect" | "count" | "sum" | "min" | "max" | "values" if policy == "delete":
+            case "embed" | "collect" | "count" | "sum" | "mean" | "min" | "max" | "values" if policy == "delete":
                 members = members_of(spec, rule)
                 self._deleting.setdefault(members.child.name, []).append((rule, members.parent, members.link))
 
@@ -179,11 +179,11 @@ class Safety:
         found = next(
             (item for at, item in self._items.items() if self._spec.entity_of(at) is child and _texts(at) == key), None
         )
-        named = None if found is None else self._spec.named(members.parent, members.link, found)
+        named = {None} if found is None else self._spec.all_named(members.parent, members.link, found)
         value = None if found is None else value_of(rule, self._spec, found)
         held = new["n"]["L"][0] if "L" in new.get("n", {}) else new.get("n")
         equal = same(value, held) if "fields" in rule else word_of(value) == word_of(held)
-        if named is None or _texts(named) != parent.split(BETWEEN) or not equal:
+        if parent.split(BETWEEN) not in [_texts(one) for one in named if one is not None] or not equal:
             raise UnsafeError(f"rule {name} puts {held} at {place}, and its child has {value}")
 
     # ---------------------------------------------------------------- mirrors

@@ -21,6 +21,7 @@ Place = tuple[str, Key]  # a table's name in the file, and a key
 Body = Mapping[str, Any]  # a rule as the file has it
 
 CANONICAL = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
+SETS = ("SS", "NS", "BS")
 SEGMENT = re.compile(r'"([^"]+)"|([^."]+)')
 WHOLE = re.compile(r"\{([^{}]+)\}")
 PADDED = re.compile(r"\{([^{}:]+):pad\((\d+)\)\}")
@@ -190,6 +191,7 @@ class Spot:
     pattern: Pattern | None = None
     first: int = 0  # characters of a time in UTC
     constant: str | None = None
+    each: bool = False  # of a list: an item as seen with one element has that in its place
 
     def read(self, item: Item) -> Value | None:
         if self.constant is not None:
@@ -298,7 +300,7 @@ class Spec:
         self.ledgers = {
             rule.get("ledger", "ledger")
             for rule in self.rules.values()
-            if rule["kind"] in ("count", "sum", "min", "max", "values") and rule.get("mode") != "recount"
+            if rule["kind"] in ("count", "sum", "mean", "min", "max", "values") and rule.get("mode") != "recount"
         }
         self.said = {name: set(form.get("required", ())) for name, form in self.body["entities"].items()}
         for rule in self.rules.values():
@@ -340,6 +342,10 @@ class Spec:
             fields[name] = value
         return one.place(fields)
 
+    def all_named(self, one: Entity, link: Link, item: Item) -> set[Place | None]:
+        """The items that an item names, one for each element of a list; None among them if an element names none."""
+        return {self.named(one, link, seen) for seen in views(link, item)}
+
     def way(self, one: Entity, many: Entity, link: Link, rule: Body, *, first: bool = False) -> Way | None:
         """The Query that lists what points to an item: of the base table, or through an index. `first`: the first one
         that depends on the item is taken, else the one that holds most of what names it.
@@ -375,11 +381,23 @@ class Spec:
         return all(kind in item.get(name, {}) for name, kind in way.index.key.items())
 
 
+def views(link: Link, item: Item) -> list[Item]:
+    """The item with each element of its list in place of the list; none for anything else than a list or a set."""
+    for spot in link.values():
+        if spot.each:
+            ((kind, content),) = (get(item, spot.path) or {"NULL": True}).items()
+            elements = content if kind == "L" else [{kind[0]: one} for one in content] if kind in SETS else []
+            return [put(item, spot.path, one) for one in elements]
+    return [item]
+
+
 def _spot(entity: Entity, field: str, given: Any) -> Spot:
     if isinstance(given, str):
         return entity.spot(given)
     if "constant" in given:
         return Spot(field, (), constant=given["constant"])
+    if "each" in given:
+        return Spot(field, path_of(given["each"]), each=True)
     return Spot(field, path_of(given["of"]), first=given["first"])
 
 

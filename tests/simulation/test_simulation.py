@@ -50,6 +50,7 @@ KINDS = (
     "history",
     "count",
     "sum",
+    "mean",
     "min",
     "max",
     "values",
@@ -86,6 +87,7 @@ def test_simulation_stay_free_of_what_was_found(path):
     assert play_given(stored.get("rules", ""), stored["choices"], world=stored.get("world", "")) == ""
 
 
+@pytest.mark.night
 def test_simulation_is_deterministic():
     """The same numbers give the same files and histories, request by request, whatever Python's hash seed is."""
     command = [sys.executable, "-m", "tests.simulation", "--hash", "--histories", "40", "--seed", "100"]
@@ -104,6 +106,7 @@ def test_simulation_is_accepted():
     assert len(problems) - len(unsaid) <= 8, problems
 
 
+@pytest.mark.night
 def test_simulation_races_and_covers_what_it_claims():
     """Every kind, operation, fault and check occurs, and each sort of guard is refused: what never races finds nothing."""
     seen = Counter()
@@ -156,6 +159,7 @@ def test_simulation_of_the_plainest_choices_is_quiet():
         assert play(made(number), given({})) == ""
 
 
+@pytest.mark.night
 def test_simulation_shrinks_failures_and_tells_their_story():
     """A failure is replayed from its rules and choices alone, gets shorter, and ends with what was wrong."""
     with applied("no pull on insert"):

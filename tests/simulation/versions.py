@@ -18,7 +18,7 @@ from tests.simulation.plain import same
 from tests.simulation.safety import Safety, UnsafeError
 from tests.simulation.spec import Body, Entity, Item, Path, Place, Spec, get
 
-COUNTERS = ("count", "sum", "min", "max", "values")
+COUNTERS = ("count", "sum", "mean", "min", "max", "values")
 TRIES_MAX = 6
 
 
@@ -98,7 +98,7 @@ def _changed(file: File, child: str, kind: str, form: dict[str, Any]) -> Form:
         return {key: value for key, value in form.items() if key != "per"}
     if how == "per" and kind in ("count", "sum"):
         return {**form, "per": "state"}
-    if how == "shards" and kind in ("count", "sum"):
+    if how == "shards" and kind in ("count", "sum", "mean"):
         return {**form, "shards": 5 if form.get("shards") != 5 else 2}
     if "where" in form:
         return {key: value for key, value in form.items() if key != "where"}

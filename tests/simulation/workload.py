@@ -179,11 +179,15 @@ def _attributes(
                 for name, spot in copy.link.items():
                     link(copy.target, spot.path, pools[name])
                 of_condition(rule.get("where"), copy.target, copy.source)
-            case "embed" | "collect" | "count" | "sum" | "min" | "max" | "values":
+            case "embed" | "collect" | "count" | "sum" | "mean" | "min" | "max" | "values":
                 members = members_of(spec, rule)
                 child = children_of(spec, rule)
                 for name, spot in members.link.items():
-                    if spot.constant is None:
+                    if spot.each:
+                        texts, many = [one["S"] for one in pools[name][:3]], [str(n) for n in range(101)]
+                        add(child, spot.path, {"SS": texts[:2]}, {"L": [*pools[name], pools[name][0], {"NULL": True}]})
+                        add(child, spot.path, {"SS": texts[1:]}, {"L": [{"S": "1"}, {"N": "1"}]}, {"SS": many})
+                    elif spot.constant is None:
                         link(child, spot.path, TIMES if spot.first else pools[name])
                 of_condition(rule.get("where"), child)
                 of_condition(rule.get("omit"), child)
@@ -203,7 +207,7 @@ def _attributes(
                     extra = [*({"N": one} for one in AMOUNTS), {"S": "a-b"}, {"S": ""}, {"BOOL": True}]
                     for path in [] if "fields" in rule else [spec.ref(rule["values"])[1]]:
                         add(child, path, {"S": "OPEN"}, {"S": "SENT"}, *extra)
-                if rule["kind"] in ("sum", "min", "max"):
+                if rule["kind"] in ("sum", "mean", "min", "max"):
                     add(child, spec.ref(rule[rule["kind"]])[1], *({"N": one} for one in AMOUNTS))
                 if rule["kind"] == "collect":
                     for name in Pattern.of(rule["as"]).fields:

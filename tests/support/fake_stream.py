@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sync_rules.adapters.streams import IteratorExpiredError, RecordsPage, RecordsTrimmedError, Shard, ShardGoneError
+from sync_rules.jobs.streams import (
+    IteratorExpiredError,
+    RecordsPage,
+    RecordsTrimmedError,
+    Shard,
+    ShardGoneError,
+)
 from sync_rules.model.errors import StoreError
 
 ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table/shop/stream/2026-11-21T00:00:00.000"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,4 +49,4 @@ def _write(path: Path, items: Iterable[Mapping[str, Any]]) -> None:
     with gzip.open(path, "wt", compresslevel=1, encoding="utf-8") as file:
         for item in items:
             plain = {name: attribute_value(value) for name, value in item.items()}
-            file.write(json.dumps({"Item": plain}) + "\n")
+            file.write(json.dumps({"Item": plain}, default=lambda binary: base64.b64encode(binary).decode()) + "\n")

@@ -73,7 +73,7 @@ ALIASES: Final = {  # operations whose permission has another name
     "SendMessageBatch": "SendMessage", "DeleteMessageBatch": "DeleteMessage", "ListObjectsV2": "ListBucket",
     "ChangeMessageVisibilityBatch": "ChangeMessageVisibility", "HeadBucket": "ListBucket", "HeadObject": "GetObject",
 }  # fmt: skip
-NO_RESOURCE: Final = frozenset({"ListStreams", "ListTables", "ListQueues", "GetMetricStatistics", "GetMetricData"})
+NO_RESOURCE: Final = frozenset({"ListStreams", "ListTables", "ListQueues", "GetMetricStatistics"})
 
 
 def asked(service: str, operation: str, parameters: Mapping[str, Any]) -> Iterator[Pair]:

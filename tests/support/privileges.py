@@ -25,12 +25,12 @@ from sync_rules.adapters.beginnings import FUNCTION_NAME
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.kept_calls import CallsInBucket
 from sync_rules.adapters.state import TableState, save_applied_fingerprints
-from sync_rules.adapters.streams import as_event_record
 from sync_rules.deploy.deployment import logical_id
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE
 from sync_rules.deploy.roles import role_of, role_resources
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.functions import runtime
+from sync_rules.jobs.streams import as_event_record
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.problems import Problems
 from sync_rules.language.yaml_source import read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -23,32 +22,28 @@ TYPES = {BOOKS: "Custom::SyncRulesBooks", EMPTY: AFTER}
 
 
 class Stack:
-    """`listed` says if the template of a version lists its books; `between` is called after each resource."""
+    """A stack that is created, updated and rolled back."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.rules = scene.rules  # of the template
         self.answering = scene.rules  # of the function that answers CloudFormation
-        self.between: Callable[[str], object] = lambda _resource: None
 
     def create(self) -> None:
         """Create the stack, of the rules that it has."""
         for resource in ORDER:
             self._move(resource, None, self.rules)
 
-    def update(self, new: Rules, *, fails_at: str | None = None, backwards: bool = False) -> None:
-        """Deploy other rules. `fails_at` names the resource after which the update fails and is rolled back, `backwards`
-        says that the rollback goes the way back, and not through the resources in their order.
-        """
+    def update(self, new: Rules, *, fails_at: str | None = None) -> None:
+        """Deploy other rules. `fails_at` names the resource after which the update fails and is rolled back."""
         old, self.answering = self.rules, new
         for resource in ORDER:
             self._move(resource, old, new)
             if resource == fails_at:
                 done = ORDER[: ORDER.index(resource) + 1]
-                self.answering = new if backwards else old
-                for one in reversed(done) if backwards else done:
-                    self._move(one, new, old)
                 self.answering = old
+                for one in done:
+                    self._move(one, new, old)
                 return
         self.rules = new
 
@@ -58,7 +53,6 @@ class Stack:
             self.scene.consumer = Consumer(new, self.scene.world, THIS_PROCESS)
         else:
             self._ask(resource, _properties(old), _properties(new))
-        self.between(resource)
 
     def _ask(self, resource: str, old: dict[str, Any] | None, new: dict[str, Any] | None) -> None:
         """Ask as CloudFormation does: it leaves out what did not change, and keeps what goes until all is well."""
@@ -75,11 +69,10 @@ def _properties(rules: Rules | None) -> dict[str, Any] | None:
     return {KEPT: kept} if kept else None
 
 
-def backfill_of(scene: Scene, rules: Rules | None = None) -> BackfillRun:
+def backfill_of(scene: Scene) -> BackfillRun:
     """A backfill of everything, that is not begun."""
-    rules = rules or scene.rules
-    names = frozenset(rules.rules)
+    names = frozenset(scene.rules.rules)
     return BackfillRun(
-        Selection(rules, names), scene.tap, scene.parked, MemoryState(), {},
-        supplies=segments(rules, 2), completes=names, sleep=lambda _seconds: None,
+        Selection(scene.rules, names), scene.tap, scene.parked, MemoryState(), {},
+        supplies=segments(scene.rules, 2), completes=names, sleep=lambda _seconds: None,
     )  # fmt: skip

@@ -17,7 +17,7 @@ import pytest
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.kept_calls import CallsInMemory
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.streams import as_json
+from sync_rules.jobs.streams import as_json
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Outcome

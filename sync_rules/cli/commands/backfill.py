@@ -6,11 +6,9 @@ a crash, --resume continues.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable
-from datetime import datetime
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -20,8 +18,6 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.export_files import find_shelf
-from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State
 from sync_rules.cli import options as opt
@@ -47,26 +43,24 @@ from sync_rules.jobs.backfill.scope import (
     titles_of,
 )
 from sync_rules.jobs.backfill.throttle import make_slowing_sleep, until
+from sync_rules.jobs.failure_log import FailureLog, require_writable
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
-from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.books import describe_waits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
-from sync_rules.pipeline.failure_records import parse_time
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-TIMED: Final = re.compile(r"(?P<place>.+)@(?P<time>\d{4}-\d\d-\d\d(?:[T ][\d:.]*)?(Z|[+-]\d\d:?\d\d)?)", re.ASCII)
 WRITERS: Final = 8  # with WORKERS_MAX workers, as many calls in flight as the client has connections
 RATE_OF_WORKER: Final = opt.RATE / opt.WORKERS  # write units a second
 REMOTE_UNLIMITED_WORKERS: Final = 32
 SEGMENTS_OF_WORKER: Final = opt.SEGMENTS // opt.WORKERS
 NO_OTHERS: Final = (
-    "--where", "--from-export", "--changed", "--resume", "--restart", "--rule", "--table", "--rate", "--format",
+    "--where", "--changed", "--resume", "--restart", "--rule", "--table", "--rate", "--format",
 )  # fmt: skip
 
 VERB: Final = Verb(
@@ -74,7 +68,7 @@ VERB: Final = Verb(
     excludes={
         "--changed": ("--rule",),
         "--stop": NO_OTHERS,
-        "--remote": ("--accept", "--from-export", "--state"),
+        "--remote": ("--accept", "--state"),
     },
 )
 
@@ -88,14 +82,6 @@ def backfill(
     accept: opt.Accept = None,
     table: opt.OnlyTable = None,
     where: opt.Where = None,
-    from_export: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PLACE[@TIME]",
-            help="Take the keys from a table export: a folder or s3://bucket/prefix. TIME: since when the handler has "
-            "these rules, such as 2026-01-31T09:30Z.",
-        ),
-    ] = None,
     rate: Annotated[
         float,
         typer.Option(
@@ -127,7 +113,6 @@ def backfill(
         options = {"rules": "rule", "changed": "changed", "table": "table", "where": "where", "rate": "rate"}
         given = {word for word, parameter in options.items() if is_typed(context, parameter)}
         return there.start(load_rules(rules_file), asked, frozenset(given))
-    place, since = _read_export(from_export)
     rules = load_rules(rules_file)
     opt.require_titles(accept or (), rules, option="--accept")
     client = aws.dynamodb(endpoint_url, region)
@@ -140,8 +125,7 @@ def backfill(
             note_applied_rules(documents, rules, titles)
             print(NOTHING_NEW)
             return 0
-        export = None if place is None else (place, find_shelf(place, endpoint_url, region))
-        job = make_job(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where, export, since))
+        job = make_job(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where))
         require_beginning(documents, job.scope.body(), state, **begin)
         sampled: list[str] = []
         if not resume:  # a resumed backfill took its sample when it began
@@ -161,21 +145,6 @@ def _remote_workers(rate: float) -> int:
     if not rate:
         return REMOTE_UNLIMITED_WORKERS
     return min(REMOTE_MAX, max(opt.WORKERS, ceil(rate / RATE_OF_WORKER)))
-
-
-def _read_export(text: str | None) -> tuple[str | None, datetime | None]:
-    """The place of an export, and the time since when the handler has the rules. Raises UserError for no such time."""
-    found = TIMED.fullmatch(text or "")
-    if found is None:
-        return text, None
-    expected = "expected a time and its zone, such as 2026-01-31T09:30Z or 2026-01-31T10:30+01:00"
-    mistake = UserError(f"--from-export {text}: {expected}")
-    if found[3] is None:
-        raise mistake
-    try:
-        return found["place"], parse_time(found["time"])
-    except ValueError:
-        raise mistake from None
 
 
 # ---------------------------------------------------------------- the state

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Annotated, Final
 
 import typer
 
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.problems import github, sarif
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.language.load import check_rules, read_text
-from sync_rules.language.problems import CODES, Problem, errors, severity
+from sync_rules.language.problems import CODES, Problem, code_of, errors, severity
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.rules.ruleset import Rules
@@ -26,7 +26,6 @@ class Form(StrEnum):
 
     TEXT = "text"
     JSON = "json"
-    SARIF = "sarif"
     GITHUB = "github"
 
 
@@ -35,7 +34,7 @@ def check(
     *,
     form: Annotated[
         Form,
-        typer.Option("--format", help="text: for people. json: a list. sarif: for code scanning. github: annotations."),
+        typer.Option("--format", help="text: for people. json: a list. github: annotations."),
     ] = Form.TEXT,
     strict_warnings: Annotated[
         bool, typer.Option("--strict-warnings", help="Exit with 1 if there are warnings.")
@@ -53,10 +52,8 @@ def check(
     match form:
         case Form.JSON:
             print(json.dumps([problem.as_json(file) for problem in problems], indent=2, ensure_ascii=False))
-        case Form.SARIF:
-            print(json.dumps(sarif(file, problems), indent=2, ensure_ascii=False))
         case Form.GITHUB:
-            print("\n".join([*github(file, problems), f"{file}: {verdict(rules, problems)}"]))
+            print("\n".join([*annotate(file, problems), f"{file}: {verdict(rules, problems)}"]))
         case Form.TEXT:
             print(report(file, rules, problems))
     return int(rules is None or (strict_warnings and bool(problems)))
@@ -87,3 +84,25 @@ def explain_code(code: str) -> str:
     if entry is None:
         raise UserError(explain_unknown_name("code", code, CODES))
     return f"{code.upper()} ({severity(code.upper())}): {entry.title}\n  why:  {entry.why}\n  cure: {entry.cure}"
+
+
+# ---------------------------------------------------------------- annotations
+# https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
+def annotate(file: str, problems: Iterable[Problem]) -> Iterator[str]:
+    """A workflow command for each problem: GitHub shows it at its line of the pull request."""
+    for problem in problems:
+        place = f"file={_property(file)},line={problem.location.line},col={problem.location.column}"
+        yield f"::{problem.severity} {place},title={_property(problem.code)}::{_data(_sentence(problem))}"
+
+
+def _sentence(problem: Problem) -> str:
+    way = problem.location.format_path()
+    return f"{f'{way}: ' if way else ''}{problem.message}\ncure: {problem.cure or code_of(problem.code).cure}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

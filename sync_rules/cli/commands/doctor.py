@@ -19,7 +19,6 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
-from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.state import TableState, read_applied_time
 from sync_rules.cli import options as opt
@@ -30,6 +29,7 @@ from sync_rules.deploy.doctor import Site, StackFinding
 from sync_rules.deploy.examination import Examination, NotSeenError, list_resources
 from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.jobs.account.stack import stack_of
+from sync_rules.jobs.backfill.bulk_loads import find_loads
 from sync_rules.language.load import parse_rules, read_text
 from sync_rules.model.errors import StoreError, UserError
 

@@ -15,7 +15,6 @@ import typer
 from rich.markup import escape
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.failure_log import FailedLines
 from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.adapters.s3 import OnFailureObjects, parse_place
 from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require_queue_url
@@ -23,6 +22,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import grid, make_console, print_parts
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
+from sync_rules.jobs.failure_log import FailedLines
 from sync_rules.jobs.local_files import Files
 from sync_rules.jobs.redrive.work import DROP, is_gone, names_of, titles_of
 from sync_rules.language.load import load_rules

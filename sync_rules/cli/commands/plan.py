@@ -13,7 +13,6 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
-from sync_rules.adapters.bulk_loads import find_loads
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, open_whole, require_own, require_place
 from sync_rules.adapters.state import read_applied_time
@@ -25,6 +24,7 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.plan import PlanReport, write_row
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
+from sync_rules.jobs.backfill.bulk_loads import find_loads
 from sync_rules.jobs.backfill.job import BackfillRequest, make_job
 from sync_rules.jobs.backfill.page import everything
 from sync_rules.jobs.backfill.scope import list_waiting_titles

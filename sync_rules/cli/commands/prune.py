@@ -13,7 +13,6 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.adapters.state import read_applied_fingerprints, read_applied_time, save_applied_fingerprints
@@ -24,6 +23,7 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import FirstPerRule, format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
+from sync_rules.jobs.failure_log import FailureLog
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.entities import Table

@@ -16,16 +16,16 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import require
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.lab.recording import Header, open_recording
 from sync_rules.lab.redact import SALT_MIN_CHARACTERS, Redactor
-from sync_rules.lab.tape import FromNow, Tape, Until, record_streams, select_tables
+from sync_rules.lab.tape import FromNow, Tape, record_streams, select_tables
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 
@@ -50,12 +50,6 @@ def record(
         bool, typer.Option("--from-now", help="Only records from now on, not those of the last 24 hours.")
     ] = False,
     once: opt.Once = False,
-    seconds: Annotated[
-        float | None, typer.Option("--for", min=0, metavar="SECONDS", help="Stop after this time.")
-    ] = None,
-    max_records: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Stop after this number of records.")
-    ] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace every value by a hash of the same type. Links still match.")
     ] = False,
@@ -96,12 +90,16 @@ def record(
     console = make_console(stderr=True)
     with ExitStack() as stack:
         write = stack.enter_context(open_recording(out, header, append=append))
-        tape = Tape(write, rules, redactor, max_records)
+        tape = Tape(write, rules, redactor)
         stopping = stack.enter_context(stop_signals())
         status = stack.enter_context(console.status("recording", spinner="dots"))
-        until = Until(once=once, seconds=seconds, stopping=stopping)
         record_streams(
-            tape, FromNow(reader, arns) if from_now else reader, arns, until, lambda: status.update(as_line(tape))
+            tape,
+            FromNow(reader, arns) if from_now else reader,
+            arns,
+            stopping,
+            lambda: status.update(as_line(tape)),
+            once=once,
         )
     text = f"{as_line(tape)} in {out}"
     print(text if form is opt.DocumentForm.TEXT else json.dumps({**row(tape), "file": str(out)}))

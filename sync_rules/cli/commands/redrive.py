@@ -19,12 +19,10 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.beginnings import CallsSince, read_table, since
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import make_caller
-from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.kept_calls import CallsAnywhere, CallsInBucket, CallsInFolder
 from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, find_account
 from sync_rules.cli.commands.failures import Places, find_titles
@@ -32,8 +30,10 @@ from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.account_redrive import UNITS, add_counts, load_documents
 from sync_rules.jobs.account.protocol import describe_rules
+from sync_rules.jobs.failure_log import FailureLog, require_writable
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import visible

@@ -21,13 +21,11 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import make_caller
-from sync_rules.adapters.failure_log import require_writable
 from sync_rules.adapters.files import lock_file, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import latest_streams, require
 from sync_rules.adapters.state import State
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.link_sample import require_hits, sample_new_rules
@@ -41,7 +39,9 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import POLL_BUSY_MS, WAIT_SECONDS, LocalRun, RunStatus
 from sync_rules.jobs.consume.mapping import Concurrently, run_serially
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
+from sync_rules.jobs.failure_log import require_writable
 from sync_rules.jobs.local_files import Files
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError

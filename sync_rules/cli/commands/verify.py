@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,8 +17,7 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.failure_log import FailureLog, require_writable
-from sync_rules.adapters.files import require_ending, require_own, require_place, write_whole
+from sync_rules.adapters.files import require_own
 from sync_rules.adapters.meter import limit_store
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
@@ -37,13 +35,13 @@ from sync_rules.cli.show.drift import (
     summarize,
     tabulate,
 )
-from sync_rules.cli.show.drift_page import VerifyReport, find_host, note_examples, write_page
-from sync_rules.cli.show.text import FirstPerRule, format_command
+from sync_rules.cli.show.text import FirstPerRule
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.account_verify import SEGMENTS_MAX
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import describe_rules
 from sync_rules.jobs.account.verify_unit import VerifyPosition, list_units, name_head, name_unit, parse_share
+from sync_rules.jobs.failure_log import FailureLog, require_writable
 from sync_rules.jobs.local_files import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
@@ -57,20 +55,18 @@ from sync_rules.rules.selection import Share, select_rules
 WORKERS_MAX: Final = 64
 REMOTE_WORKERS: Final = 8
 SEGMENTS_OF_WORKER: Final = 4  # in the account, at least
-PAGE_ENDINGS: Final = (".html", ".htm")
 
 VERB: Final = Verb(
     needs={"--table": ("--key",)},
     excludes={
         "--key": ("--from", "--sample"),
         "--from": ("--sample",),
-        "--remote": ("--key", "--table", "--from", "--report", "--failures"),
+        "--remote": ("--key", "--table", "--from", "--failures"),
     },
 )
 
 
 def verify(
-    context: typer.Context,
     rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
     rule: opt.RuleNames = None,
@@ -106,9 +102,6 @@ def verify(
     region: opt.Region = None,
     failures: opt.Failures = Files.failures,
     form: opt.Lines = opt.LineForm.TEXT,
-    page_file: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE.html", help="Also write a report as one HTML page.")
-    ] = None,
     remote: opt.Remote = False,
 ) -> int:
     """Compare every copy with its source; --repair corrects drift."""
@@ -127,7 +120,7 @@ def verify(
         kept = f"the failures queue ({account.failures_command()})"
         return _show_remote(result, rules, seed, kept, repair=repair, as_json=as_json)
     workers = workers or 1
-    _require_possible(workers, rules_file, from_report, failures, page_file, repair=repair)
+    _require_possible(workers, rules_file, from_report, failures, repair=repair)
     rules = load_rules(rules_file)
     only = select_rules(rules, rule or [])
     item = None if key is None else parse_key(key, table, rules)
@@ -136,7 +129,6 @@ def verify(
     if listed is not None and not only:
         raise UserError(f"{from_report} is not a report of these rules: leave out --rule")
     share, seed = choose_share(percent, seed, workers)
-    started, began, examples = datetime.now(UTC), time.monotonic(), dict[str, list[DriftFinding]]()
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
     store = limit_store(DynamoStore(client, rules.tables), rules.tables)
@@ -159,42 +151,23 @@ def verify(
             grace_seconds=grace_seconds,
             on_progress=progress,
         )
-        findings = note_examples(_find(verifier, item, listed), examples)
+        findings = _find(verifier, item, listed)
         whole = item is None and listed is None
         head = {**make_header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
         show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
         if whole and not as_json:
             here = opt.repeat_options(rules_file, endpoint_url, region)
             show_coverage(rules, verifier.tally, only, share, seed, options=here)
-    if page_file is not None:
-        tally = verifier.tally
-        verified = VerifyReport(
-            verifier=verifier,
-            names=only if whole else frozenset(name for name in only if tally.count_targets(name)),
-            examples=examples,
-            started=started,
-            seconds=time.monotonic() - began,
-            how=format_command(context.obj),
-            endpoint=find_host(client.meta.endpoint_url),
-            region=client.meta.region_name,
-            seed=seed,
-            only="" if whole else "one item" if listed is None else "what an earlier report lists",
-        )
-        write_whole(page_file, write_page(verified))
     return 1 if verifier.tally.remaining_count else 0
 
 
 def _require_possible(
-    workers: int, rules_file: Path, from_report: Path | None, failures: Path, page_file: Path | None, *, repair: bool
+    workers: int, rules_file: Path, from_report: Path | None, failures: Path, *, repair: bool
 ) -> None:
-    """Raises UserError for too many workers, and for an output file that cannot be written or is also read."""
+    """Raises UserError for too many workers, and for a failures file that cannot be written or is also read."""
     if workers > WORKERS_MAX:
         raise UserError(f"--workers {workers}: expected at most {WORKERS_MAX} on one machine; --remote takes more")
-    require_own(page_file, rules_file, from_report, failures)
     require_own(failures, rules_file, from_report)
-    if page_file is not None:
-        require_ending(page_file, PAGE_ENDINGS)
-        require_place(page_file)
     if repair or failures != Files.failures:  # without --repair the default file is never written
         require_writable(failures)
 

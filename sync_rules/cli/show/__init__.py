@@ -1,1 +1,1 @@
-"""The displays of the verbs: lines, tables, JSON, an HTML page, and the rules as a graph."""
+"""The displays of the verbs: lines, tables, JSON, and the rules as a graph."""

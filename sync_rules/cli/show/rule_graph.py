@@ -1,12 +1,12 @@
 """The rules as a graph: a box for each entity, an arrow for each rule, from the data it reads to the data it writes.
 
 Invariant: the graph follows from the rules alone. A rule that compiles into several, such as a count with its ledger,
-is the one arrow of the rules file. The texts are Mermaid and DOT; no name can end the string it stands in.
+is the one arrow of the rules file. The text is Mermaid; no name can end its string.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,46 +88,16 @@ def _join_paths(box: Box, paths: tuple[str, ...]) -> str:
     return ", ".join(f"{box.name}.{path}" for path in paths) if paths else box.name
 
 
-# ---------------------------------------------------------------- texts
+# ---------------------------------------------------------------- the text
 def mermaid(graph: RuleGraph) -> str:
     """The graph as a Mermaid flowchart, which many Markdown viewers draw."""
     ids = {box: f"e{number}" for number, box in enumerate(graph.boxes)}
     lines = ["flowchart LR"]
-    lines += [f'  {ids[box]}["{_join_lines(_box_lines(box), _for_mermaid, "<br>")}"]' for box in graph.boxes]
+    lines += [f'  {ids[box]}["{_format_label([box.name, box.within])}"]' for box in graph.boxes]
     for arrow in graph.arrows:
-        label = _join_lines(_arrow_lines(arrow), _for_mermaid, "<br>")
+        label = _format_label(_arrow_lines(arrow))
         lines.append(f'  {ids[arrow.source]} -->|"{label}"| {ids[arrow.target]}')
     return "\n".join(lines) + "\n"
-
-
-def dot(graph: RuleGraph) -> str:
-    """The graph in the language of Graphviz. A rule's text is a node within its arrow: nothing is drawn across nodes.
-    The first rule between two boxes says which of them is on the left.
-    """
-    ids = {box: f"e{number}" for number, box in enumerate(graph.boxes)}
-    lines = [
-        "digraph rules {",
-        "  graph [rankdir=LR, bgcolor=transparent, ranksep=0.6, nodesep=0.4];",
-        '  node [shape=box, style=rounded, fontname="Helvetica,Arial,sans-serif", fontsize=12, margin="0.2,0.1"];',
-    ]
-    lines += [f'  {ids[box]} [label="{_join_lines(_box_lines(box), _for_dot, NEW_LINE)}"];' for box in graph.boxes]
-    places: dict[frozenset[Box], tuple[Box, Box]] = {}
-    for number, arrow in enumerate(graph.arrows):
-        label = _join_lines(_arrow_lines(arrow), _for_dot, NEW_LINE)
-        lines.append(f'  r{number} [label="{label}", shape=plaintext, fontsize=10, margin="0.05,0.02"];')
-        ends = (arrow.source, arrow.target)
-        first, last = places.setdefault(frozenset(ends), ends)
-        here, there = ("none", "forward") if (first, last) == ends else ("back", "none")
-        lines.append(f"  {ids[first]} -> r{number} [dir={here}];")
-        lines.append(f"  r{number} -> {ids[last]} [dir={there}];")
-    return "\n".join([*lines, "}"]) + "\n"
-
-
-NEW_LINE: Final = "\\n"  # as DOT writes the end of a line inside a label
-
-
-def _box_lines(box: Box) -> tuple[str, ...]:
-    return (box.name, box.within)
 
 
 def _arrow_lines(arrow: Arrow) -> tuple[str, ...]:
@@ -141,19 +111,16 @@ def _shorten(paths: tuple[str, ...]) -> tuple[str, ...]:
     return paths if more <= 0 else (*paths[:PATHS_MAX_ITEMS], f"and {more} more")
 
 
-def _join_lines(lines: Iterable[str], escape: Callable[[str], str], between: str) -> str:
+def _format_label(lines: Iterable[str]) -> str:
+    """The lines of a label. Every character that means something to Mermaid or to HTML is written by its number."""
     short = (line if len(line) <= LINE_MAX_CHARACTERS else f"{line[: LINE_MAX_CHARACTERS - 1]}…" for line in lines)
-    return between.join(escape("".join(one if one.isprintable() else "�" for one in line)) for line in short)
+    return "<br>".join("".join(map(_escape, line)) for line in short)
 
 
-def _for_mermaid(text: str) -> str:
-    """Every character that means something to Mermaid or to HTML, by its number."""
-    return "".join(one if one.isalnum() or one in PLAIN else f"#{ord(one)};" for one in text)
-
-
-def _for_dot(text: str) -> str:
-    """Labels know escapes that begin with a backslash, and entities as HTML has them."""
-    return text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
+def _escape(letter: str) -> str:
+    if not letter.isprintable():
+        return "�"
+    return letter if letter.isalnum() or letter in PLAIN else f"#{ord(letter)};"
 
 
 PLAIN: Final = frozenset(" _-.,:/()→…�*=")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -97,14 +96,9 @@ class FirstPerRule:
                 print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}{self._hint}")
 
 
-def format_command(arguments: Iterable[str]) -> str:
-    """The command line for a report. Addresses keep scheme, host and path only: the rest may be a secret."""
-    return shlex.join(["sync-rules", *map(without_secrets, arguments)])
-
-
-ADDRESS: Final = re.compile(r"^(?P<plain>(?:--[\w-]+=)?[A-Za-z][\w+.-]*://)(?:[^/?#]*@)?(?P<rest>[^?#]*).*$", re.DOTALL)
+ADDRESS: Final = re.compile(r"^(?P<plain>[A-Za-z][\w+.-]*://)(?:[^/?#]*@)?(?P<rest>[^?#]*).*$", re.DOTALL)
 
 
 def without_secrets(argument: str) -> str:
-    """An argument of a command line. An address keeps scheme, host and path only: the rest may be a secret."""
+    """The value of an option. An address keeps scheme, host and path only: the rest may be a secret."""
     return ADDRESS.sub(r"\g<plain>\g<rest>", argument)

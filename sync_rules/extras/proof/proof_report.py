@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules import __version__
-from sync_rules.extras.proof.latency import Latency
 from sync_rules.extras.proof.probe import ASSUMPTIONS, ProbeResult, ProbeVerdict
 
 FORMAT: Final = 1
@@ -18,11 +17,9 @@ BAD: Final = frozenset({ProbeVerdict.FALSE, ProbeVerdict.FAILED})
 
 @dataclass(frozen=True, kw_only=True)
 class ProofReport:
-    """The findings of a run, in the order of their numbers, and what was measured; None if nothing was."""
+    """The findings of a run, in the order of their numbers."""
 
     findings: Sequence[ProbeResult]
-    measured: Latency | None
-    not_measured: str
     place: str
     stack: str
     started: datetime
@@ -41,8 +38,6 @@ class ProofReport:
         return ", ".join(f"{counts[verdict]} {WORDS[verdict]}" for verdict in ProbeVerdict if counts[verdict])
 
     def document(self) -> dict[str, Any]:
-        figures = {} if self.measured is None else asdict(self.measured)
-        measured = {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
         return {
             "format": FORMAT,
             "version": __version__,
@@ -52,7 +47,6 @@ class ProofReport:
             "started": self.started.astimezone(UTC).isoformat(timespec="seconds"),
             "seconds": round(self.seconds, 1),
             "counts": {verdict.value: count for verdict, count in self.counts().items()},
-            "measured": measured or None,
             "assumptions": [_entry(finding) for finding in self.findings],
         }
 
@@ -90,20 +84,3 @@ def consequence(finding: ProbeResult) -> Iterator[str]:
     yield f"If it is false: {one.if_false}"
     yield f"Relied on by: {', '.join(one.relied_on)}"
     yield f"Avoided with: {one.avoid or 'no setting'}"
-
-
-def measured_lines(report: ProofReport) -> Iterator[str]:
-    """The figures, each with what it is of."""
-    found = report.measured
-    if found is None:
-        yield f"Nothing was measured: {report.not_measured}."
-        return
-    lags = f"p50 {found.p50_ms:,.0f} ms, p95 {found.p95_ms:,.0f} ms, p99 {found.p99_ms:,.0f} ms"
-    yield (
-        f"From a write to its copy, over {found.writes} writes: {lags}. "
-        f"A read from here takes {found.round_trip_ms:,.0f} ms of each."
-    )
-    yield (
-        f"{found.targets} copies of one change: {found.targets_seconds:.1f} s from the write to the last copy, "
-        f"{found.copies_per_second:,.0f} copies a second."
-    )

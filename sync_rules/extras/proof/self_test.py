@@ -1,4 +1,4 @@
-"""One self-test: a stack is made, every probe is run on it, something is measured, and the stack is removed."""
+"""One self-test: a stack is made, every probe is run on it, and the stack is removed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sync_rules.adapters import aws, aws_errors
-from sync_rules.extras.proof.latency import Latency, measure
-from sync_rules.extras.proof.probe import Polling, Probe, ProbeResult, UnseenError, run_probe
+from sync_rules.adapters import aws
+from sync_rules.extras.proof.probe import Polling, Probe, ProbeResult, run_probe
 from sync_rules.extras.proof.probes import (
     item_facts,
     mapping_facts,
@@ -55,7 +54,7 @@ def run(
     found: Found,
     stopping: Callable[[], bool],
 ) -> ProofReport:
-    """Run the probes of some facts, and measure if they are all. The stack is removed, whatever happens.
+    """Run the probes of some facts. The stack is removed, whatever happens.
 
     Raises:
         UserError, StoreError: when the stack cannot be made or removed.
@@ -76,7 +75,6 @@ def run(
             tell(f"making stack {journal.stack}")
             site = create(journal, clients, replace(patient, seconds=STACK_SECONDS, pause=STACK_LOOK_SECONDS))
             findings = _run_probes(replace(site, waiting=patient), numbers, found, look)
-            measured = _measure(replace(site, waiting=patient), tell) if set(numbers) >= PROBES.keys() else "not asked"
             look(0)  # it may have been asked to stop since the last look
         except TakenError:
             journal.forget()
@@ -87,8 +85,6 @@ def run(
         _remove(journal, clients, waiting, tell)
     return ProofReport(
         findings=findings,
-        measured=measured if isinstance(measured, Latency) else None,
-        not_measured=measured if isinstance(measured, str) else "",
         place=aws.place(clients.dynamodb),  # without the account: people attach the report
         stack=journal.stack,
         started=started,
@@ -111,14 +107,6 @@ def _run_probes(
         if probe is not None:
             found(made[number])
     return [made[number] for number in sorted(made)]
-
-
-def _measure(site: ProofSite, tell: Told) -> Latency | str:
-    tell("measuring")
-    try:
-        return measure(site)
-    except (UnseenError, *aws_errors.ERRORS) as error:
-        return str(error) if isinstance(error, UnseenError) else aws_errors.reason(error)
 
 
 def _remove(journal: Journal, clients: Clients, waiting: Polling[Any], tell: Told) -> None:

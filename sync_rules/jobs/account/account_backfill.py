@@ -54,7 +54,6 @@ NOTED: Final = (
     "rate",
 )  # for a later --resume
 GO_ON: Final = "Go on with backfill --remote --resume"
-OF_EXPORT: Final = "the unfinished backfill reads an export: continue it where it was started, or use --restart"
 
 Stores = Callable[[Callable[[float], None]], Store]  # a store that waits so before it tries a call again
 Jobs = Callable[[frozenset[str], BackfillRequest], Job]
@@ -260,15 +259,13 @@ def resume_run(
     """The backfill that another process began, at its position. `options` are those of BackfillRun.
 
     Raises:
-        UserError: when the rules changed since it began, or it reads an export.
+        UserError: when the rules changed since it began.
     """
     scope = head["scope"]
     prints = fingerprints.of_each(rules)
     if changed := [title for title, digest in scope["rules"].items() if prints.get(title) != digest]:
         message = f"these rules changed since the backfill started: {', '.join(changed)}."
         raise UserError(f"{message} Deploy them as they were, or start from the beginning with --restart")
-    if scope["segments"] is None:
-        raise UserError(OF_EXPORT)
     kept = rules.keeper_names
     names = frozenset(name for name in kept if rules.rules[name].title in scope["rules"])
     where = everything if scope["where"] is None else parse_where(scope["where"], rules)
@@ -286,8 +283,6 @@ def load_request(state: State, head: Mapping[str, Any]) -> dict[str, Any]:
     StoreError, and UserError for one that cannot go on in the account.
     """
     scope, noted = head["scope"], state.load(ASKED) or {}
-    if scope["segments"] is None:
-        raise UserError(OF_EXPORT)
     if noted.get("run") == head["run"]:
         return dict(noted["asked"])
     about = {name: scope[name] for name in ("table", "where", "segments")}

@@ -1,1 +1,1 @@
-"""Backfill: apply the rules to existing items, by scan, export or key, with checkpoints and a bounded rate."""
+"""Backfill: apply the rules to existing items, by scan or key, with checkpoints and a bounded rate."""

@@ -6,18 +6,14 @@ that it keeps was processed; notices say what will not be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from sync_rules.adapters import retries
-from sync_rules.adapters.export_files import Shelf, TableExport, find_doubt
 from sync_rules.adapters.preflight import describe, require, survey
-from sync_rules.jobs.backfill.export import list_files, open_export
-from sync_rules.jobs.backfill.page import Selection, Supplies, Supply, Wanted, everything, segments
+from sync_rules.jobs.backfill.page import Selection, Supplies, Wanted, everything, segments
 from sync_rules.jobs.backfill.scope import Scope, join_names, titles_of
-from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.suggest import explain_unknown_name
@@ -25,7 +21,6 @@ from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.books import books_of
 from sync_rules.rules import fingerprints
-from sync_rules.rules.families import PartRule
 from sync_rules.rules.rule import let_in
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import list_swept_tables
@@ -33,35 +28,24 @@ from sync_rules.rules.selection import list_swept_tables
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-LEDGER_SEGMENTS: Final = 8  # of the scan of a ledger beside an export
-
 
 @dataclass(frozen=True)
 class BackfillRequest:
-    """The items to process: of one table, where a condition holds, from an export. `segments` of each scan. From
-    `handler_since` on, a handler has had these rules: later items have records.
-    """
+    """The items to process: of one table, where a condition holds. `segments` of each scan."""
 
     segments: int
     table: str | None = None
     where: str | None = None
-    export: tuple[str, Shelf] | None = None  # its place and its files
-    handler_since: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Job:
-    """A backfill that is ready to run. `items` of each table: DynamoDB's count, up to six hours old, or that of the
-    manifest of an export. `unsure` names the rules whose children may have come after an export, and before the handler
-    had the rule. `doubt` is the reason why an export may lack items of its table, "" if it holds all.
-    """
+    """A backfill that is ready to run. `items` of each table: DynamoDB's count, up to six hours old."""
 
     selection: Selection
     supplies: Supplies
     scope: Scope
     items: Mapping[str, int]
-    unsure: frozenset[str] = frozenset()
-    doubt: str = ""
 
     def estimate(self, names: frozenset[str]) -> int:
         """The number of items to process for the rules of these names."""
@@ -71,17 +55,12 @@ class Job:
     def covered_titles(self) -> frozenset[str]:
         """The rules that are processed in full, by their names in the rules file."""
         rules, names = self.selection.rules, self.selection.names
-        return titles_of(rules, names) - titles_of(rules, names - self._whole)
+        return titles_of(rules, names) - titles_of(rules, names - self.completes)
 
     @property
     def completes(self) -> frozenset[str]:
-        """The rules whose books are complete afterwards: every child and every entry is looked at."""
-        return self._whole - self.unsure
-
-    @property
-    def _whole(self) -> frozenset[str]:
-        """The rules all of whose items are processed."""
-        if self.scope.table is not None or self.scope.where is not None or self.doubt:
+        """The rules all of whose items are processed. Their books are complete afterwards."""
+        if self.scope.table is not None or self.scope.where is not None:
             return frozenset()
         return frozenset(name for name in self.selection.names if self._list_table_names(name) <= self.items.keys())
 
@@ -91,7 +70,7 @@ class Job:
     def notices(self) -> Iterator[str]:
         """Sentences about what will not be processed, though it may look so, and about reads that others cause."""
         here, rules = self.items.keys(), self.selection.rules
-        if self.scope.export is not None or self.scope.table is not None:
+        if self.scope.table is not None:
             names = titles_of(
                 rules, (name for name in self.selection.names if not self._list_table_names(name) <= here)
             )
@@ -99,17 +78,6 @@ class Job:
                 of = f"table{'s' if len(here) > 1 else ''} {join_names(here)}"
                 yield f"only items of {of} are processed; these rules keep items elsewhere too: {join_names(names)}"
         yield from self._list_shared_ledgers()
-        if self.doubt:
-            yield (
-                f"the export may lack items, so rules do not count as applied, and no books are completed: {self.doubt}"
-            )
-        if self.unsure:
-            titles = join_names(titles_of(rules, self.unsure))
-            yield (
-                f"the books of {titles} are not completed: items that came after the export, and before the handler "
-                "had the rule, would be missing. Give the whole export with its manifest, and the time since when "
-                "the handler has the rule, as --from-export PLACE@TIME; or leave out --from-export"
-            )
 
     def _list_shared_ledgers(self) -> Iterator[str]:
         """A sentence for each ledger that is read whole, although other rules keep items there too."""
@@ -147,50 +115,13 @@ def make_job(client: DynamoDBClient, rules: Rules, names: frozenset[str], reques
     scope = Scope(
         {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
         {name: f"{one.get('TableArn', '')} {one.get('TableId', '')}".rstrip() for name, one in tables.items()},
+        request.segments,
         request.table,
         request.where,
     )
     selection = Selection(rules, names, everything if request.where is None else parse_where(request.where, rules))
     items = {name: int(one.get("ItemCount", 0)) for name, one in found.items()}
-    if request.export is None:
-        scope = replace(scope, segments=request.segments)
-        return Job(selection, segments(rules, request.segments, tuple(found)), scope, items)
-    place, shelf = request.export
-    export, table = open_export(place, shelf, rules, {name: one.get("TableArn", "") for name, one in found.items()})
-    scope = replace(scope, export=(place, export.arn))
-    booked = _list_book_rules(rules, names, table)
-    ledgers = tuple(dict.fromkeys(rule.target.table.name for rule in booked))
-    scanned = segments(rules, LEDGER_SEGMENTS, ledgers)
-
-    def supplies(some: frozenset[str]) -> Sequence[Supply]:
-        return [*list_files(export, table, some, rules), *(scanned(some) if ledgers else ())]
-
-    unsure = frozenset() if _after(export, request.handler_since) else frozenset(rule.name for rule in booked)
-    counted = items[table.name] if export.items is None else export.items
-    counts = {table.name: counted, **{name: items[name] for name in ledgers}}
-    return Job(selection, supplies, scope, counts, unsure, find_doubt(client, export.arn))
-
-
-def _after(export: TableExport, handler_since: datetime | None) -> bool:
-    """True if it is known that an export is not older than the handler. Raises UserError if it is known to be older."""
-    if handler_since is None or export.at is None:
-        return False
-    if export.at < handler_since:
-        raise UserError(
-            f"{export.place}: expected an export of a time after {handler_since.isoformat()}, when the handler began, "
-            f"found one of {export.at.isoformat()}: neither would cover the items that changed in between. Make "
-            "another export, or leave out --from-export."
-        )
-    return True
-
-
-def _list_book_rules(rules: Rules, names: frozenset[str], exported: Table) -> list[PartRule]:
-    """The rules that keep books of the items of an exported table. Their ledgers are scanned beside it: they are small,
-    and no export is taken of them.
-    """
-    some = [rules.rules[name] for name in sorted(names)]
-    kept = [rule for rule in some if isinstance(rule, PartRule) and rule.books is not None]
-    return [rule for rule in kept if rule.source.table is exported]
+    return Job(selection, segments(rules, request.segments, tuple(found)), scope, items)
 
 
 def list_unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Backfill, page by page: existing items become hints, from a segment of a scan, an export, or a key.
+"""Backfill, page by page: existing items become hints, from a segment of a scan, or a key.
 
 Invariant: nothing counts as done before its effect: backfill repeats a page if one of its items failed. The items of a
-strongly consistent scan are images, read before the sources; a line of an export is only a key. Writes are guarded, so
-the application and the stream handler may write meanwhile.
+strongly consistent scan are images, read before the sources. Writes are guarded, so the application and the stream
+handler may write meanwhile.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PageResult:
 
 
 class Supply(Protocol):
-    """A source of pages: a segment of a table, a file of an export. `name` is unique in a run."""
+    """A source of pages, such as a segment of a table. `name` is unique in a run."""
 
     @property
     def name(self) -> str: ...

@@ -6,7 +6,7 @@ tables and not their names alone, the choice of items, the number of segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,7 +31,6 @@ OF: Final = {
     "table": "--table",
     "where": "--where",
     "segments": "segments",
-    "export": "--from-export",
 }
 
 
@@ -41,26 +40,22 @@ NOTHING_NEW: Final = "no rule that keeps something in a table is new or changed"
 
 @dataclass(frozen=True)
 class Scope:
-    """`rules` are fingerprints by name, `tables` the ARN and the id of each table, `export` a place and an ARN."""
+    """`rules` are fingerprints by name, `tables` the ARN and the id of each table."""
 
     rules: Mapping[str, str]
     tables: Mapping[str, str]
+    segments: int
     table: str | None = None
     where: str | None = None
-    segments: int | None = None
-    export: Sequence[str | None] | None = None
 
     def body(self) -> Body:
         """As JSON."""
-        export = None if self.export is None else list(self.export)
-        return {**vars(self), "rules": dict(self.rules), "tables": dict(self.tables), "export": export}
+        return {**vars(self), "rules": dict(self.rules), "tables": dict(self.tables)}
 
 
 def describe_scope(body: Body) -> str:
     said = [f"of {join_names(body['rules'])}"]
-    said += [
-        f"{OF[name]} {_format_value(body[name])}" for name in ("table", "where", "export") if body[name] is not None
-    ]
+    said += [f"{OF[name]} {_format_value(body[name])}" for name in ("table", "where") if body[name] is not None]
     return ", ".join(said)
 
 
@@ -114,8 +109,6 @@ def _differences(found: Body, asked: Body) -> Iterator[str]:
 
 
 def _format_value(value: Any) -> str:
-    if isinstance(value, list):
-        return " ".join(str(each) for each in value if each is not None)
     return "none" if value is None else str(value)
 
 

@@ -15,9 +15,9 @@ from typing import Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from sync_rules.adapters.files import read_if_there, replace_file
-from sync_rules.adapters.streams import table_of
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
+from sync_rules.jobs.streams import table_of
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.pipeline.messages import decode
 

@@ -14,17 +14,17 @@ from functools import partial
 from typing import Any, Final
 
 from sync_rules.adapters.beginnings import CallsSince, since
-from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.kept_calls import CallsInFolder
-from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
 from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, run_serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
+from sync_rules.jobs.failure_log import FailureLog, JsonLines
 from sync_rules.jobs.local_files import Files, wall_clock_ms
+from sync_rules.jobs.streams import StreamReader, table_of
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
 from sync_rules.pipeline.books import (

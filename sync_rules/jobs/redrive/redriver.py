@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.streams import DynamoDBStreams, read_span
 from sync_rules.jobs.redrive.work import describe_entry, split_legible, titles_of, work_of
+from sync_rules.jobs.streams import DynamoDBStreams, read_span
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.json_bytes import compact

@@ -19,13 +19,13 @@ from sync_rules.adapters import aws, retries
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.expressions import Expressions
-from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.host import THIS_PROCESS, steady_clock
 from sync_rules.adapters.preflight import require
-from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import WAIT_SECONDS, LocalRun
+from sync_rules.jobs.failure_log import FailureLog
 from sync_rules.jobs.local_files import Files, wall_clock_ms
+from sync_rules.jobs.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
 from sync_rules.lab.rehearsal import CountedCalls
 from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.lab.scenario_file import RULES, SCENARIO

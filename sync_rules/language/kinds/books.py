@@ -83,7 +83,13 @@ def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: 
 
 
 def make_ledger(
-    compiler: RuleCompiler, name: str, sides: tuple[Entity, Entity], table: Table | None, shards: int = 1
+    compiler: RuleCompiler,
+    name: str,
+    sides: tuple[Entity, Entity],
+    table: Table | None,
+    shards: int = 1,
+    *,
+    each: str | None = None,
 ) -> Ledger | None:
     """Return the ledger with this name. If its keys are impossible, report the problem and return None."""
     for entity in dict.fromkeys(sides):
@@ -91,4 +97,4 @@ def make_ledger(
             compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")
     if table is None or not compiler.sound:
         return None
-    return compiler.parse("SR213", "into", ledger_of, name, *sides, table, shards)
+    return compiler.parse("SR213", "into", ledger_of, name, *sides, table, shards, each=each)

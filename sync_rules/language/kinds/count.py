@@ -1,4 +1,4 @@
-"""Rules of kinds `count`, `sum`, `min` and `max`: a number on a parent, computed from its items.
+"""Rules of kinds `count`, `sum`, `mean`, `min` and `max`: a number on a parent, computed from its items.
 
 With a ledger, NAME.ledger keeps entries and totals, and NAME writes the parent's attribute. A recount lists the items
 in the base table only: an index lags about as long as the record that asks for the recount.
@@ -19,6 +19,7 @@ from sync_rules.language.kinds.groups import GroupLink, read_groups
 from sync_rules.language.kinds.options import Kind, Shards, parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compile_weights
 from sync_rules.model.entities import Entity, Table
+from sync_rules.model.groups import Each
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import Path
 from sync_rules.model.where import Where
@@ -29,9 +30,11 @@ from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.ledger import AMOUNT, Ledger
 from sync_rules.rules.rule import Rule
 
+PLACES_MAX = 18
+
 
 class GroupForm(BookedForm):
-    """The options that count, sum, min and max have in common."""
+    """The options that all kinds here have in common."""
 
     link: GroupLink = {}  # type: ignore[assignment]  # wider: a group is not a name
     per: str | None = Field(
@@ -47,7 +50,7 @@ class GroupForm(BookedForm):
 
 
 class ShardedForm(GroupForm):
-    """The options that count and sum have in common."""
+    """The options that count, sum and mean have in common."""
 
     shards: Shards = Field(default=1, description="How many totals are kept per parent: for parents that are hot.")
 
@@ -63,6 +66,15 @@ class SumForm(ShardedForm):
     """sum: the total of a number attribute of the items."""
 
     sum: str = Field(description="The number: entity.attribute.", examples=["order.total"])
+
+
+class MeanForm(ShardedForm):
+    """mean: the mean of a number attribute of the items, rounded."""
+
+    mean: str = Field(description="The number: entity.attribute.", examples=["review.stars"])
+    places: int = Field(
+        default=2, ge=0, le=PLACES_MAX, description="The decimal places. A half is rounded away from zero."
+    )
 
 
 class MinForm(GroupForm):
@@ -90,6 +102,7 @@ class CountParts:
     per: Path | None
     where: Where | None
     shards: int
+    places: int | None
 
 
 def _compile_count(compiler: RuleCompiler, form: CountForm) -> tuple[Rule, ...]:
@@ -99,7 +112,7 @@ def _compile_count(compiler: RuleCompiler, form: CountForm) -> tuple[Rule, ...]:
 
 
 def _compile_function(
-    function: Function, compiler: RuleCompiler, form: SumForm | MinForm | MaxForm
+    function: Function, compiler: RuleCompiler, form: SumForm | MeanForm | MinForm | MaxForm
 ) -> tuple[Rule, ...]:
     ref = compiler.resolve(getattr(form, function), function, attribute=True)
     return () if ref is None else _compile(compiler, form, function, ref.entity, of=ref.path)
@@ -117,6 +130,7 @@ def _compile(
     into, per = compiler.into(form.into), compiler.option_path(form.per, "per")
     compiler.own(child, form.per, "per")
     shards = form.shards if isinstance(form, ShardedForm) else 1
+    places = form.places if isinstance(form, MeanForm) else None
     _check_options(compiler, form, function, shards)
     instead = "or use mode: recount for small groups"
     table = ledger_table(compiler, form.ledger, function, instead) if form.mode == "ledger" else None
@@ -130,7 +144,7 @@ def _compile(
     if named is None:
         return ()
     link = tuple((field, groups.get(field, ref)) for field, ref in named)
-    parts = CountParts(function, child, into, link, of, weights, per, where, shards)
+    parts = CountParts(function, child, into, link, of, weights, per, where, shards, places)
     name = form.renamed_from or compiler.name  # the books keep the name that they began with
     _check_via(compiler, form)
     _check_made_parent(compiler, form, into.entity, groups=bool(groups))
@@ -154,7 +168,7 @@ def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, 
         compiler.refuse("shards", "a recount keeps no totals to shard", drop)
     if form.sparse and form.on_delete == "keep":
         compiler.refuse("sparse", UNLISTED, "remove it, or say on_delete")
-    if not recount and form.per is not None and function in ("min", "max"):
+    if not recount and form.per is not None and function in ("mean", "min", "max"):
         message = f"a ledger keeps the {function} of all children of a parent, not one per group"
         compiler.refuse("per", message, "remove it, or use mode: recount")
 
@@ -203,13 +217,15 @@ def _compile_recount(compiler: RuleCompiler, form: GroupForm, parts: CountParts)
         of=parts.of,
         weights=parts.weights,
         per=parts.per,
+        places=parts.places,
     )
     return (rule,)
 
 
 def _compile_books(compiler: RuleCompiler, name: str, parts: CountParts, table: Table | None) -> tuple[Rule, ...]:
     """The rule that keeps the books of this name, and the rule that copies its result to the parent."""
-    books = make_ledger(compiler, name, (parts.child, parts.into.entity), table, parts.shards)
+    each = next((name for name, ref in parts.link if isinstance(ref, Each)), None)
+    books = make_ledger(compiler, name, (parts.child, parts.into.entity), table, parts.shards, each=each)
     if books is None:
         return ()
     return (
@@ -220,7 +236,7 @@ def _compile_books(compiler: RuleCompiler, name: str, parts: CountParts, table: 
 
 
 def _compile_tally(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> tuple[Rule, ...]:
-    assert parts.function in ("count", "sum")
+    assert parts.function in ("count", "sum", "mean")
     tally = TallyRule(
         name=f"{compiler.name}.ledger",
         source=parts.child,
@@ -245,6 +261,7 @@ def _compile_tally(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> 
         function=parts.function,
         per=parts.per is not None,
         shards=parts.shards,
+        places=parts.places,
     )
     return total, tally
 
@@ -277,7 +294,7 @@ def _compile_rank(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> t
     return ends, rank
 
 
-OF_AN_ATTRIBUTE: dict[Function, type[GroupForm]] = {"sum": SumForm, "min": MinForm, "max": MaxForm}
+OF_AN_ATTRIBUTE: dict[Function, type[GroupForm]] = {"sum": SumForm, "mean": MeanForm, "min": MinForm, "max": MaxForm}
 KINDS = (
     Kind(
         "count",

@@ -1,4 +1,4 @@
-"""Groups in the link of count, sum, min and max: fields of the parent's key that are made from an item."""
+"""Groups in the link of count, sum, mean, min and max: fields of the parent's key that are made from an item."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import NO_FORM, Model
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.errors import UserError
-from sync_rules.model.groups import Beginning, Constant
+from sync_rules.model.groups import Beginning, Constant, Each
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import parse_path
 
@@ -33,20 +33,29 @@ class ConstantForm(Model):
     constant: Annotated[str, Field(min_length=1)] = Field(description="The text.", examples=["ALL"])
 
 
-Given = str | FirstForm | ConstantForm
-EXPECTED: Final = "the name of a field, {first: 10, of: field} or {constant: text}"
+class EachForm(Model):
+    """Each element of a list or set: the item is in a group for each."""
+
+    each: str = Field(description="The attribute, a list or set of texts or numbers.", examples=["tags"])
+
+
+Given = str | FirstForm | ConstantForm | EachForm
+EXPECTED: Final = "the name of a field, {first: 10, of: field}, {each: field} or {constant: text}"
 
 
 def _form(value: Any) -> str | None:
     if not isinstance(value, dict):
         return "form:field" if isinstance(value, str) else None
+    if "each" in value:
+        return "form:each"
     return "form:constant" if "constant" in value else "form:first" if value.keys() & {"first", "of"} else None
 
 
 GroupName = Annotated[
     Annotated[str, Tag("form:field")]
     | Annotated[FirstForm, Tag("form:first")]
-    | Annotated[ConstantForm, Tag("form:constant")],
+    | Annotated[ConstantForm, Tag("form:constant")]
+    | Annotated[EachForm, Tag("form:each")],
     Discriminator(_form, custom_error_type=NO_FORM, custom_error_message=EXPECTED),
 ]
 
@@ -54,7 +63,7 @@ GroupLink = Annotated[
     dict[str, GroupName],
     Field(
         description="How an item names its parent, where the names differ: {field of the parent: field of the item}. A "
-        "field of the parent may also be {first: 10, of: a time in UTC}, for a day, or {constant: text}.",
+        "field of the parent may also be {first: 10, of: a time in UTC}, for a day, {each: list}, or {constant: text}.",
         examples=[{"user_id": "owner_id"}, {"day": {"first": 10, "of": "created_at"}}, {"name": {"constant": "ALL"}}],
     ),
 ]
@@ -70,16 +79,22 @@ def read_groups(
             cure = f"for a text that is the same for all items: link: {{{name}: {{constant: {one!r}}}}}"
             compiler.add("SR108", compiler.at("link", name), f"{one!r} is not the name of an attribute", cure)
             found[name] = None
-        elif isinstance(one, FirstForm | ConstantForm) and name not in parent.identity:
+        elif isinstance(one, EachForm) and any(isinstance(other, Each) for other in found.values()):
+            compiler.refuse("link", "only one field is of each element of a list", "keep one `each`")
+            found[name] = None
+        elif isinstance(one, FirstForm | ConstantForm | EachForm) and name not in parent.identity:
             message = explain_unknown_name("key field", name, parent.identity, f"entity {parent.name!r}")
             compiler.add("SR202", compiler.at_key("link", name), message)
             found[name] = None
         elif isinstance(one, ConstantForm):
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
-        elif isinstance(one, FirstForm):
-            path = compiler.path(one.of, compiler.at("link", name, "of"))
-            compiler.own(child, one.of, "link", name, "of")
-            found[name] = None if path is None else Beginning(name, path, characters=one.first)
+        elif isinstance(one, FirstForm | EachForm):
+            text, option = (one.of, "of") if isinstance(one, FirstForm) else (one.each, "each")
+            path = compiler.path(text, compiler.at("link", name, option))
+            compiler.own(child, text, "link", name, option)
+            first = one.first if isinstance(one, FirstForm) else 0
+            made = Beginning(name, path or (), characters=first) if first else Each(name, path or ())
+            found[name] = None if path is None else made
     right = {name: ref for name, ref in found.items() if ref is not None}
     return right if len(right) == len(found) else None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sync_rules.model.entities import Entity
+from sync_rules.model.groups import GROUPS_MAX, find_list, list_views
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.numbers import text_of
@@ -102,16 +103,31 @@ class BookedRule(PartRule):
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
         """The ledger items of a changed child; for a blocked child a key without an item, whose check reports why."""
 
+    @cached_property
+    def each(self) -> Path | None:
+        """The path of the list or set on a child whose elements each name a parent; None if a child has one parent."""
+        return find_list(self.link)
+
+    def _find_parents(self, child: Item) -> Iterable[ItemKey | Blocked]:
+        """The parents of a child, each once; Blocked for a value that should name one and cannot."""
+        value = None if self.each is None else get(child, self.each)
+        if value is not None and not value.keys() & {"L", "SS", "NS", "BS", "NULL"}:
+            return (Blocked("NotAList"),)
+        views = list_views(self.link, child)
+        if len(views) > GROUPS_MAX:
+            return (Blocked("TooManyGroups"),)
+        return dict.fromkeys(parent for view in views if (parent := self._find_parent(view)) is not None)
+
     def _find_parent(self, child: Item) -> ItemKey | Blocked | None:
-        """The parent of a child; None if it names none. Blocked if a value that names its group is not a time, or if
-        its values make no key of an item that rules make.
+        """The parent that a view of a child names; None if it names none. Blocked if a value cannot name a group, or if
+        the values make no key of an item that rules make.
         """
         parent = self.pointer(child)
         if parent is not None or not self.parent.made:
             return parent
         values = [(ref, get(child, ref.path)) for _, ref in self.link]
-        if any(ref.misreads(value) for ref, value in values):
-            return Blocked("NotATime")
+        if fault := next(filter(None, (ref.find_fault(value) for ref, value in values)), ""):
+            return Blocked(fault)
         return Blocked("NoParentKey") if all(text_of(ref.within(value)) for ref, value in values) else None
 
     def _speaks_of(self, child: Item) -> bool | Blocked:

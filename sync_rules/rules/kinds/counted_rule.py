@@ -11,7 +11,7 @@ from sync_rules.model.numbers import number_of, text_of, word_of
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.rules.rule import Blocked, Rule
 
-Function = Literal["count", "sum", "min", "max"]
+Function = Literal["count", "sum", "mean", "min", "max"]
 WORDS: Final = ("true", "false", "null")  # for the truth values and for NULL
 
 
@@ -70,7 +70,7 @@ class CountedRule(Rule):
 
     @property
     def adds(self) -> bool:
-        """True for count and sum, which are 0 without members; min and max then have no value."""
+        """True for count and sum, which are 0 without members; mean, min and max then have no value."""
         return self.function in ("count", "sum")
 
     def share_of(self, child: Item) -> tuple[str, Decimal] | Blocked | None:

@@ -17,7 +17,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.sizes import fit_value, index_key_limits
 from sync_rules.model.templates import Fields, Template
-from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, list_elements
 from sync_rules.model.where import Where
 from sync_rules.model.writes import (
     Check,
@@ -202,11 +202,7 @@ class MirrorRule(PartRule):
             yield {}
             return
         field, path = self.each
-        for kind, elements in (get(source, path) or {}).items():
-            if kind == "L":
-                yield from ({field: e} for e in elements)
-            elif kind in ("SS", "NS", "BS"):
-                yield from ({field: {kind[0]: e}} for e in sorted(elements))
+        yield from ({field: element} for element in list_elements(get(source, path)))
 
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:

@@ -7,7 +7,7 @@ every record of a rank item triggers a check against its child.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Self
@@ -62,8 +62,7 @@ class RankedRule(BookedRule):
 
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
         for image in (change.old, change.new):
-            place = self._place(change.key, image)
-            if place is not None:
+            for place in self._places(change.key, image):
                 yield self._nowhere(change.key) if isinstance(place, Blocked) else place.key
 
     def unconditional(self) -> Self:
@@ -80,13 +79,13 @@ class RankedRule(BookedRule):
         """A rank item under the child's key, none elsewhere. A blocked child is reported at a key without an item, so
         its former rank item is still deleted.
         """
-        place = None if part.source is None else self._place(part.source, source)
-        if isinstance(place, Blocked):
-            if self.target.fields(part.target) is None:
-                return replace(place, member=part.source)
-            place = None
+        places = () if part.source is None else self._places(part.source, source)
+        blocked = next((place for place in places if isinstance(place, Blocked)), None)
+        if blocked is not None and self.target.fields(part.target) is None:
+            return replace(blocked, member=part.source)
+        place = next((one for one in places if isinstance(one, RankPlace) and one.key == part.target), None)
         seen = expect_item(self.target.table.partition.name, target, ((AMOUNT,),))
-        if place is None or place.key != part.target:
+        if place is None:
             return None if target is None else self._guard_action(part, source, Delete(part.target, seen))
         if target is not None and same(target.get(AMOUNT), place.held):
             return None
@@ -94,18 +93,21 @@ class RankedRule(BookedRule):
             part, source, Put(part.target, {**part.target.attributes(), AMOUNT: place.held}, seen)
         )
 
-    def _place(self, key: ItemKey, child: Item | None) -> RankPlace | Blocked | None:
-        if child is None:
-            return None
-        parent, rank, speaks = self._find_parent(child), self.rank_of(child), self._speaks_of(child)
-        if parent is None or rank is None or not speaks:
-            return None
+    def _places(self, key: ItemKey, child: Item | None) -> Sequence[RankPlace | Blocked]:
+        """The places of a child, one under each of its parents; Blocked for a child or a value that cannot have one."""
+        parents = () if child is None else tuple(self._find_parents(child))
+        if child is None or not parents:
+            return ()
+        rank, speaks = self.rank_of(child), self._speaks_of(child)
+        if rank is None or not speaks:
+            return ()
         if isinstance(speaks, Blocked):
-            return speaks
+            return (speaks,)
         if isinstance(rank, Blocked):
-            return rank
-        if isinstance(parent, Blocked):
-            return parent
+            return (rank,)
+        return [one if isinstance(one, Blocked) else self._place(key, one, rank) for one in parents]
+
+    def _place(self, key: ItemKey, parent: ItemKey, rank: Rank) -> RankPlace | Blocked:
         fields = ledger.write_fields("parent", self.parent, parent) | ledger.write_fields("child", self.source, key)
         place = self.target.key_of({**fields, RANK: {"S": rank.text}})
         return Blocked("KeyTooLong") if place is None else RankPlace(place, rank.held)

@@ -1,4 +1,4 @@
-"""count, sum, min and max by listing: each look reads the members and counts them again.
+"""count, sum, mean, min and max by listing: each look reads the members and counts them again.
 
 Invariant: the number is exact in any order of the members. This is for small groups; large groups need a ledger.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import is_holdable, spell, total_of
+from sync_rules.model.numbers import is_holdable, mean_of, spell, total_of
 from sync_rules.model.values import Item, Path
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Drawing, TypeOf
@@ -24,10 +24,11 @@ from sync_rules.rules.rule import Blocked, Node
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecountRule(CountedRule, MakingRule, GatheredRule):
     """`books`: the books whose items are listed, sorted by the amount, so that the first or last one is enough. None:
-    the children are listed.
+    the children are listed. `places`: the decimal places of a mean; None for others.
     """
 
     books: Books | None = None
+    places: int | None = None
 
     def type_of(self, path: Path, known: TypeOf) -> str:
         return "N" if self.per is None else "M"
@@ -40,6 +41,7 @@ class RecountRule(CountedRule, MakingRule, GatheredRule):
             "weights": self.weights and self.weights.body(),
             "per": self.per,
             "ends": self.ends,
+            **({} if self.places is None else {"places": self.places}),
             **self.making_body(),
         }
 
@@ -86,6 +88,8 @@ class RecountRule(CountedRule, MakingRule, GatheredRule):
         match self.function:
             case "count" | "sum":
                 return total_of(amounts)
+            case "mean":
+                return mean_of(total_of(amounts), Decimal(len(amounts)), self.places or 0)
             case "min":
                 return min(amounts)
             case "max":

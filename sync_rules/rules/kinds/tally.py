@@ -1,4 +1,4 @@
-"""count and sum: what each child contributes, entered in the ledger once and added to its parent's total with it.
+"""count, sum and mean: what each child contributes, entered in the ledger once and added to its parent's total with it.
 
 Invariant: an entry is guarded by what it was when read, and every record of an entry triggers a check against its
 child, also if an application wrote it. Without either, a late write counts a child twice, or one that is gone.
@@ -14,7 +14,7 @@ from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
+from sync_rules.model.numbers import is_holdable, mean_of, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, expect_item
 from sync_rules.rules import ledger
@@ -25,7 +25,7 @@ from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.kinds.making_rule import MakingRule
-from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, MEMBERS, SHARD, VERSION, Contribution
+from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, MEMBERS, SHARD, VERSION, Contribution, holds_amount
 from sync_rules.rules.rule import Blocked, Node
 
 
@@ -54,18 +54,20 @@ class TallyRule(CountedRule, BookedRule):
 
     @property
     def counts_members(self) -> bool:
-        return self.parent.made
+        return self.parent.made or self.function == "mean"
 
     def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
-        """The entry of a child; for a child that cannot be counted also the key where that is reported."""
-        entry = self._entry_of(change.key)
-        yield entry
-        images = (image for image in (change.old, change.new) if image is not None)
-        if any(isinstance(self._contribution(entry, image), Blocked) for image in images):
-            yield self._nowhere(change.key)
+        """The entries of a child; for a child that cannot be counted also the key where that is reported."""
+        if self.each is None:
+            yield self._entry_of(change.key)
+        for image in (image for image in (change.old, change.new) if image is not None):
+            for entry, share in self._shares(change.key, image):
+                yield entry
+                if isinstance(share, Blocked):
+                    yield self._nowhere(change.key)
 
     def is_known_by_key(self, entity: Entity) -> bool:
-        return True  # an entry is named by the key of its child alone
+        return entity is not self.source or self.each is None  # else the key of a child alone names its entry
 
     def find_total(self, item: Item) -> ItemKey | None:
         held = self.read_contribution(item)
@@ -81,8 +83,21 @@ class TallyRule(CountedRule, BookedRule):
         yield from super().list_uses_to_write()
         yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, "the total, in the same transaction")
 
-    def _entry_of(self, child: ItemKey) -> ItemKey | None:
-        return self.target.key_of(ledger.write_fields("child", self.source, child))
+    def _entry_of(self, child: ItemKey, parent: ItemKey | Blocked | None = None) -> ItemKey | None:
+        """The entry of a child; with `each`, the one for a parent."""
+        fields = ledger.write_fields("child", self.source, child)
+        if self.each is not None and isinstance(parent, ItemKey):
+            fields |= ledger.write_fields("parent", self.parent, parent)
+        return self.target.key_of(fields)
+
+    def _shares(
+        self, key: ItemKey, child: Item, only: ItemKey | None = None
+    ) -> Iterator[tuple[ItemKey | None, Contribution | Blocked | None]]:
+        """The entries of a child, all or `only` one, each with its contribution."""
+        for parent in self._find_parents(child):
+            entry = only if only is not None and self.each is None else self._entry_of(key, parent)
+            if only in (None, entry):
+                yield entry, self._contribution(entry, child, parent)
 
     def label(self, part: Part) -> str:
         """The attribute of a total; "" for a group, whose name is a value."""
@@ -115,8 +130,8 @@ class TallyRule(CountedRule, BookedRule):
         return None if right else Transaction((self._make_entry_write(part, target, wanted),))
 
     def _find_contribution(self, part: Part, child: Item | None) -> Contribution | None:
-        wanted = None if child is None else self._contribution(part.target, child)
-        return None if isinstance(wanted, Blocked) else wanted
+        shares = () if child is None or part.source is None else self._shares(part.source, child, part.target)
+        return next((share for _, share in shares if not isinstance(share, Blocked)), None)
 
     def _make_entry_write(self, part: Part, target: Item | None, wanted: Contribution | None) -> Put | Delete:
         seen = expect_item(self.target.table.partition.name, target, [(name,) for name in ENTRY])
@@ -128,14 +143,16 @@ class TallyRule(CountedRule, BookedRule):
         """Return why a child counts nothing although it should; None if it counts."""
         if part.source is None or source is None:
             return None
-        contribution = self._contribution(self._entry_of(part.source), source)
-        return replace(contribution, member=part.source) if isinstance(contribution, Blocked) else None
+        shares = (share for _, share in self._shares(part.source, source))
+        blocked = next((share for share in shares if isinstance(share, Blocked)), None)
+        return blocked and replace(blocked, member=part.source)
 
-    def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Blocked | None:
-        """The contribution of a child to its parent's total; None when it adds nothing."""
-        parent = self._find_parent(child)
-        speaks = parent is not None and self._speaks_of(child)
-        if parent is None or not speaks:
+    def _contribution(
+        self, entry: ItemKey | None, child: Item, parent: ItemKey | Blocked
+    ) -> Contribution | Blocked | None:
+        """The contribution of a child to the total of a parent; None when it adds nothing."""
+        speaks = self._speaks_of(child)
+        if not speaks:
             return None
         if isinstance(speaks, Blocked):
             return speaks
@@ -184,13 +201,16 @@ def list_amounts(contribution: Contribution, *, members: bool) -> tuple[tuple[st
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TotalRule(MakingRule):
-    """`source` is the entity of the totals, each parent has `shards`. `per`: the value is a map of groups."""
+    """`source` is the entity of the totals, each parent has `shards`. `per`: the value is a map of groups.
+    `places`: the decimal places of a mean; None for a sum.
+    """
 
     into: Path
     books: Books = field(kw_only=True)
-    function: Literal["count", "sum"]
+    function: Literal["count", "sum", "mean"]
     per: bool = False
     shards: int = 1
+    places: int | None = None
     deciding_paths = ()  # a parent is named by its key alone, which cannot change
 
     @property
@@ -214,6 +234,7 @@ class TotalRule(MakingRule):
             "per": self.per,
             "shards": self.shards,
             "ledger": self.source.table.name,
+            **({} if self.places is None else {"places": self.places}),
             **self.making_body(),
         }
 
@@ -241,17 +262,22 @@ class TotalRule(MakingRule):
         return tuple(key for key in keys if key is not None)
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
-        """Return the sum over the shards, without empty groups."""
+        """Return the sum or the mean over the shards, without empty groups."""
         if len(sources) < self.shards:
             return Blocked("KeyTooLong")
         sums: dict[str, Decimal] = {}
         for name, value in (pair for total in sources if total is not None for pair in total.items()):
-            if name == MEMBERS or (name != AMOUNT and not name.startswith(GROUP)):
+            if not holds_amount(name):
                 continue
             number = number_of(value)
             if number is None:
                 return Blocked("TotalBroken")
             sums[name] = total_of((sums.get(name, Decimal(0)), number))
+        members = sums.pop(MEMBERS, Decimal(0))
+        if self.places is not None:
+            if members <= 0:
+                return {self.into: None, **self.index_keys_of(target)}
+            sums = {AMOUNT: mean_of(sums.get(AMOUNT, Decimal(0)), members, self.places)}
         if not all(map(is_holdable, sums.values())):
             return Blocked("NumberTooLong")
         if not self.per:

@@ -209,6 +209,13 @@ def test_propose_says_why(folder, capsys):
     assert main.main([*EXPORT, "--why", "order.user_name"]) == 0
     assert capsys.readouterr().out.startswith("order.user_name · copy of user.name: proposed\n  for: ")
     assert main.main([*EXPORT, "--why", "note"]) == 0
+    capsys.readouterr()
+    assert main.main([*EXPORT, "--why", "copy user.name into order.user_name"]) == 0
+    assert capsys.readouterr().out.startswith("order.user_name · copy of user.name: proposed\n")
+    assert main.main([*EXPORT, "--why", "copy user.bio into order.note"]) == 0
+    assert "too few values agree by order.user_id: " in capsys.readouterr().out
+    assert main.main([*EXPORT, "--why", "sum shop.price into order.note"]) == 0
+    assert "no attribute of order or shop names items of the other" in capsys.readouterr().out
     assert main.main([*EXPORT, "--why", "order.user_nam"]) == 2
     assert "Did you mean 'order.user_name'?" in capsys.readouterr().err
 

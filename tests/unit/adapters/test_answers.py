@@ -23,13 +23,13 @@ from sync_rules.adapters.effects import require_calls_table
 from sync_rules.adapters.preflight import latest_streams, survey
 from sync_rules.adapters.s3 import S3Bucket
 from sync_rules.adapters.sqs import FailedMessages, SqsQueue
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.doctor import Site
 from sync_rules.deploy.examination import Examination, NotSeenError, list_resources
 from sync_rules.deploy.permissions import FUNCTIONS
 from sync_rules.jobs.account.stack import Machine, stack_of
 from sync_rules.jobs.consume.shards import as_stream_record
+from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import SyncRulesError, UserError
 from sync_rules.model.items import ItemKey

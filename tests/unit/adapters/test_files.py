@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import stat
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from sync_rules.adapters.files import name_temporary, replace_file, require_own, write_whole
+from sync_rules.adapters.files import name_temporary, replace_file, require_own, require_place, write_whole
 from sync_rules.model.errors import UserError
 
 
@@ -49,3 +51,40 @@ def test_files_that_cannot_be_written_are_the_users_mistake(tmp_path):
     assert (tmp_path / "out").read_text() == "text"
     with pytest.raises(UserError, match="no/out"):
         write_whole(tmp_path / "no" / "out", "text")
+
+
+@pytest.mark.parametrize("place", ["sub", "missing/file", "file/below", "/dev/null"])
+def test_wholefile_refuses_what_is_no_place(tmp_path, place):
+    """A directory, a device, or a place in no directory is named and refused, before and when it is written."""
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(UserError, match=Path(place).name):
+        require_place(tmp_path / place)
+    if place != "/dev/null":  # the world's own
+        with pytest.raises(UserError, match=Path(place).name):
+            write_whole(tmp_path / place, "text")
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "sub"}
+
+
+def test_wholefile_is_its_owner_s_whatever_was_left_there(tmp_path):
+    """A report is readable by its owner alone, even if a process that died left a temporary file that all can read."""
+    left = tmp_path / "a.new"
+    left.write_text("half of an older, longer one")
+    left.chmod(0o644)
+    write_whole(tmp_path / "a", "new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "new")]
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+
+
+def test_wholefile_keeps_the_old_file_when_the_new_one_fails(tmp_path, monkeypatch):
+    """A file that cannot be written to its end changes nothing and leaves nothing beside."""
+    file = tmp_path / "a"
+    file.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sync_rules.adapters.files.os.fsync", full)
+    with pytest.raises(UserError, match="No space left"):
+        write_whole(file, "new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "old")]

@@ -25,6 +25,7 @@ COUNTERS = {
     "sum": "sum order.total into user.number",
     "shards": "{sum: order.total, into: user.number, shards: 3}",
     "per": "{sum: order.total, into: user.number, per: status, shards: 2}",
+    "mean": "{mean: order.total, into: user.number, shards: 2, places: 0}",
     "min": "min order.total into user.number",
     "max": "max order.total into user.number",
     "list": "{collect: order.total, into: user.number, as: list}",
@@ -56,6 +57,7 @@ def expected(scene: Scene, counter: str) -> dict[str, tuple[AttributeValue | Non
             "sum": n(sum(totals)),
             "shards": n(sum(totals)),
             "per": m(**{group: n(number) for group, number in groups.items()}),
+            "mean": n((2 * sum(totals) + len(totals)) // (2 * len(totals))) if totals else None,
             "min": n(min(totals)) if totals else None,
             "max": n(max(totals)) if totals else None,
             "list": {"L": [n(total) for total in sorted(totals)]},
@@ -116,7 +118,7 @@ class Books:
 
     def contents(self) -> list[Item]:
         """The ledger, of the items of min and max without what nobody reads."""
-        names = ("PK", "SK", "n") if self.ranked else ("PK", "SK", "into", "at", "n", "v", "=OPEN", "=SENT", "=X")
+        names = ("PK", "SK", "n") if self.ranked else ("PK", "SK", "into", "at", "n", "v", "=", "=OPEN", "=SENT", "=X")
         items = self.scene.memory.items("ledger")
         return [{name: item[name] for name in names if name in item} for item in items]
 
@@ -179,6 +181,8 @@ TOTAL: dict[str, Damage] = {
     **{f"total's number is {v}": of_total(amount=v) for v in (*WRONG_TYPES, n(99), n(0), n(-1))},
     **{f"total's v is {v}": of_total(v=v) for v in WRONG_TYPES},
     "total has one group more": of_total(**{"=X": n(3)}),
+    "total without its members": of_total(**{"=": None}),
+    "total has other members": of_total(**{"=": n(9)}),
     "total has a group that is no number": of_total(**{"=X": s("x")}),
 }
 BOTH: dict[str, Damage] = {

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter
 from contextlib import contextmanager
 from io import StringIO
-from types import SimpleNamespace
 
-import botocore.session
 import pytest
-from botocore.exceptions import ClientError
 from rich.console import Console
 
 from sync_rules.adapters.preflight import Survey, TableProblem
@@ -28,7 +24,6 @@ from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
-from sync_rules.pipeline.books import read_incomplete_books
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
@@ -61,25 +56,17 @@ class Command:
         self.capsys = capsys
         self.ids = dict.fromkeys(self.scene.rules.tables, "id-1")
         self.problems: list[TableProblem] = []
-        self.export: dict[str, object] | str = {}  # what DescribeExport adds, or the error code of its refusal
         self.patch = monkeypatch
         monkeypatch.chdir(tmp_path)
         monkeypatch.delenv("SYNC_RULES_STATE", raising=False)
         monkeypatch.setattr(backfill.opt, "SEGMENTS", 2)
         monkeypatch.setattr(backfill.opt, "WORKERS", 1)
-        model = botocore.session.get_session().get_service_model("dynamodb")
-        client = SimpleNamespace(meta=SimpleNamespace(service_model=model), describe_export=self.describe_export)
-        monkeypatch.setattr(backfill.aws, "dynamodb", lambda *_: client)
+        monkeypatch.setattr(backfill.aws, "dynamodb", lambda *_: None)
         monkeypatch.setattr(backfill, "DynamoStore", lambda *_, **_k: self.scene.tap)
         monkeypatch.setattr(job, "require", lambda *_, streams: None)
         monkeypatch.setattr(job, "survey", lambda *_: Survey(tuple(self.problems), ()))
         monkeypatch.setattr(job, "describe", self.describe)
         monkeypatch.setattr("sync_rules.jobs.backfill.page.WAIT_MAX_SECONDS", 0)
-
-    def describe_export(self, ExportArn: str) -> dict[str, object]:  # noqa: N803 -- as boto3 calls it
-        if isinstance(self.export, str):
-            raise ClientError({"Error": {"Code": self.export, "Message": "SECRET"}}, "DescribeExport")
-        return {"ExportDescription": {"ExportArn": ExportArn, **self.export}}
 
     def describe(self, _client, table, _retrying):
         count = len(self.scene.memory.items(table.name))
@@ -216,11 +203,6 @@ def test_backfill_exits_1_when_something_was_left(command):
         (["--where", "a ="], ["--where", "is not a JMESPath expression"]),
         (["--where", "@"], ["--where", "reads the whole item"]),
         (["--resume"], ["state.json has no unfinished backfill"]),
-        (["--from-export", "nowhere"], ["nowhere: expected a folder"]),
-        (["--from-export", "x@2026-01-31T99:30Z"], ["x@2026-01-31T99:30Z", "expected a time and its zone"]),
-        (["--from-export", "x@2026-01-31T09:30"], ["expected a time and its zone"]),
-        (["--from-export", "x@2026-01-31"], ["x@2026-01-31: expected a time and its zone"]),
-        (["--from-export", "x@2026-01-31/"], ["x@2026-01-31/: expected a folder"]),
         (["--state", "table:books"], ["table books belongs to the rules"]),
         (["--stop"], ["--stop needs --remote"]),
         (["--changed", "--rule", "names"], ["--changed and --rule"]),
@@ -261,112 +243,6 @@ def test_backfill_of_items_of_which_a_condition_holds(command):
     assert (code, summary["items"], summary["copied"]) == (0, 6, 2)
     assert command.copied() == {"x-0", "x-1"}
     assert command.applied == set()
-
-
-def exported(folder, *numbers: int, arn: str = ARN + "books", **more: object) -> str:
-    data = folder / "data"
-    data.mkdir(parents=True)
-    lines = [json.dumps({"Item": {"book_id": s(f"x-{i}"), "author_name": s("SECRET")}}) for i in numbers]
-    (data / "a.json.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-    (folder / "manifest-summary.json").write_text(json.dumps({"tableArn": arn, "exportArn": "export-1"} | more))
-    entry = {"itemCount": len(numbers), "dataFileS3Key": "p/data/a.json.gz"}
-    (folder / "manifest-files.json").write_text(json.dumps(entry) + "\n")
-    return str(folder)
-
-
-def test_backfill_from_an_export(command, tmp_path):
-    """--from-export: the items of its keys, without a scan. Rules of other tables are not done, and that is said."""
-    command.books(4)
-    command.house()
-    place = exported(tmp_path / "export", 0, 1, 7)
-    code, out, err = command("--from-export", place)
-    assert code == 0
-    assert command.copied() == {"x-0", "x-1"}
-    assert "3 items checked" in out
-    assert "only items of table books are processed; these rules keep items elsewhere too: houses" in err
-    assert command.scans() == []
-    assert command.applied == {"names", "kept"}
-
-
-@pytest.mark.parametrize(
-    ("more", "since", "completes"),
-    [
-        ({"exportTime": "2026-01-31T10:00:00.123Z"}, "@2026-01-31T09:30Z", True),
-        ({"exportTime": "2026-01-31T10:00:00.123Z"}, "@2026-01-31T12:00+02:00", True),
-        ({"exportTime": "2026-01-31T10:00:00.123Z"}, "", False),
-        ({"exportTime": 5}, "@2026-01-31T09:30Z", False),
-        ({}, "@2026-01-31T09:30Z", False),
-    ],
-)
-def test_backfill_from_an_export_completes_books_only_if_it_is_known_to_be_younger_than_the_handler(
-    command, tmp_path, more, since, completes
-):
-    """A book came after the export, and before the handler had the rule: no record of it will come, no line names it."""
-    text = RULES.partition("rules:")[0] + "rules: {volumes: {count: book, into: author.volumes, ledger: ledger}}\n"
-    text = text.replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}")
-    command.scene = Scene(parse_rules(text), complete=False)
-    command.ids["ledger"] = "id-1"
-    command.file.write_text(text)
-    author = command.scene.there("authors", {"author_id": s("a1"), "name": s("SECRET")})
-    command.books(3 if completes else 4)
-    place = exported(tmp_path / "export", 0, 1, 2, **more)
-    code, _, err = command("--from-export", place + since)
-    assert ("the books of volumes are not completed" in err) is not completes
-    assert ("rule volumes waits for a backfill" in err) is not completes
-    assert code == 0  # of the authors nothing was looked at, and that is said
-    assert {rule.title for rule in command.scene.drive(read_incomplete_books(command.scene.rules))} == (
-        set() if completes else {"volumes"}
-    )
-    assert "volumes" not in command.scene.item(author)
-    command("--table", "authors")
-    assert command.scene.item(author).get("volumes") == ({"N": "3"} if completes else None)
-    command()
-    assert command.scene.item(author)["volumes"] == {"N": "3" if completes else "4"}
-
-
-COUNTED = (
-    RULES.partition("rules:")[0].replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}")
-    + "rules: {volumes: {count: book, into: author.volumes, ledger: ledger}, names: copy author.name into book.author_name}\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("described", "reason", "cure"),
-    [
-        ({"FilterSpecification": {"KeyConditionExpression": "book_id = :b"}}, "a filter", "without a filter"),
-        ("AccessDeniedException", "may not ask DynamoDB", "Allow dynamodb:DescribeExport on export-1"),
-        ("UnknownOperationException", "UnknownOperationException", "--from-export"),
-        ({"ExportArn": "another"}, "DynamoDB does not describe it", "Make another export"),
-    ],
-)
-def test_backfill_from_an_export_that_may_be_a_part_completes_nothing(command, tmp_path, described, reason, cure):
-    """A filtered export looks whole: without proof that it is, books stay open, no rule counts as applied, and a line says why."""
-    command.scene = Scene(parse_rules(COUNTED), complete=False)
-    command.ids["ledger"] = "id-1"
-    command.file.write_text(COUNTED)
-    command.scene.there("authors", {"author_id": s("a1"), "name": s("SECRET")})
-    command.books(4)
-    command.export = described
-    place = exported(tmp_path / "export", 0, 1, exportTime="2026-01-31T10:00:00.123Z")
-    code, _, err = command("--from-export", f"{place}@2026-01-31T09:30Z")
-    (line,) = (line for line in err.splitlines() if "the export may lack items" in line)
-    assert reason in line
-    assert cure in line
-    assert "leave out --from-export" in line
-    assert (code, command.copied()) == (0, {"x-0", "x-1"})
-    assert {rule.title for rule in command.scene.drive(read_incomplete_books(command.scene.rules))} == {"volumes"}
-    assert command.applied == set()
-
-
-def test_backfill_from_an_export_that_is_older_than_the_handler_is_refused(command, tmp_path):
-    """Before anything is done, with both times and a cure."""
-    place = exported(tmp_path / "export", 0, exportTime="2026-01-31T09:00:00Z")
-    code, _, err = command("--from-export", f"{place}@2026-01-31T09:30Z")
-    assert code == 2
-    assert "2026-01-31T09:30:00+00:00" in err
-    assert "2026-01-31T09:00:00+00:00" in err
-    assert "Make another export, or leave out --from-export" in err
-    assert not command.scene.tap.writes
 
 
 # ---------------------------------------------------------------- stopping and going on

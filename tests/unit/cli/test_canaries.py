@@ -148,7 +148,7 @@ COMMANDS = (
     "graph",
     "plan --writes writes.jsonl",
     "plan --format json",
-    "verify --grace-seconds 0 --report page.html",
+    "verify --grace-seconds 0",
     "verify --grace-seconds 0 --format jsonl",
     "explain --key USER#1",
     "explain --where-used USER#1 --format json",
@@ -189,7 +189,7 @@ def test_no_command_shows_a_value(account, capsys, monkeypatch, caplog):
         caplog.clear()
     own = ("day.jsonl", "rules.yaml", "fewer.yaml", ".sync-rules-propose")  # the last one is what was read
     files = [one for one in account.iterdir() if one.name not in own]
-    made = {"writes.jsonl", "page.html", "state.json", ".sync-rules-failures.jsonl", "proposed.yaml"}
+    made = {"writes.jsonl", "state.json", ".sync-rules-failures.jsonl", "proposed.yaml"}
     assert {one.name for one in files} >= made
     for file in files:
         assert found_in(file.read_bytes()) == [], file.name

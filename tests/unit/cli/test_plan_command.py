@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from sync_rules.adapters.bulk_loads import BulkLoad
 from sync_rules.adapters.state import FileState, save_applied_fingerprints
 from sync_rules.cli import main
 from sync_rules.cli.commands import plan
 from sync_rules.jobs.backfill import job
+from sync_rules.jobs.backfill.bulk_loads import BulkLoad
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan

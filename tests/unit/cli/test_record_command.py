@@ -8,7 +8,7 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.cli.commands import record as command
-from sync_rules.lab.tape import FromNow, Tape, Until, record_streams
+from sync_rules.lab.tape import FromNow, Tape, record_streams
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from tests.support import every_kind
@@ -35,23 +35,19 @@ class Sheet:
         self.bodies: list = []
         self.tape = Tape(self.bodies.extend, RULES, **given)
 
-    def take(self, stream, until: Until, arns=(ARN,)) -> list[int]:
+    def take(self, stream, stopping=lambda: False, *, once=True) -> list[int]:
         clock = Clock()
         record_streams(
             self.tape,
             stream,
-            list(arns),
-            until,
+            [ARN],
+            stopping,
             lambda: None,
-            clock=lambda: clock.ms / 1000,
+            once=once,
             now_ms=clock.now_ms,
             sleep=clock.sleep,
         )
         return [int(body["dynamodb"]["SequenceNumber"]) for body in self.bodies]
-
-
-def until(**given) -> Until:
-    return Until(**{"stopping": lambda: False, "once": True, **given})
 
 
 def test_record_reads_parents_before_children():
@@ -64,7 +60,7 @@ def test_record_reads_parents_before_children():
         page_max_records=1,
     )
     sheet = Sheet()
-    assert sheet.take(stream, until()) == [1, 2, 3, 4]
+    assert sheet.take(stream) == [1, 2, 3, 4]
     assert command.row(sheet.tape) == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
     assert command.as_line(sheet.tape) == "4 records (4 of shop)"
 
@@ -75,23 +71,22 @@ def test_record_goes_on_after_what_goes_wrong():
         {"s": FakeShard(records=[shop_record(1), shop_record(5)], trimmed_to=0)},
         faults={"records": [throttled()], "shards": [throttled()]},
     )
-    assert Sheet().take(stream, until()) == [1, 5]
+    assert Sheet().take(stream) == [1, 5]
     sheet = Sheet()
     sheet.tape.trimmed = 2
     assert "RECORDS EXPIRED" in command.as_line(sheet.tape)
 
 
-def test_record_stops_when_told_or_when_its_time_is_over():
-    """--for ends it though more might come; Ctrl-C ends it after the page in hand."""
+def test_record_stops_when_it_is_asked_to():
+    """Ctrl-C ends it after the page in hand."""
     stream = FakeStream({"s": FakeShard(records=[shop_record(1)])})
-    assert Sheet().take(stream, until(once=False, seconds=3.0)) == [1]
     asked = []
 
     def third() -> bool:
         asked.append(1)
         return len(asked) == 3
 
-    assert Sheet().take(stream, until(once=False, stopping=third)) == [1]
+    assert Sheet().take(stream, third, once=False) == [1]
     assert len(asked) == 3
 
 
@@ -109,7 +104,7 @@ def test_record_from_now_leaves_out_what_is_there():
     reader = FromNow(stream, [ARN])
     held["new"] = FakeShard("old", records=[shop_record(2)])
     sheet = Sheet()
-    assert sheet.take(reader, until()) == [2]
+    assert sheet.take(reader) == [2]
     assert json.loads(reader.iterator(ARN, "old", "1")) == ["old", 1]
 
 
@@ -123,10 +118,10 @@ def test_record_ends_when_nothing_can_be_written():
     sheet = Sheet()
     sheet.tape.write = full
     with pytest.raises(StoreError, match="FileNotWritten"):
-        sheet.take(stream, until())
+        sheet.take(stream)
     broken = FakeStream({"s": FakeShard(records=[{**shop_record(1), "eventSourceARN": "arn:nothing"}])})
     with pytest.raises(AssertionError):
-        Sheet().take(broken, until())
+        Sheet().take(broken)
 
 
 # ---------------------------------------------------------------- the command

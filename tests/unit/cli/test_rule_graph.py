@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from sync_rules.cli.show.rule_graph import Arrow, Box, RuleGraph, dot, graph_of, mermaid
+from sync_rules.cli.show.rule_graph import Arrow, Box, RuleGraph, graph_of, mermaid
 from sync_rules.language.load import parse_rules
 from tests.support import every_kind
 from tests.support.every_kind import rules_of, text_of
@@ -65,9 +65,9 @@ def test_rulegraph_shows_a_few_paths_on_an_arrow():
     """An arrow with many paths, or with a long name, stays readable in the picture."""
     box = Box("user", "table shop")
     arrow = Arrow("r" * 300, "copy", box, box, tuple(f"a{number}" for number in range(30)), ("b",))
-    for text in (mermaid(RuleGraph((box,), (arrow,))), dot(RuleGraph((box,), (arrow,)))):
-        assert "a0, a1, a2, a3, and 26 more → b" in text
-        assert max(map(len, re.findall("r+", text))) < 50
+    text = mermaid(RuleGraph((box,), (arrow,)))
+    assert "a0, a1, a2, a3, and 26 more → b" in text
+    assert max(map(len, re.findall("r+", text))) < 50
     assert arrow.keeps.endswith("user.a29 → user.b")
 
 
@@ -82,15 +82,6 @@ def test_rulegraph_mermaid_is_not_broken_by_a_name():
     assert len(lines) == 3
     assert re.fullmatch(r'  e0\["[^"`<>&]*(<br>[^"`<>&]*)*"\]', lines[1])
     assert re.fullmatch(r'  e0 -->\|"[^"`<>&|]*(<br>[^"`<>&|]*)*"\| e0', lines[2])
-
-
-def test_rulegraph_dot_is_not_broken_by_a_name():
-    """No name ends its quotes or its line."""
-    lines = dot(hostile()).splitlines()
-    quoted = r'"(?:[^"\\]|\\[\\n"])*"'
-    assert len(lines) == 8
-    assert re.fullmatch(rf"  e0 \[label={quoted}\];", lines[3])
-    assert re.fullmatch(rf'  r0 \[label={quoted}, shape=plaintext, fontsize=10, margin="0.05,0.02"\];', lines[4])
 
 
 def test_rulegraph_every_kind_is_among_these():

@@ -14,7 +14,6 @@ REQUIRED = {
     "replay": ["recording.jsonl"],
     "tables": ["create"],
     "prune": ["before.yaml"],
-    "preview": ["write.json"],
 }
 VALUES = {"--format": "json", "--rate": "5", "--rules": "rules.yaml", "--sample": "5", "--from": "f"}
 FLAGS = frozenset(
@@ -32,7 +31,6 @@ FLAGS = frozenset(
         "--yes",
         "--show-values",
         "--run",
-        "--prove",
     ]
 )
 DECLARED = {verb: import_module(listed.module).VERB for verb, listed in main.VERBS.items()}

@@ -83,7 +83,7 @@ def test_completion_knows_verbs_and_the_options_of_one(monkeypatch, capsys):
     monkeypatch.setenv(main.COMPLETING, "complete_bash")
     for words, place, expected in (
         ("sync-rules ver", "1", ["verify"]),
-        ("sync-rules verify --rep", "2", ["--repair", "--report"]),
+        ("sync-rules verify --re", "2", ["--repair", "--region", "--remote"]),
     ):
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", place)
@@ -92,7 +92,7 @@ def test_completion_knows_verbs_and_the_options_of_one(monkeypatch, capsys):
 
 
 class TestFormsOfCheck:
-    """`check --format`: the same problems for code scanning and as annotations of a pull request."""
+    """`check --format`: the same problems as JSON and as annotations of a pull request."""
 
     @pytest.fixture
     def broken(self, folder, run):
@@ -100,18 +100,6 @@ class TestFormsOfCheck:
         code, out, _ = run("check --format json")
         assert code == 1
         return json.loads(out)
-
-    def test_sarif(self, broken, run):
-        """Each problem is a result at its place, and its code a rule with the cure."""
-        code, out, _ = run("check --format sarif")
-        (one,) = json.loads(out)["runs"]
-        assert code == 1
-        assert [result["ruleId"] for result in one["results"]] == [problem["code"] for problem in broken]
-        for result, problem in zip(one["results"], broken, strict=True):
-            place = result["locations"][0]["physicalLocation"]
-            assert place["region"] == {"startLine": problem["line"], "startColumn": problem["column"]}
-            assert place["artifactLocation"] == {"uri": "rules.yaml"}
-            assert one["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
 
     def test_github(self, broken, run):
         """Each problem is one line, whatever its message holds."""

@@ -316,3 +316,13 @@ def test_verify_from_a_report_mends_what_it_lists_and_nothing_else(command, tmp_
     assert command.scene.item(command.scene.at("books", "b4"))["author_name"] == s("x")
     code, rows = command.rows("--repair", "--from", str(report))
     assert (code, [row["came_right"] for row in rows[:-1]]) == (0, [True] * 3)
+
+
+@pytest.mark.parametrize("place", [".", "/", "rules.yaml", "nowhere/f.jsonl", "drift.jsonl"])
+def test_verify_refuses_a_bad_place_for_failures(command, tmp_path, monkeypatch, place):
+    """Before it begins: a folder, a folder that is not there, the rules file, and the report that --from reads."""
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("--from", "drift.jsonl", "--failures", place)
+    assert (code, out) == (2, "")
+    assert f"{place}: " in err
+    assert command.required == []

@@ -19,6 +19,7 @@ def test_scale_page_has_the_tables_of_the_code():
     assert scale.page_with(PAGE) == PAGE
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(("layout", "copies"), [(PARTITION, 1_000), (WARM, 1_000), (WARM, 10_000)])
 def test_simulated_rows_are_those_of_the_page(layout, copies):
     """`python -m benchmarks.simulation` writes them; a run repeats exactly."""

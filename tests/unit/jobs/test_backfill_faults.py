@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.export_files import Folder
 from sync_rules.adapters.meter import AT_ONCE_MAX_UNITS, MeteredStore
 from sync_rules.adapters.state import read_applied_fingerprints
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill.export import open_export
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
 from sync_rules.model.errors import StoreError, UserError
@@ -97,17 +93,6 @@ def test_a_backfill_that_another_took_the_state_from_ends():
     scene.there("shop", order_item("7", "1", user_name=s("Older")))
     assert run_of(scene, state, total=2).run()
     assert scene.item(scene.at("shop", "USER#7", "ORDER#1"))["user_name"] == s("New")
-
-
-def test_an_export_that_was_fetched_in_part_is_refused(tmp_path):
-    """The list of files is there, and what says that they are all is not."""
-    (tmp_path / "data").mkdir()
-    with gzip.open(tmp_path / "data" / "a.json.gz", "wt") as file:
-        file.write(json.dumps({"Item": {"PK": {"S": "USER#1"}, "SK": {"S": "ORDER#1"}}}) + "\n")
-    files = [json.dumps({"itemCount": 1, "dataFileS3Key": f"x/data/{name}.json.gz"}) for name in "ab"]
-    (tmp_path / "manifest-files.json").write_text("\n".join(files))
-    with pytest.raises(UserError, match="not downloaded completely"):
-        open_export(str(tmp_path), Folder(tmp_path), shop(), {"shop": "arn"})
 
 
 @pytest.mark.parametrize(

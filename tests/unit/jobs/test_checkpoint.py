@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.files import lock_file
 from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
+from sync_rules.jobs.failure_log import FailureLog, JsonLines
 from sync_rules.jobs.local_files import Files
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.adapters.streams import RecordsTrimmedError, ShardGoneError
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping, StepCounts
 from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.consume.shards import ShardProgress, as_stream_record
+from sync_rules.jobs.streams import RecordsTrimmedError, ShardGoneError
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.messages import PullMessage

@@ -11,9 +11,9 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.adapters.streams import ShardGoneError
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
+from sync_rules.jobs.streams import ShardGoneError
 from tests.support.depth import deep
 from tests.support.fake_stream import ARN, Clock, FakeShard, FakeStream, failed, positions, record, throttled
 

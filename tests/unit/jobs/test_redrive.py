@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import strategies as st
 
-from sync_rules.adapters.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.redrive import redriver as redrive
 from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
+from sync_rules.jobs.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure

@@ -58,9 +58,9 @@ class Account:
         scope = Scope(
             {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
             {"all": "id"},
+            request.segments,
             request.table,
             request.where,
-            request.segments,
         )
         supplies = segments(rules, request.segments, () if request.table is None else (request.table,))
         return Job(Selection(rules, names), supplies, scope, dict.fromkeys(rules.tables, 9))

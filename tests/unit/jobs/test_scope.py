@@ -26,7 +26,6 @@ DIFFERENCES = [
     ({"table": "shop"}, "--table: it has none, this one shop"),
     ({"where": "a == `1`"}, "--where: it has none, this one a == `1`"),
     ({"segments": 8}, "segments: it has 4, this one 8"),
-    ({"segments": None, "export": ("s3://b", "arn")}, "segments: it has 4, this one none\n  --from-export: it has none, this one s3://b arn"),
 ]  # fmt: skip
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.adapters.streams import RecordsPage, Shard
 from sync_rules.cli import main
 from sync_rules.deploy import files
+from sync_rules.jobs.streams import RecordsPage, Shard
 from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.records import read_event

@@ -162,12 +162,13 @@ FULL = {
                "each": "{email: emails}", "where": "a"},
     "count": {"count": "order", "into": "user.o", "where": "a", "per": "b", "weights": "{a: {b: 1}}", "mode": "ledger",
               "ledger": "ledger", "shards": "2", "on_delete": "keep"},
+    "mean": {"mean": "order.a", "into": "user.o", "where": "a", "places": "1", "shards": "2", "on_delete": "keep"},
     "max": {"max": "order.a", "into": "user.o", "where": "a", "ledger": "ledger", "on_delete": "keep"},
     "call": {"call": "a.b", "on": "order", "when": "[changed]", "watch": "[a]", "where": "a"},
 }  # fmt: skip
 OTHER = {
     "embed": "post", "collect": "post", "derive": "order.x", "path": "part.x", "mirror": "post", "count": "post",
-    "max": "order.x", "call": "a.c", "limit": "{items: 3}", "by": "'{order_id}-x'", "fields": "[b]",
+    "mean": "order.x", "places": "3", "max": "order.x", "call": "a.c", "limit": "{items: 3}", "by": "'{order_id}-x'", "fields": "[b]",
     "order": "-a", "on_overflow": "omit", "where": "x", "on_delete": "delete", "settle_seconds": "7", "omit": "x",
     "strict": "false", "numbers": "false", "separator": "/", "graph": "x", "shards": "3", "depth": "x", "carry": "[b]",
     "link": "{owner: x}", "attributes": "[b]", "per": "x", "weights": "{a: {b: 2}}",

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.numbers import spell, total_of
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.values import Item
 from sync_rules.model.writes import (
@@ -112,41 +107,6 @@ def test_parts_that_go_out_at_once_touch_no_item_twice():
             for action in (write.actions if isinstance(write, Transaction) else [write])
         ]
         assert len(keys) == len(set(keys))
-
-
-NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20, places=10)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("pq"), NUMBERS), min_size=1, max_size=120))
-def test_parts_join_to_the_exact_sum(amounts):
-    """Joined, increments add to each total exactly what they add apart; no item is named twice, no action is lost."""
-    scene = scene_of("spent")
-    rule = scene.rules.rules["spent.ledger"]
-    assert isinstance(rule, PartRule)
-    wanted: list[tuple[PartLook, Write]] = []
-    for number, (parent, amount) in enumerate(amounts):
-        entry = scene.at("ledger", f"spent/L/{number}", "-")
-        total = scene.at("ledger", f"spent/T/{parent}", "-")
-        write = Transaction((Increment(total, (("n", spell(amount)),)), Delete(entry, ())))
-        wanted.append((PartLook(Part(rule, entry, None)), write))
-    joints = join_writes(wanted)
-    assert [one for joint in joints for one in joint.looks] == [one for one, _ in wanted]
-    sums: dict[str, list[Decimal]] = {}
-    deleted = []
-    for joint in joints:
-        actions = joint.write.actions
-        assert len({action.key for action in actions}) == len(actions) <= TRANSACTION_MAX_ACTIONS
-        for action in actions:
-            if isinstance(action, Increment):
-                sums.setdefault(str(action.key), []).extend(Decimal(amount) for _, amount in action.amounts)
-            else:
-                deleted.append(action.key)
-    apart: dict[str, list[Decimal]] = {}
-    for parent, amount in amounts:
-        apart.setdefault(str(scene.at("ledger", f"spent/T/{parent}", "-")), []).append(amount)
-    assert {key: total_of(found) for key, found in sums.items()} == {k: total_of(given) for k, given in apart.items()}
-    assert deleted == [one.part.target for one, _ in wanted]
 
 
 def test_parts_whose_sum_no_number_can_hold_stay_apart():

@@ -10,7 +10,7 @@ from sync_rules.model.items import Change
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import parse_template
 from sync_rules.model.where import compile_where
-from sync_rules.model.writes import Check, Condition, Test, Transaction, Update
+from sync_rules.model.writes import Update
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.collect import NOT_A_SET, CollectRule
 from sync_rules.rules.kinds.element import parse_element
@@ -144,27 +144,6 @@ def test_collect_number_sets_compare_by_value():
 
 
 # ---------------------------------------------------------------- strict
-@pytest.mark.parametrize(
-    ("edge", "seen"),
-    [
-        (None, (Condition(Test.ABSENT, ("PK",)),)),
-        (
-            ticket(team="b"),
-            (
-                Condition(Test.EXISTS, ("PK",)),
-                Condition(Test.EQUALS, ("team",), s("b")),
-                Condition(Test.EQUALS, ("priority",), s("HIGH")),
-                Condition(Test.ABSENT, ("open",)),
-            ),
-        ),
-    ],
-)
-def test_collect_strict_checks_the_edge_as_it_was_read(edge, seen):
-    """A strict rule writes an element together with a check of everything that decided about it."""
-    rule = tickets(strict=True, where=bare("open || ticket_id"))
-    node = {"team_id": s("a"), "tickets": {"SS": ["1-HIGH"]}}
-    write = rule.write_for(Part(rule, A, ticket_key(), "1-HIGH"), node, edge)
-    assert write == Transaction((Check(ticket_key(), seen), discards(A, "tickets", {"SS": ["1-HIGH"]})))
 
 
 def test_collect_strict_move_checks_one_edge_in_one_way():

@@ -41,6 +41,7 @@ def recount(function: str, **options) -> RecountRule:
         "of": None if function == "count" else ("price",),
         "link": (("user", Ref("user", ("PK",), order.templates["PK"])),),
         "find": Find(None, ((SHOP.partition, order.templates["PK"]),), ((KeyAttribute("SK", "S"), order.templates["SK"]),)),
+        "places": 2 if function == "mean" else None,
     }  # fmt: skip
     return RecountRule(**{**given, **options})
 
@@ -61,7 +62,9 @@ def total(function: str, members, **options):
 
 
 # ---------------------------------------------------------------- exact
-@pytest.mark.parametrize(("function", "expected"), [("count", n(0)), ("sum", n(0)), ("min", None), ("max", None)])
+@pytest.mark.parametrize(
+    ("function", "expected"), [("count", n(0)), ("sum", n(0)), ("mean", None), ("min", None), ("max", None)]
+)
 def test_recount_of_no_members_is_zero_or_absent(function, expected):
     """An empty group has count 0, sum 0, no min and no max; with `per` an empty map."""
     assert total(function, []) == expected
@@ -79,6 +82,11 @@ def test_recount_of_no_members_is_zero_or_absent(function, expected):
         ("sum", ["99999999999999999999999999999999999999", "-1"], "99999999999999999999999999999999999998"),
         ("sum", ["1E+125", "1E-130", "-1E+125"], "0." + "0" * 129 + "1"),  # rounding on the way would lose it
         ("sum", ["1E3", "10"], "1010"),
+        ("mean", ["1", "1", "0", None], "0.67"),
+        ("mean", ["0.25", "0"], "0.13"),  # a half is rounded away from zero
+        ("mean", ["-0.25", "0"], "-0.13"),
+        ("mean", ["-0.009", "0"], "0"),
+        ("mean", ["1E+125", "1E+125"], "1" + "0" * 125),
         ("min", ["10", "9", None], "9"),
         ("max", ["10", "9.50", None], "10"),
         ("min", ["-2", "-10.0"], "-10"),

@@ -31,6 +31,10 @@ def totals(**numbers):
         ({}, [totals(n="2.50")], n("2.5")),
         ({}, [totals(n="2", **{"=OPEN": "7"})], n(2)),  # left by the rule when it had groups
         ({"shards": 3}, [totals(n="1E+20"), None, totals(n="-0.5")], n("99999999999999999999.5")),
+        ({"function": "mean", "places": 1}, [totals(n="2", **{"=": "3"})], n("0.7")),
+        ({"function": "mean", "places": 0, "shards": 2}, [totals(n="5", **{"=": "1"}), totals(**{"=": "1"})], n(3)),
+        ({"function": "mean", "places": 1}, [totals(n="2", **{"=": "0"})], None),
+        ({"function": "mean", "places": 1}, [None], None),
         ({"per": True}, [None], m()),
         ({"per": True}, [totals(n="9", **{"=OPEN": "1.0", "=PAID": "0", "==": "3"})], m(**{"OPEN": n(1), "=": n(3)})),
         ({"per": True, "shards": 2}, [totals(**{"=A": "2", "=B": "1"}), totals(**{"=A": "-2"})], m(B=n(1))),

@@ -11,6 +11,7 @@ from sync_rules.model.values import Item
 from sync_rules.write import Transact
 from tests.support import every_kind
 from tests.support.builders import n, s
+from tests.support.depth import deep
 from tests.support.every_kind import order, part, post, user
 from tests.support.transacted import Shop
 
@@ -106,7 +107,7 @@ def actions_of(random: Random) -> list[Action]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(deep(20)))
 def test_every_kind_a_transaction_does_what_the_stream_would_do(seed):
     """After it all is as the stream would leave it, and the stream writes nothing; what it leaves, the stream does."""
     random = Random(seed)

@@ -156,24 +156,6 @@ def test_fresh_raises_what_it_could_not_read(method, entity, field):
         shown(shop, entity, {field: s("2")})
 
 
-@pytest.mark.parametrize(("behind", "name"), [(4.0, "Ada"), (6.0, "Bob"), (None, "Bob")])
-def test_fresh_max_age_gives_an_item_as_it_stands_while_the_pipeline_is_quick(behind, name):
-    """Sources are read where the pipeline is further behind than that, and where nobody knows."""
-    shop = Shop(RULES)
-    shop.scene.there("shop", user("7", name=s("Bob")), order("7", "9", 12, user_name=s("Ada")))
-    assert shown(shop, "order", order("7", "9", 12), max_age="5s", lag=lambda: behind)["user_name"] == s(name)
-    assert shown(shop, "order", order("7", "9", 12), max_age=5, lag=lambda: behind)["user_name"] == s(name)
-
-
-def test_fresh_max_age_needs_to_know_the_lag():
-    """An age in words that nobody understands, and one without anybody to ask, are refused."""
-    shop = Shop(RULES)
-    with pytest.raises(WriteError, match="lag"):
-        shown(shop, "order", order("7", "9", 12), max_age="5s")
-    with pytest.raises(WriteError, match="max_age as 5s"):
-        shown(shop, "order", order("7", "9", 12), max_age="five", lag=lambda: 1.0)
-
-
 def test_fresh_says_that_its_time_is_up():
     """An expired deadline is told with its cure, and no item that is half right is given."""
     shop = Shop(RULES)

@@ -127,24 +127,13 @@ def test_fresh_page_repairs_where_that_is_asked_for():
     assert sorted(item["SK"]["S"] for item in named) == ["ORDER#1", "ORDER#2"]
 
 
-def test_fresh_page_max_age_asks_for_no_source():
-    """While the pipeline is quick enough a page is the application's own Query; else it is judged."""
-    shop = full_shop()
-    asked = counted(shop)
-    young = page_of(shop, QUERY, max_age="5s", lag=lambda: 1.0).items
-    assert not asked
-    assert not any("user_name" in item for item in young)
-    assert any("user_name" in item for item in page_of(shop, QUERY, max_age="5s", lag=lambda: None).items)
-
-
-@pytest.mark.parametrize("lag", [1.0, None])
-def test_fresh_page_shows_whole_items_however_old_they_may_be(lag):
-    """An index shows their keys, and what the application has may be old: both are read, with sources or without."""
+def test_fresh_page_shows_whole_items_however_old_they_may_be():
+    """An index shows their keys, and the items that the application passes may be old: both are read."""
     shop = full_shop()
     given = [order("7", "1", 99), order("7", "none", 1)]
-    (one,) = page_of(shop, given, table="shop", max_age="5s", lag=lambda: lag).items
+    (one,) = page_of(shop, given, table="shop").items
     assert one["total"] != n(99)
-    page = page_of(shop, {"TableName": "shop", "IndexName": "by_boss"}, max_age="5s", lag=lambda: lag)
+    page = page_of(shop, {"TableName": "shop", "IndexName": "by_boss"})
     assert all("total" in item for item in page.items if item["SK"]["S"].startswith("ORDER#"))
 
 

@@ -1,16 +1,16 @@
 """`sync-rules patterns`: the request that serves each access pattern, or why there is none, with the cheapest cure.
 
-With --run it calls them on tables, and with --prove it compares their answers with those that right copies would give.
+With --run it calls them on tables, and measures them.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
+from itertools import islice
+from statistics import mean
 from typing import Annotated, Any, Final
 
 import typer
@@ -18,22 +18,18 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import require
-from sync_rules.audit.verifier import GRACE_SECONDS
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.text import put_out
+from sync_rules.cli.show.text import format_count, put_out
 from sync_rules.cli.verb import Verb
 from sync_rules.extras.design.commands.show_patterns import as_json as document_of
 from sync_rules.extras.design.commands.show_patterns import lines, markdown
-from sync_rules.extras.design.commands.show_runs import as_json as run_json
-from sync_rules.extras.design.commands.show_runs import lines as run_lines
 from sync_rules.extras.design.patterns.declarations import design_of
 from sync_rules.extras.design.patterns.hot_keys import find_hot_keys
 from sync_rules.extras.design.patterns.keepers import list_keepers
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.design.run.pattern_runs import PatternRun, PatternTrial, load_items
+from sync_rules.extras.design.run.pattern_runs import PatternRun, PatternTrial
 from sync_rules.extras.design.run.sample_calls import parse_arguments
-from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
 from sync_rules.language.problems import Problems, errors
 from sync_rules.language.yaml_source import read
@@ -43,17 +39,15 @@ from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.ruleset import Rules
 
-Items = Callable[[str], Iterable[Item]]  # of a table, by its name
 CALLS: Final = 10  # keys for each pattern
 SAMPLE_MAX_ITEMS: Final = 1_000  # of a table, to take keys from
-PAGE_MAX_ITEMS: Final = 1_000
 
 NONE = "{file}: no access patterns. Declare some, such as patterns: {{orders-of-user: {{get: order, by: [user_id]}}}}"
 
-OF_RUN: Final = ("--prove", "--key", "--calls", "--endpoint-url", "--region")
+OF_RUN: Final = ("--key", "--calls", "--endpoint-url", "--region")
 
 VERB: Final = Verb(
-    needs={**dict.fromkeys(OF_RUN, ("--run",)), "--grace-seconds": ("--prove",)},
+    needs=dict.fromkeys(OF_RUN, ("--run",)),
     excludes={"--run": ("--strict-warnings",)},
 )
 
@@ -70,10 +64,6 @@ def patterns(
     run: Annotated[
         bool, typer.Option("--run", help="Call the patterns on the tables, and measure them. Reads only.")
     ] = False,
-    against_base: Annotated[
-        bool,
-        typer.Option("--prove", help="With --run: compare each answer with the base data. Scans the tables whole."),
-    ] = False,
     only: Annotated[
         list[str] | None,
         typer.Option("--pattern", metavar="NAME", help="Only this pattern, and what keeps each attribute. Repeatable."),
@@ -88,14 +78,6 @@ def patterns(
         int | None,
         typer.Option(min=1, metavar="N", help=f"With --run: keys to call each pattern with. Default: {CALLS}."),
     ] = None,
-    grace_seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help=f"With --prove: seconds before a difference is looked at again. What is right by then was lag. "
-            f"Default: {GRACE_SECONDS}.",
-        ),
-    ] = None,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
 ) -> int:
@@ -103,12 +85,14 @@ def patterns(
     if run:
         if form is opt.PageForm.MARKDOWN:
             raise UserError("--format markdown does not go with --run")
-        asked = RunOptions(
-            tuple(only or ()), parse_arguments(key or []), calls or CALLS, against_base,
-            GRACE_SECONDS if grace_seconds is None else grace_seconds,
-        )  # fmt: skip
-        as_json = form is not opt.PageForm.TEXT
-        return run_patterns(load_rules(rules_file), asked, aws.dynamodb(endpoint_url, region), out, as_json=as_json)
+        given = parse_arguments(key or [])
+        client = aws.dynamodb(endpoint_url, region)
+        measured = run_patterns(load_rules(rules_file), client, only or (), given, calls or CALLS)
+        if form is opt.PageForm.JSON:
+            put_out(json.dumps({"patterns": [*map(describe_run, measured)]}, indent=2, ensure_ascii=False), out)
+        else:
+            put_out("\n".join(map(format_run, measured)), out)
+        return int(not all(one.answer.is_served for one in measured))
     text = read_text(rules_file)
     rules, problems = check_rules(text)
     if rules is None:
@@ -149,63 +133,64 @@ def _require_patterns(names: Iterable[str], rules: Rules) -> None:
 
 
 # ---------------------------------------------------------------- run
-@dataclass(frozen=True)
-class RunOptions:
-    """The options of a run: names of patterns, none for all; given arguments; calls of each; True to compare, and the
-    seconds until a difference is looked at again.
+def run_patterns(
+    rules: Rules, client: Any, names: Sequence[str], given: Mapping[str, str], calls: int
+) -> list[PatternRun]:
+    """Call patterns on tables, all if `names` is empty, with at most `calls` keys each. Raises UserError for a name of
+    no pattern.
     """
-
-    names: tuple[str, ...]
-    given: Mapping[str, str]
-    calls: int
-    prove: bool
-    grace_seconds: float
-
-
-def run_patterns(rules: Rules, asked: RunOptions, client: Any, out: Path | None, *, as_json: bool) -> int:
-    """Call patterns on tables. Exit code 1 where one is not served, or an answer is not what the base data make."""
-    _require_patterns(asked.names, rules)
+    _require_patterns(names, rules)
     if not design_of(rules).patterns:
         raise UserError("the rules file has no patterns")
     require(client, rules, streams=False)
     store = DynamoStore(client, rules.tables)
+    sample = cache(lambda table: tuple(islice(_scan_items(store, table), SAMPLE_MAX_ITEMS)))
     with make_console(stderr=True).status("running", spinner="dots"):
-        measured = [*_run(rules, asked, client, store, asked.names or design_of(rules).patterns)]
-        late = [one for one in measured if one.mismatches]
-        if late:
-            time.sleep(asked.grace_seconds)
-            for one, again in zip(late, _run(rules, asked, client, store, [one.name for one in late]), strict=True):
-                one.mismatches = [mismatch for mismatch in one.mismatches if mismatch in again.mismatches]
-    if as_json:
-        put_out(json.dumps({"patterns": [run_json(one) for one in measured]}, indent=2, ensure_ascii=False), out)
-    else:
-        put_out("\n".join(line for one in measured for line in run_lines(one)), out)
-    return int(any(not one.answer.is_served or one.mismatches for one in measured))
+        return [*PatternTrial(rules, client, sample, given, calls).run(names or design_of(rules).patterns)]
 
 
-def _run(
-    rules: Rules, asked: RunOptions, client: Any, store: DynamoStore, names: Iterable[str]
-) -> Iterator[PatternRun]:
-    """Call these patterns; with --prove, compare them with what the tables hold now."""
-    if not asked.prove:
-        sample: Items = cache(lambda table: tuple(_scan_items(store, table, SAMPLE_MAX_ITEMS)))
-        return PatternTrial(rules, client, sample, asked.given, asked.calls).run(names)
-    found = load_items(rules, lambda table: _scan_items(store, table, None))
-    right = recompute(rules, found)
-
-    def both(table: str) -> Iterator[Item]:  # a mirror too many is under a key of its own
-        yield from (*right.items(table), *found.items(table))
-
-    return PatternTrial(rules, client, both, asked.given, asked.calls).run(names, right)
-
-
-def _scan_items(store: DynamoStore, table: str, most: int | None) -> Iterator[Item]:
+def _scan_items(store: DynamoStore, table: str) -> Iterator[Item]:
     cursor: Item | None = None
-    left = most
-    while left is None or left > 0:
-        page = store.scan(Scan(table, PAGE_MAX_ITEMS if left is None else min(left, PAGE_MAX_ITEMS), cursor))
+    while True:
+        page = store.scan(Scan(table, SAMPLE_MAX_ITEMS, cursor))
         yield from page.items
         cursor = page.cursor
-        left = None if left is None else left - len(page.items)
         if cursor is None:
             return
+
+
+def format_run(measured: PatternRun) -> str:
+    """One pattern: the means of its calls beside the estimates."""
+    if not measured.calls:
+        return f"{measured.name}: not run: {measured.left}"
+    estimate = measured.answer.units
+    units = "not told by the service" if measured.mean_units is None else f"{measured.mean_units:g}"
+    parts = [
+        format_count(measured.calls, "call"),
+        _many(mean(measured.rows), "row"),
+        f"{_many(mean(measured.requests), 'request')} (proved: {measured.answer.requests})",
+        f"read units {units} (estimate: {'not stated' if estimate is None else f'{estimate:g}'})",
+        f"p50 {measured.p50 or 0:.1f} ms",
+    ]
+    return f"{measured.name}: {', '.join(parts)}"
+
+
+def describe_run(measured: PatternRun) -> dict[str, Any]:
+    """One pattern for programs; measures are means over its calls."""
+    called = bool(measured.calls)
+    return {
+        "pattern": measured.name,
+        "served": measured.answer.is_served,
+        "left": measured.left or None,
+        "calls": measured.calls,
+        "rows": mean(measured.rows) if called else None,
+        "requests": mean(measured.requests) if called else None,
+        "proved_requests": measured.answer.requests,
+        "read_units": measured.mean_units,
+        "estimated_read_units": measured.answer.units,
+        "p50_ms": measured.p50,
+    }
+
+
+def _many(mean_number: float, one: str) -> str:
+    return f"{mean_number:g} {one}{'s' * (mean_number != 1)}"

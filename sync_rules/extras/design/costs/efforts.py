@@ -11,6 +11,7 @@ from functools import singledispatch
 
 from sync_rules.model.item_change import When
 from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.derive import DeriveRule
@@ -163,13 +164,14 @@ def _(rule: MirrorRule, occasion: Occasion, paths: Paths = None) -> Effort | Non
 
 
 @find_effort.register
-def _(_rule: RankedRule, occasion: Occasion, paths: Paths = None) -> Effort | None:
+def _(rule: RankedRule, occasion: Occasion, paths: Paths = None) -> Effort | None:
     """A transaction of the entry and a check of the child; both are read twice, the mark of the books, too."""
     if occasion is Occasion.TARGET:
         return None
+    taken = _describe_elements(rule)
     if paths is not None:  # its place is another one
-        return Effort(source_writes=2, ledger_writes=4, transactions=6, source_reads=2, ledger_reads=5)
-    return Effort(source_writes=2, ledger_writes=2, transactions=4, source_reads=2, ledger_reads=3)
+        return Effort(source_writes=2, ledger_writes=4, transactions=6, source_reads=2, ledger_reads=5, taken=taken)
+    return Effort(source_writes=2, ledger_writes=2, transactions=4, source_reads=2, ledger_reads=3, taken=taken)
 
 
 @find_effort.register
@@ -177,9 +179,16 @@ def _(rule: TallyRule, occasion: Occasion, paths: Paths = None) -> Effort | None
     """A transaction of the entry and the total; entry and child are read twice, the mark of the books, too."""
     if occasion is Occasion.TARGET:
         return None
+    taken = _describe_elements(rule)
     if paths is not None and any(overlaps(path, ref.path) for path in paths for _, ref in rule.link):  # another parent
-        return Effort(ledger_writes=6, transactions=6, source_reads=2, ledger_reads=3, moves=True)
-    return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5)
+        units = 6 if rule.each is None else 8  # an entry is written again, or one goes and another comes
+        return Effort(ledger_writes=units, transactions=units, source_reads=2, ledger_reads=3, moves=True, taken=taken)
+    return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5, taken=taken)
+
+
+def _describe_elements(rule: BookedRule) -> str:
+    """The assumption about the groups of an item, for a rule with several; "" for others."""
+    return "" if rule.each is None else f"{show_path(rule.each)} is taken to have one element, or to change one"
 
 
 @find_effort.register

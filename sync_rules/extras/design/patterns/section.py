@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
-from sync_rules.extras.design.patterns.declarations import Design, design_of
+from sync_rules.extras.design.patterns.declarations import Design, Volume, design_of
 from sync_rules.extras.design.patterns.pattern_compiler import patterns_of
 from sync_rules.extras.design.patterns.pattern_forms import (
     EntityStatement,
@@ -14,13 +15,34 @@ from sync_rules.extras.design.patterns.pattern_forms import (
     suggest_option,
 )
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.design.patterns.volumes import volumes_of
 from sync_rules.language.compiler import Known
+from sync_rules.language.kinds.options import Model
 from sync_rules.language.problems import Problem
 from sync_rules.language.schema import Name
 from sync_rules.language.sections import Section
 from sync_rules.language.yaml_source import Document
+from sync_rules.model.sizes import ITEM_MAX_BYTES
 from sync_rules.rules.ruleset import Rules
+
+SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(B|KB)")
+BYTES: Final = {"B": 1, "KB": 1024}
+
+
+def volumes_of(known: Known, entities: Mapping[str, Model]) -> dict[str, Volume]:
+    """The facts that the file states of its entities, by their names. A size that no item has is reported."""
+    found: dict[str, Volume] = {}
+    stated = {name: one for name, one in entities.items() if isinstance(one, EntityStatement)}
+    for name, entity in stated.items():
+        size = entity.size
+        if isinstance(size, str) and (written := SIZE.fullmatch(size)):
+            size = round(float(written[1]) * BYTES[written[2]])
+        if isinstance(size, int) and not 1 <= size <= ITEM_MAX_BYTES:
+            location = known.document.value("entities", name, "size")
+            message = f"expected 1B to 400KB, as an item may have; found {entity.size}"
+            known.problems.add("SR106", location, message, "size: 1KB")
+        elif size is not None or entity.items is not None:
+            found[name] = Volume(size if isinstance(size, int) else None, entity.items)
+    return found
 
 
 def compile_design(known: Known, form: Any, rules: Rules) -> Design:

@@ -6,7 +6,7 @@ Invariant: the requests are those of the proof. An item that is gone when it is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from sync_rules.extras.design.patterns.gets import map_mirror_names
 from sync_rules.extras.design.run.arguments import CallValues
 from sync_rules.extras.design.run.key_conditions import condition_of, exact, key_of, list_formula_fields
 from sync_rules.extras.design.run.projection import OutputAttribute, Sight, key_paths, list_output_attributes
-from sync_rules.model.entities import Entity, Table
+from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path
@@ -230,20 +230,16 @@ class GetPlan:
         return math.ceil((limit - found) / keeps)
 
     def all(self, given: CallValues) -> Iterator[Item]:
-        return (item for _, item in self.list_keyed_items(given))
-
-    def list_keyed_items(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
-        """Every item, with the key of the item or row that the first request finds."""
-        table = self.first.entity.table
+        """Every item."""
         if self.first.request == "GetItem":
             row = self._by_key(given)
-            yield from _pair_with_keys(table, [] if row is None else [row], self._complete_items([row]))
+            yield from (item for item in self._complete_items([row]) if item is not None)
             return
         listing = self._listing(given)
         start: Item | None = None
         while True:
             rows, start = listing.ask(start, None)
-            yield from _pair_with_keys(table, rows, self._complete_items(rows))
+            yield from (item for item in self._complete_items(rows) if item is not None)
             if start is None:
                 return
 
@@ -340,11 +336,3 @@ class GetPlan:
                 value = sight.read(item or {}, one.field)
                 if view is not None and value is not None:
                     view[one.name] = value
-
-
-def _pair_with_keys(table: Table, rows: Iterable[Item], items: Iterable[FoundItem]) -> Iterator[tuple[ItemKey, Item]]:
-    """The items that are returned, with the keys of their rows."""
-    for row, item in zip(rows, items, strict=False):
-        key = table.key_of(row)
-        if key is not None and item is not None:
-            yield key, item

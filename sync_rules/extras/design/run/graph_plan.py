@@ -38,11 +38,6 @@ class GraphPlan:
         model = ProofInput.of(self.rules)
         return set_rule(model, ends_of(model, self.pattern))
 
-    @property
-    def set_name(self) -> str:
-        """The attribute of a node with the set of its edges; "" without one."""
-        return "" if self._rule is None else self._rule.into
-
     @cached_property
     def around(self) -> Callable[[Sequence[Item | None]], Sequence[Neighbours | None]]:
         """Reads the neighbours of raw nodes; none where the pattern names none.

@@ -63,12 +63,6 @@ class TreePlan:
         """Every item, as the pattern returns it."""
         return map(self._view, self.whole(given))
 
-    def list_keyed_items(self, given: CallValues) -> Iterator[tuple[ItemKey, Item]]:
-        for item in self.whole(given):
-            key = self._sight.entity.table.key_of(item)
-            if key is not None:
-                yield key, self._view(item)
-
     def whole(self, given: CallValues) -> Iterator[Item]:
         """Every item, or its row, with all that was read of it."""
         match self.pattern.direction:

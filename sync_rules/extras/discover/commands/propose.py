@@ -65,7 +65,7 @@ def propose(
     ] = None,
     why: Annotated[
         str | None,
-        typer.Option(metavar="ATTRIBUTE", help="Show what was looked at for an attribute, e.g. order.user_name."),
+        typer.Option(metavar="ATTRIBUTE", help="Show what was looked at for order.user_name, or for a rule in quotes."),
     ] = None,
     rate: Annotated[float, typer.Option(min=0, help="Maximum read units per second. 0: no limit.")] = READ_RATE,
     workspace: Annotated[
@@ -106,7 +106,7 @@ def propose(
     if out is not None:
         write_whole(out, text)
     if why is not None:
-        print(json.dumps(why_json(candidates)) if as_json else "\n".join(why_lines(why, candidates)))
+        print(json.dumps(why_json(candidates)) if as_json else "\n".join(why_lines(found, why, candidates)))
     elif as_json:
         print(json.dumps(shown.as_json()))
     elif out is None:

@@ -6,6 +6,7 @@ compares with.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -175,12 +176,18 @@ def _table(table: ProposedTable) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- why
-def candidates_for(proposal: Proposal, attribute: str) -> list[Candidate]:
-    """All that was looked at for an attribute, given as `order.user_name` or `user_name`: what was taken first.
+RULE: Final = re.compile(r"(?:([a-z]+) )?(\S+) into (\S+)")
+
+
+def candidates_for(proposal: Proposal, asked: str) -> list[Candidate]:
+    """All that was looked at for an attribute, given as `order.user_name` or `user_name`, or for a rule, given as
+    `copy user.name into order.user_name`: what was taken first.
 
     Raises:
-        UserError: when no item has it.
+        UserError: when no item has the attribute.
     """
+    rule = RULE.fullmatch(asked)
+    attribute = rule[3] if rule else asked
 
     def is_meant(name: str) -> bool:
         entity, _, path = name.partition(".")
@@ -191,25 +198,44 @@ def candidates_for(proposal: Proposal, attribute: str) -> list[Candidate]:
     found = [one for one in proposal.candidates if is_meant(one.target)]
     if not found and not any(map(is_meant, names)):
         raise UserError(f"--why {attribute}: {explain_unknown_name('attribute', attribute, known)}")
+    if rule:
+        sources = (rule[2], f"{rule[2]}.")
+        found = [one for one in found if one.kind == (rule[1] or one.kind) and f"{one.source}.".startswith(sources)]
     return sorted(found, key=lambda one: (not one.taken, one.target, one.source))
 
 
-def why_lines(attribute: str, found: Sequence[Candidate]) -> Iterator[str]:
-    """The candidates in words: what spoke for each, and against it."""
+def why_lines(proposal: Proposal, asked: str, found: Sequence[Candidate]) -> Iterator[str]:
+    """The candidates in words: what spoke for each, and against it. Without any, what was missing."""
+    held_back = {one.name: one.held_back for one in proposal.rules}
     if not found:
-        yield f"{attribute}: nothing was looked at: no values of other items are like its own"
+        yield f"{asked}: {_explain_absence(proposal, asked)}"
     for one in found:
-        yield f"{one.target} · {one.kind} of {one.source}: {'proposed' if one.taken else 'not proposed'}"
+        reason = held_back.get(one.rule)
+        state = "not proposed" if not one.taken else f"a comment, for {reason}" if reason else "proposed"
+        yield f"{one.target} · {one.kind} of {one.source}: {state}"
         yield from (f"  for: {reason}" for reason in one.spoke_for)
         yield from (f"  against: {reason}" for reason in one.spoke_against)
         if one.figures:
             yield f"  {', '.join(f'{name} {_figure(value)}' for name, value in one.figures.items())}"
 
 
+def _explain_absence(proposal: Proposal, asked: str) -> str:
+    """The reason why nothing was compared for an attribute or a rule."""
+    rule = RULE.fullmatch(asked)
+    ends = {rule[2].partition(".")[0], rule[3].partition(".")[0]} if rule else set()
+    links = [one for one in proposal.links if {one.source, one.target} == ends]
+    if not rule or len(ends) == 1:
+        return "nothing was looked at: no other values are like its own"
+    if not links:
+        return f"nothing was compared: no attribute of {' or '.join(sorted(ends))} names items of the other"
+    fields = ", ".join(f"{one.target}.{path}" for one in links for _, path in one.fields)
+    return f"too few values agree by {fields}: less than chance, or less than a third of a sample"
+
+
 def why_json(found: Sequence[Candidate]) -> list[dict[str, Any]]:
     return [
         {
-            **{name: getattr(one, name) for name in ("target", "source", "kind", "taken")},
+            **{name: getattr(one, name) for name in ("target", "source", "kind", "taken", "rule")},
             "for": list(one.spoke_for),
             "against": list(one.spoke_against),
             "figures": dict(one.figures),

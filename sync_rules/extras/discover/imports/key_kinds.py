@@ -140,7 +140,7 @@ def clusters_of(table: FoundTable, samples: Sequence[Sample], *, live: bool) -> 
     keys = [tuple(_tokens(sample, one.name, one.type) for one in table.key) for sample in samples]
     for place in range(len(table.key)):
         keys = _with_prefixes(keys, place)
-    keys = [_without_fields(table, sample, key) for sample, key in zip(samples, keys, strict=True)]
+    keys = _without_fields(table, samples, keys)
     keys = _without_rare(keys) if live else _with_endings(keys)
     clusters = _group(samples, keys)
     if len(clusters) > KINDS_MAX:
@@ -186,12 +186,41 @@ def _with_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tok
     return made
 
 
-def _without_fields(table: FoundTable, sample: Sample, key: tuple[Tokens, ...]) -> tuple[Tokens, ...]:
-    """Take a word for a value where the item holds it as an attribute too, which does not name its type."""
-    held = {sample.plain(name) for name in sample.item if name not in table.types and letters(name) not in TYPE_NAMES}
-    return tuple(
-        tuple(token.as_value() if token.word and token.text in held else token for token in tokens) for tokens in key
-    )
+def _without_fields(
+    table: FoundTable, samples: Sequence[Sample], keys: Sequence[tuple[Tokens, ...]]
+) -> list[tuple[Tokens, ...]]:
+    """Take a word for a value where most items with it hold it as an attribute too, which does not name their type."""
+    seen: Counter[tuple[int, int, str]] = Counter()
+    held: Counter[tuple[int, int, str]] = Counter()
+    for sample, key in zip(samples, keys, strict=True):
+        own = {
+            sample.plain(name) for name in sample.item if name not in table.types and letters(name) not in TYPE_NAMES
+        }
+        words = [
+            (place, number, token.text)
+            for place, tokens in enumerate(key)
+            for number, token in enumerate(tokens)
+            if token.word
+        ]
+        seen.update(words)
+        held.update(word for word in words if word[2] in own)
+    return _with_values(keys, {word for word, count in held.items() if 2 * count >= seen[word]})
+
+
+def _with_values(
+    keys: Sequence[tuple[Tokens, ...]], values: Collection[tuple[int, int, str]]
+) -> list[tuple[Tokens, ...]]:
+    """The keys, with words for values that are known by the attribute, their place in it, and their text."""
+    return [
+        tuple(
+            tuple(
+                token.as_value() if token.word and (place, number, token.text) in values else token
+                for number, token in enumerate(tokens)
+            )
+            for place, tokens in enumerate(key)
+        )
+        for key in keys
+    ]
 
 
 def _with_endings(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
@@ -224,16 +253,7 @@ def _without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
         for place, tokens in enumerate(key):
             for number, token in enumerate(tokens):
                 seen[place, number, token.text].add(whole)
-    return [
-        tuple(
-            tuple(
-                token.as_value() if token.word and token.text and len(seen[place, number, token.text]) < 2 else token  # noqa: PLR2004
-                for number, token in enumerate(tokens)
-            )
-            for place, tokens in enumerate(key)
-        )
-        for key in keys
-    ]
+    return _with_values(keys, {word for word, wholes in seen.items() if word[2] and len(wholes) < 2})  # noqa: PLR2004
 
 
 def _group(samples: Iterable[Sample], keys: Iterable[tuple[Tokens, ...]]) -> list[Cluster]:

@@ -95,7 +95,20 @@ def choose(leads: Sequence[Lead]) -> list[Lead]:
         best = _best(each, derived, mirrored)
         if best not in taken:
             taken.append(best)
-    return _without_circles([*doubles, *_without_parts(_one_writer(taken))])
+    left = _without_parts(_one_writer(taken))
+    _hold_back_doubtful_links(left)
+    comments = [one for one in left if not one.is_likely]
+    return [*_without_circles([*doubles, *(one for one in left if one.is_likely)]), *comments]
+
+
+def _hold_back_doubtful_links(leads: Sequence[Lead]) -> None:
+    """Hold back copies of sources that items name by an attribute which may be wrong itself."""
+    doubtful = {id(one.writes[0]): one for one in leads if one.kind == "copy" and not one.is_likely and one.overwrites}
+    for lead in leads:
+        for column in lead.join.columns if lead.join is not None and lead.kind == "copy" and lead.overwrites else ():
+            other = doubtful.get(id(column))
+            if other is not None and lead.is_likely and "mode" not in lead.rule:
+                lead.hold_back(f"{column.path} may be wrong itself: it is not {other.reads[0].column_name} for all")
 
 
 def _mirrors(leads: Sequence[Lead]) -> list[Lead]:

@@ -33,7 +33,7 @@ from sync_rules.extras.discover.propose.evidence import (
     Grade,
     chance_of,
 )
-from sync_rules.extras.discover.propose.formula_search import Guess, guesses
+from sync_rules.extras.discover.propose.formula_search import Guess, guesses, may_fill
 from sync_rules.extras.discover.propose.frames import Column, Frame
 from sync_rules.extras.discover.propose.value_texts import STRING, TEXTS, keep_text, value_of
 from sync_rules.model.durations import seconds_of
@@ -42,6 +42,8 @@ from sync_rules.rules.formula import Formula, moment_of
 
 SAMPLE: Final = 400  # items on which guesses are tried
 SEEDS: Final = 12  # items to make guesses from
+PROBE: Final = 40  # items on which a guess is tried first
+PROBE_MIN: Final = 0.2
 KEPT: Final = 4  # guesses for an attribute that are counted over all items
 RATE_MIN: Final = 0.5
 DIFFER_MAX: Final = 0.05  # of the items, where no source can change: more may be meant
@@ -96,16 +98,25 @@ def _search_texts(
     there = [item for item in items if target in item]
     tried: dict[str, tuple[Guess, Agreement]] = {}
     full = sorted(there, key=lambda item: -len(item))
-    for seed in [*full[: SEEDS // 2], *there[: SEEDS // 2]]:
+    seeds = [*full[: SEEDS // 2], *there[: SEEDS // 2]]
+    sources = [one for one in sources if _may_be_part(one, target, seeds)]
+    for seed in seeds:
         values = {one: seed[one] for one in sources if one in seed}
         for guess in guesses(seed[target]["S"], values):
             for one in (guess, guess.join_slots()):
-                if one is not None and _says_something(one, target) and str(one.rule) not in tried:
-                    tried[str(one.rule)] = one, _try(one, target, items)
+                if one is not None and str(one.rule) not in tried and _says_something(one, target):
+                    probe = _try(one, target, items[:PROBE])
+                    tried[str(one.rule)] = one, _try(one, target, items) if probe.rate >= PROBE_MIN else probe
     good = [(guess, agreement) for guess, agreement in tried.values() if agreement.rate >= RATE_MIN]
     good.sort(key=lambda one: (-round(one[1].rate, 2), one[0].letters, _oddness(one[0]), len(one[0].pieces)))
     for place, (guess, agreement) in enumerate(good[:KEPT]):
         yield _count(database, frame, target, guess, sample=agreement, place=place)
+
+
+def _may_be_part(source: Column, target: Column, seeds: Sequence[Values]) -> bool:
+    """True if half of the seeds with both have the value of a column, in some form, in the text of another one."""
+    there = [may_fill(one[source], one[target]["S"]) for one in seeds if source in one]
+    return bool(there) and 2 * sum(there) >= len(there)
 
 
 def _oddness(guess: Guess) -> tuple[int, int]:

@@ -6,12 +6,20 @@ Invariant: both have the same form, so that they are equal if the parent is righ
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.extras.discover.propose.parents import Parent, Row
-from sync_rules.extras.discover.propose.value_texts import NUMBER, STRING, TEXTS
+from sync_rules.extras.discover.propose.value_texts import (
+    NUMBER,
+    STRING,
+    TEXTS,
+    keep_text,
+    value_of,
+    write_plain_map,
+)
+from sync_rules.rules.formula import Formula
 
 SEPARATOR_MAX: Final = 6  # letters between two values of a text
 Expected = Callable[[Sequence[Row]], Any]
@@ -96,6 +104,27 @@ def maps_of(cells: Sequence[tuple[str, int]], key: Callable[[Row], Any], *, reve
         ordered = sorted(rows, key=key)
         ordered = ordered[-limit:] if limit else ordered
         return [_fields_of(row, cells) for row in (reversed(ordered) if reverse else ordered)]
+
+    return make_value
+
+
+def first_of(cells: Sequence[tuple[str, int]], key: Callable[[Row], Any], *, reverse: bool, is_map: bool) -> Expected:
+    """The fields of the first child in an order, as the typed text of a map; or the one field itself."""
+
+    def make_value(rows: Sequence[Row]) -> Any:
+        if not rows:
+            return None
+        fields = _fields_of((max if reverse else min)(rows, key=key), cells)
+        return write_plain_map(fields) if is_map else fields.get(cells[0][0])
+
+    return make_value
+
+
+def formed_of(formula: Formula, places: Mapping[str, int]) -> Expected:
+    def make_value(rows: Sequence[Row]) -> Any:
+        values = ({path: value_of(row[place]) for path, place in places.items()} for row in rows)
+        texts = (formula.text(each.__getitem__) for each in values)
+        return frozenset(STRING + keep_text(text) for text in texts if text) or None
 
     return make_value
 

@@ -17,7 +17,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from sync_rules.adapters.export_files import (
+from sync_rules.adapters.files import open_whole
+from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.extras.discover.propose.export_keys import GivenKeys, Names, Shape, key_of
+from sync_rules.extras.discover.propose.table_files import GatheredTable
+from sync_rules.jobs.export_files import (
     AGAIN,
     DATA,
     FILES,
@@ -29,10 +33,6 @@ from sync_rules.adapters.export_files import (
     parse_item,
     read_lines,
 )
-from sync_rules.adapters.files import open_whole
-from sync_rules.extras.discover.imports.imported_model import FoundTable
-from sync_rules.extras.discover.propose.export_keys import GivenKeys, Names, Shape, key_of
-from sync_rules.extras.discover.propose.table_files import GatheredTable
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import address_of
 from sync_rules.model.errors import UserError

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from sync_rules.extras.discover.propose.frames import Column
@@ -25,6 +25,7 @@ DATES: Final = (
 FORMULAS_MAX: Final = 40  # of an item
 STEPS_MAX: Final = 4_000
 PIECES_MAX: Final = 12
+RENDERED_MAX: Final = 20_000
 SECONDS_DIGITS: Final = 9  # of a moment as seconds since 1970, at least
 
 
@@ -170,20 +171,31 @@ def _slots_at(
                 yield position + len(digits) + len(after), FormulaSlot(column, f":pad({len(digits)})")
 
 
-def _renderings(value: AttributeValue) -> Iterator[tuple[str, str]]:
-    text = value.get("S", value.get("N", ""))
+def may_fill(value: AttributeValue, text: str) -> bool:
+    """True if a text has a value in some form."""
+    return any(shown and shown in text for shown, _ in _renderings(value))
+
+
+def _renderings(value: AttributeValue) -> Sequence[tuple[str, str]]:
+    ((kind, text),) = value.items()
+    return _render(kind, str(text))
+
+
+@lru_cache(maxsize=RENDERED_MAX)
+def _render(kind: str, text: str) -> tuple[tuple[str, str], ...]:
+    value: AttributeValue = {kind: text}
     shown = {text: ""}
-    if "S" in value:
+    if kind == "S":
         packed = "".join(text.split())
         for made, formats in (
             (text.lower(), ":lower"), (text.upper(), ":upper"), (packed, ":nospace"),
             (packed.lower(), ":nospace:lower"), (packed.upper(), ":nospace:upper"),
         ):  # fmt: skip
             shown.setdefault(made, formats)
-    if "N" not in value or len(text.partition(".")[0]) >= SECONDS_DIGITS:
+    if kind != "N" or len(text.partition(".")[0]) >= SECONDS_DIGITS:
         moment = moment_of(value)
         if moment is not None:
             for pattern in DATES:
                 formula = parse_formula("{x:date(" + pattern + ")}", {})
                 shown.setdefault(formula.text(lambda _: value) or "", f":date({pattern})")
-    yield from shown.items()
+    return tuple(shown.items())

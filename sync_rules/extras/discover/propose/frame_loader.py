@@ -156,7 +156,7 @@ def _attempt(
         table = by_called.get(one.found.called)
         if table is None:
             continue
-        entities = [each for each in settled.entities if each.table is table and not each.refused]
+        entities = [each for each in settled.entities if each.table is table]  # the refused come last
         layouts = _layouts(entities, samples[id(one.found)])
 
         def on_share(share: float, before: int = done, items: int = one.items) -> None:
@@ -167,6 +167,7 @@ def _attempt(
         loaded.unknown[table.name] = sum(part.unknown for part in parts)
         for entity, layout in zip(entities, layouts, strict=True):
             loaded.frames.append(_frame(database, entity, layout, parts, len(loaded.frames)))
+            loaded.unknown[table.name] += loaded.frames[-1].rows if entity.refused else 0
             loaded.left_out[entity.name] = sum(part.entities[layout.name].left_out for part in parts)
         done += one.items
         progress("reading items", 0.5 * done / total)

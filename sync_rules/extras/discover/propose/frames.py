@@ -5,7 +5,7 @@ Invariant: the name of a column is the path that a rule would read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -14,13 +14,15 @@ from sync_rules.extras.discover.imports.identifiers import words
 from sync_rules.extras.discover.imports.normalization import SettledEntity
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.row_staging import code_of
-from sync_rules.extras.discover.propose.value_texts import BOOLEAN, NULL, NUMBER, STRING, TEXTS
+from sync_rules.extras.discover.propose.value_texts import BINARY, BOOLEAN, NULL, NUMBER, STRING, TEXTS
 from sync_rules.model.values import Path as Road
 from sync_rules.model.values import show_path
 
 YES_AND_NO: Final = 2  # different values
 FEW: Final = 24  # different values of an enumeration, at most
 DATE: Final = r"s\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?)?"
+MOMENT: Final = r"s\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z"
+PERIODS: Final = frozenset({7, 10, 13, 16})  # letters of a time: its month, day, hour or minute
 EPOCHS: Final = ((900_000_000, 2_200_000_000), (900_000_000_000, 2_200_000_000_000))  # seconds, milliseconds
 MOST: Final = 0.95  # of the values: the rest may be faults
 
@@ -96,6 +98,7 @@ class Column:
     is_field: bool = False
     in_identity: bool = False
     is_shadowed: bool = False  # a field of the same name is read in its place
+    first: int = 0  # letters of a time that name a period; 0 for the whole value
     profile: Profile = field(default_factory=Profile)
 
     @property
@@ -143,6 +146,7 @@ class Frame:
     rows: int
     columns: list[Column] = field(default_factory=list)
     roads: list[Road] = field(default_factory=list)  # of the entries
+    periods: list[Column] = field(default_factory=list)  # the beginnings of times, such as days
     kin: list[tuple[Column, Column]] = field(default_factory=list)  # own fields, and those of others that have the same
 
     @property
@@ -200,7 +204,24 @@ def _profile(database: Database, column: Column) -> Profile:
     return Profile(count, distinct, alike, frozenset(types), dates, whole, least or 0, most or 0, empty, longest)
 
 
+def add_periods(database: Database, frames: Sequence[Frame]) -> None:
+    """Add the beginnings of times that may name items of other entities: the day or month of a moment."""
+    fields = [one for frame in frames for one in frame.identity if one.profile.is_text]
+    lengths = {one.profile.longest - 1 for one in fields if one.profile.is_date} & PERIODS
+    times = [one for frame in frames for one in frame.columns if one.profile.is_text and one.profile.is_date]
+    for column in times if lengths else ():
+        frame, name = column.frame, column.sql
+        (odd,) = database.row(f"SELECT count(*) FROM {frame.sql} WHERE NOT regexp_full_match({name}, '{MOMENT}')")
+        for length in sorted(lengths) if not odd and not column.is_shadowed else ():
+            period = Column(frame, column.road, f"{name}_{length}", first=length)
+            database.run(f"ALTER TABLE {frame.sql} ADD COLUMN {period.sql} VARCHAR")
+            database.run(f"UPDATE {frame.sql} SET {period.sql} = left({name}, {length + 1})")
+            period.profile = _profile(database, period)
+            frame.periods.append(period)
+
+
 def is_linkable(column: Column) -> bool:
-    """True for what may name an item: texts and numbers, not all the same."""
+    """True for what may name an item: texts and numbers, or binary values, not all the same."""
     profile = column.profile
-    return profile.count > profile.empty and bool(profile.types & set(TEXTS)) and profile.types <= {*TEXTS, NULL}
+    types = profile.types - {NULL}
+    return profile.count > profile.empty and (types == {BINARY} or (bool(types) and types <= {*TEXTS}))

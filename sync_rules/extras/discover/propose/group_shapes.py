@@ -8,15 +8,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Any, Final
 
 from sync_rules.extras.discover.propose import expectation
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN, CASES_MIN
+from sync_rules.extras.discover.propose.first_children import FirstChildren
+from sync_rules.extras.discover.propose.formula_search import Guess, guesses
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
 from sync_rules.extras.discover.propose.parents import Parent, Row
-from sync_rules.extras.discover.propose.value_texts import LIST, MAP, NUMBER, STRING, TEXTS, unescape
+from sync_rules.extras.discover.propose.value_texts import (
+    LIST,
+    MAP,
+    NUMBER,
+    STRING,
+    TEXTS,
+    unescape,
+    value_of,
+)
 
 PROBE: Final = 40  # parents on which something is tried first
 PROBE_MIN: Final = 0.4  # of them agree, that it is worth a comparison with all
@@ -26,6 +36,8 @@ OVERLAPPING_MAX: Final = 6  # columns of whose values a set may consist
 ORDERS_MAX: Final = 12  # columns that may order a list
 LIMIT_MIN: Final = 20  # items of an embed rule's limit, at least
 KINDS_MAX: Final = 200  # different values, each with a count
+SHORT_MAX: Final = 3  # letters of a value, with its type, that any text may have
+KEPT: Final = 3  # formulas of elements that are compared
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,12 @@ class GroupShape:
     @property
     def adds_elements(self) -> bool:
         """True if the rule adds and removes each element on its own: the ids of children."""
-        return self.kind == "collect" and "." not in self.rule["collect"]
+        return self.kind == "collect" and "." not in self.rule["collect"] and not self.is_of_one
+
+    @property
+    def is_of_one(self) -> bool:
+        """True for values of the first child in an order, such as the newest."""
+        return self.rule.get("limit") == 1 and ("fields" in self.rule or "join" in self.rule)
 
 
 class GroupShapes:
@@ -58,6 +75,8 @@ class GroupShapes:
     def of(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """The ways to make what some parents hold in a column."""
         types = column.profile.types - {"z"}
+        if types <= {STRING} or types == {MAP}:
+            yield from self._take_first(column, sample)
         if types == {STRING}:
             yield from self._join_texts(column, sample)
             return
@@ -73,9 +92,63 @@ class GroupShapes:
         elif types & {MAP, LIST} and inner[MAP] >= most:
             yield from self._embed(column, sample)
 
+    def has_values_of_children(self, sample: Sequence[Parent]) -> bool:
+        """False for texts, or maps of a few fields, that hold no value of most parents' children."""
+        probe = [one for one in sample if one.held and one.children and not one.entries][:PROBE]
+        hits = Counter(
+            place
+            for one in probe
+            for place in range(len(self.columns))
+            if any(
+                len(text) > SHORT_MAX and text[1:] in (one.held or "")
+                for row in one.children
+                for text in [row[place] or ""]
+            )
+        )
+        return not probe or max(hits.values(), default=0) >= PROBE_MIN * len(probe)
+
+    def _take_first(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
+        """The text of the first child in an order, such as the newest one, or a map of some of its columns."""
+        first = FirstChildren(column, self.columns, sample)
+        for order, key, reverse, cells in first.find_cells(islice(self._orders(None), 1, None)):
+            fields = {name: self.columns[place] for name, place in cells}
+            rule: dict[str, Any] = {"collect": self.child, "into": column.column_name, "order": order, "limit": 1}
+            if first.is_map:
+                rule["fields"] = _show_fields(fields)
+            else:
+                rule |= {"collect": fields[""].column_name, "join": ", "}
+            made = expectation.first_of(cells, key, reverse=reverse, is_map=first.is_map)
+            yield GroupShape("collect", rule, tuple(fields.values()), made, lambda parent: parent.held)
+
+    def _form_elements(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
+        """Sets of texts that are made of several columns of a child."""
+        found: Counter[str] = Counter()
+        made: dict[str, Guess] = {}
+        probe = [(entry, parent) for parent in sample if len(parent.children) > 1 for entry in parent.entries[:1]]
+        for entry, parent in probe[:PROBE]:
+            texts = set[str]()
+            for row in parent.children[:PROBE]:
+                pairs = ((one, value_of(text)) for one, text in zip(self.columns, row, strict=True))
+                usable = {one: value for one, value in pairs if value and next(iter(value.values())) in entry.value}
+                for guess in guesses(unescape(entry.value[1:]), usable) if len(usable) > 1 else ():
+                    if len(guess.columns) > 1 and not guess.letters and not any(one.formats for one in guess.slots):
+                        texts.add(guess.text)
+                        made.setdefault(guess.text, guess)
+            found.update(texts)
+        for text, count in found.most_common(KEPT):
+            formula = made[text].formula
+            if count < PROBE_MIN * len(probe[:PROBE]) or formula is None:
+                continue
+            places = {one.path: self.places[id(one)] for one in made[text].columns}
+            rule = {"collect": self.child, "into": column.column_name, "as": text}
+            expected = expectation.formed_of(formula, places)
+            yield GroupShape("collect", rule, made[text].columns, expected, expectation.read_set)
+
     def _values(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """Sets and lists of a column's values, or of the children's ids."""
         is_list = LIST in column.profile.types
+        if column.profile.types <= {"S", "z"}:
+            yield from self._form_elements(column, sample)
         letter = NUMBER if "N" in column.profile.types else ""
         for one in _rank_columns(sample, self.columns, self.places):
             place = self.places[id(one)]
@@ -142,8 +215,7 @@ class GroupShapes:
         if not fields:
             return
         cells = [(name, self.places[id(one)]) for name, one in fields.items()]
-        plain = all(name == one.path for name, one in fields.items())
-        shown: Any = list(fields) if plain else {one.path: name for name, one in fields.items()}
+        shown = _show_fields(fields)
         rule = {"embed": self.child, "into": column.column_name}
         reads = tuple(fields.values())
         most = max(len(parent.entries) for parent in sample)
@@ -205,6 +277,12 @@ class GroupShapes:
 
             yield one.path, by_column, False
             yield f"-{one.path}", by_column, True
+
+
+def _show_fields(fields: Mapping[str, Column]) -> Any:
+    """Fields as a rule has them: a list, or a map to new names."""
+    plain = all(name == one.path for name, one in fields.items())
+    return list(fields) if plain else {one.path: name for name, one in fields.items()}
 
 
 def _with(rule: Mapping[str, Any], **options: Any) -> dict[str, Any]:

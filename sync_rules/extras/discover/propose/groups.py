@@ -26,13 +26,17 @@ from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, GroupShape, GroupShapes
 from sync_rules.extras.discover.propose.link_search import Join
 from sync_rules.extras.discover.propose.parents import (
+    DIFFER_MAX,
+    IDLE_MAX,
     ChildCondition,
     Families,
     Parent,
+    ask_if_own,
     filter_children,
     list_conditions,
     may_decide,
 )
+from sync_rules.extras.discover.propose.value_texts import MAP, NULL
 
 PARENTS: Final = 1_500  # in the sample, each with all of its children
 PART: Final = 20_000  # parents that are counted together
@@ -42,6 +46,7 @@ FEW: Final = 0.2  # agree at least where most of their entries do
 LONG_MIN: Final = 6  # letters of a text that several values may be joined in
 BETTER: Final = 0.02  # so much more must agree with a condition than without
 EVEN: Final = 0.0005  # of two that differ by less, the first one stays
+FIRST: Final = frozenset({"first", "last", "latest", "newest", "oldest", "earliest", "recent", "recently", "previous"})
 
 
 def groups(database: Database, join: Join) -> list[Lead]:
@@ -49,7 +54,9 @@ def groups(database: Database, join: Join) -> list[Lead]:
     source = join.source
     columns = {column.road: column for column in source.columns if column.writable}
     roads = [columns[road] for road in source.roads if road in columns]
-    roads += [one for one in columns.values() if one.profile.is_text and one.profile.longest > LONG_MIN]
+    texts = [one for one in columns.values() if one.profile.is_text and one.profile.longest > LONG_MIN]
+    roads += [one for one in columns.values() if one.profile.types - {NULL} == {MAP} and one not in roads]
+    roads += [] if join.by_chance else texts
     if not roads or (join.by_chance and join.source is join.target) or join.each > CHILDREN_MAX:
         return []
     search = _GroupSearch(database, join)
@@ -86,7 +93,9 @@ class _GroupSearch:
                     best is None or agreement.rate > best[1].rate + (BETTER if condition else EVEN)
                 ):
                     best = shape, agreement, condition
-            if best is not None and best[1].rate >= AGREE_MIN and condition is None:
+            if condition is None and (
+                best[1].rate >= AGREE_MIN if best else not self.shapes.has_values_of_children(sample)
+            ):
                 break
         if best is not None:
             yield self._count(column, *best)
@@ -111,7 +120,7 @@ class _GroupSearch:
 
     # ------------------------------------------------------------ counting
     def _count(self, column: Column, shape: GroupShape, sample: Agreement, condition: ChildCondition | None) -> Lead:
-        agree = checked = sources = overwrites = strays = 0
+        agree = checked = sources = overwrites = strays = own = 0
         differing: list[str] = []
         parts = 1 + self.join.source.rows // PART
         for part in range(parts):
@@ -125,6 +134,7 @@ class _GroupSearch:
                 else:
                     differing.append(parent.key)
                     if parent.held is not None:
+                        own += not parent.children
                         more = _count_surplus(expected, held)
                         strays += more > 0 and not (shape.kind in ("count", "sum") and held.keys() <= expected.keys())
                         overwrites += more if isinstance(held, dict) or shape.adds_elements else 1
@@ -143,7 +153,13 @@ class _GroupSearch:
             spoke_for=[f"{agree} of {checked} agree, {sample.chance:.1%} would by chance"],
             plainness=12 + 2 * bool(condition), figures={"rate": rate, **sample.figures}, overwrites=overwrites,
         )  # fmt: skip
-        if lead.is_likely and strays > (1 - FAULTS_MIN) * overwrites:
+        if lead.is_likely and shape.is_of_one:
+            why = "its name does not say first or last" if not column.words & FIRST else ""
+            why = why or (f"{own:,} have one, and no children" if own > max(1, IDLE_MAX * (checked - sources)) else "")
+            why = why or (f"{lead.differ:,} differ" if lead.differ > DIFFER_MAX["max"] * checked else "")
+            if why:
+                lead.hold_back(ask_if_own(column, self.join, why))
+        elif lead.is_likely and strays > (1 - FAULTS_MIN) * overwrites:
             lead.hold_back(f"it would remove what {strays:,} {self.join.source.name} items hold and no child does")
         return lead
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
-from sync_rules.adapters.export_files import find_doubt, find_shelf
 from sync_rules.cli import options as opt
 from sync_rules.cli.confirmation import confirm
 from sync_rules.cli.show.console import make_console
@@ -30,6 +29,7 @@ from sync_rules.extras.discover.propose.table_files import Gathered
 from sync_rules.extras.discover.propose.table_scans import LiveTable, ReadingProgress, Scanning, live_tables
 from sync_rules.jobs.dryrun.money import on_demand
 from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.jobs.export_files import find_doubt, find_shelf
 from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sync_rules.adapters.export_files import Shelf
 from sync_rules.adapters.files import as_mistake, lock_file
 from sync_rules.adapters.state import FileState
 from sync_rules.extras.discover.imports.table_variables import pad_name
@@ -23,6 +22,7 @@ from sync_rules.extras.discover.propose.export_keys import KeyNotToldError, expl
 from sync_rules.extras.discover.propose.export_tables import NamedExport, Reading, name_exports
 from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
 from sync_rules.extras.discover.propose.table_scans import LiveTable
+from sync_rules.jobs.export_files import Shelf
 from sync_rules.model.entities import address_of
 from sync_rules.model.errors import UserError
 

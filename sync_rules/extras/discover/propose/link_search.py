@@ -17,6 +17,7 @@ from sync_rules.extras.discover.imports.identifiers import singular, words
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import HALF_NAMED
 from sync_rules.extras.discover.propose.frames import MOST, Column, Frame, is_linkable
+from sync_rules.extras.discover.propose.value_texts import BINARY
 
 HELD_MIN: Final = 0.7  # of the targets name an item that exists
 VALUES_MAX: Final = 3_000_000  # of all columns together; beyond that a share of the values is compared, by hash
@@ -63,9 +64,18 @@ class Join:
         return self.each <= 1.0
 
     @property
-    def link(self) -> dict[str, str]:
+    def link(self) -> dict[str, object]:
         """The option `link` of a rule: the fields that have another name on the target."""
-        return {field.path: column.path for field, column in self.pairs if field.path != column.path}
+        return {
+            field.path: {"first": column.first, "of": column.path} if column.first else column.path
+            for field, column in self.pairs
+            if field.path != column.path or column.first
+        }
+
+    @property
+    def is_of_periods(self) -> bool:
+        """True if targets name their source by the day or month of a time: only numbers go along such a link."""
+        return any(column.first for column in self.columns)
 
     def options(self, where: str = "") -> dict[str, object]:
         """The options of a rule along the link: `where` for a condition, and `link` if names differ."""
@@ -106,6 +116,7 @@ class Overlap:
 def measure_overlaps(database: Database, frames: Sequence[Frame]) -> dict[tuple[Column, Column], Overlap]:
     """How far each column lies in the fields that name items."""
     columns = [one for frame in frames for one in frame.columns if is_linkable(one) and not one.is_shadowed]
+    columns += [one for frame in frames for one in frame.periods]
     wanted = {id(one) for frame in frames for one in frame.identity}
     every = 1 + sum(one.profile.distinct for one in columns) // VALUES_MAX
     database.run("CREATE OR REPLACE TABLE held (col INTEGER, v VARCHAR, k BIGINT)")
@@ -177,7 +188,9 @@ def _is_idle(pair: tuple[Column, Column], spoken: Collection[int]) -> bool:
 
 
 def _may_name(column: Column, field: Column) -> bool:
-    """False for what only looks like a name: the same value everywhere, truth values."""
+    """False for what only looks like a name: the same value everywhere, truth values, a text beside a binary value."""
+    if (BINARY in column.profile.types) != (BINARY in field.profile.types):
+        return False
     if column.profile.is_constant or column.profile.types <= {"b", "z"}:
         return score_name(column, field) >= 1.0 or column.in_identity
     return True
@@ -191,7 +204,7 @@ def _pairings(
         return
     choices: list[list[Column]] = []
     for field in identity:
-        there = [one for one in by_field.get(field, []) if one.frame is target]
+        there = [one for one in by_field.get(field, []) if one.frame is target and not (one.first and source is target)]
         if source is target:
             there.append(field)
         there.sort(key=lambda one: -score_name(one, field))

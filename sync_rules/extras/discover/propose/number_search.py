@@ -27,7 +27,14 @@ from sync_rules.extras.discover.propose.evidence import (
 )
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
-from sync_rules.extras.discover.propose.parents import ChildCondition, list_conditions, may_decide
+from sync_rules.extras.discover.propose.parents import (
+    DIFFER_MAX,
+    IDLE_MAX,
+    ChildCondition,
+    ask_if_own,
+    list_conditions,
+    may_decide,
+)
 from sync_rules.extras.discover.propose.value_texts import NUMBER
 
 PARENTS: Final = 3_000  # in the sample, each with all of its children
@@ -43,9 +50,7 @@ EVEN: Final = 0.0001  # of two that differ by less, the first one stays
 MORE_ASKED: Final = 1.5  # times the evidence, of a number under a condition: many are tried
 DIFFER_MIN: Final = 0.3  # of the parents with several children have different amounts, that one of them is the least
 MATTER_MIN: Final = 3  # parents of two children or more, at least
-IDLE_MAX: Final = 0.2  # of the parents without children have a number: more own it
 ONE_SIDED_MIN: Final = 5  # parents that differ, all in one direction: no fault does that
-DIFFER_MAX: Final = {"count": 0.12, "sum": 0.06, "min": 0.06, "max": 0.06}  # of the parents: more may be meant
 DECIMAL: Final = "DECIMAL(38, 10)"
 COUNTED: Final = frozenset({"count", "counts", "number", "num", "n", "total", "size", "qty", "amount", "items"})
 SPOKEN: Final = {
@@ -239,9 +244,7 @@ class _NumberSearch:
         why = (_is_own_by_name(total, form) or over.is_own(form.kind)) if lead.is_likely else ""
         if why or (lead.is_likely and over.mark):
             why = why or f"what differs has {over.mark}"
-            lead.hold_back(
-                f"{total.path} may be {parent.name}'s own value, for {why}: is it made of {child.name} items?"
-            )
+            lead.hold_back(ask_if_own(total, self.join, why))
         return lead
 
     def _over_all(self, total: Column, form: NumberForm) -> NumberCount:

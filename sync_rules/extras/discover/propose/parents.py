@@ -22,6 +22,8 @@ KINDS_MAX: Final = 12  # different values of a column in a condition
 EITHER_OR: Final = 2  # different values: "not the one" means the same as "the other"
 IDS: Final = frozenset({"id", "ids", "key", "uuid", "guid", "ref", "by"})  # the last word of a name of ids
 JMESPATH_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+IDLE_MAX: Final = 0.2  # of the parents without children have a value: more own it
+DIFFER_MAX: Final = {"count": 0.12, "sum": 0.06, "min": 0.06, "max": 0.06}  # of the parents: more may be meant
 Row = tuple[Any, ...]  # of a child: a typed text for each column
 
 
@@ -105,6 +107,11 @@ def filter_children(
         Parent(one.key, one.held, one.entries, [row for row in one.children if row[place] in condition.values])
         for one in sample
     ]
+
+
+def ask_if_own(column: Column, join: Join, why: str) -> str:
+    """The question whether a parent owns a value, as the reason for a comment."""
+    return f"{column.path} may be {join.source.name}'s own value, for {why}: is it made of {join.target.name} items?"
 
 
 # ---------------------------------------------------------------- conditions

@@ -77,6 +77,7 @@ def _forms(database: Database, join: Join, own: Column) -> list[PathGuess]:
     )
     found = []
     for place, column in enumerate(texts):
+        forms = []
         for number, by in enumerate(columns[len(texts) :], len(texts)):
             if by is column:
                 continue
@@ -87,7 +88,9 @@ def _forms(database: Database, join: Join, own: Column) -> list[PathGuess]:
             between.pop(None, None)
             (separator, count), *_ = between.most_common(1) or [(None, 0)]
             if separator is not None and count >= RATE_MIN * len(rows) and count >= CASES_MIN:
-                found.append(PathGuess(column, None if by is own else by, separator))
+                forms.append(PathGuess(column, None if by is own else by, separator))
+        # a number that repeats the digits of an id leaves its letters to the separator
+        found += sorted(forms, key=lambda form: len(form.separator))[:1]
     return found
 
 

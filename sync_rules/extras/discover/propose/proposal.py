@@ -87,16 +87,22 @@ class Proposed:
 class Candidate:
     """Something that was looked at: a target attribute and what it may be made of, with what spoke for and against.
 
-    `target` and `source` are an entity and a path, such as `order.user_name`. `taken` is True for what became a rule.
+    `target` and `source` are an entity and a path, such as `order.user_name`. `rule` is the name of the rule, or of the
+    comment, that it became; "" for one that was not taken.
     """
 
     target: str
     source: str
     kind: str
-    taken: bool
+    rule: str = ""
     spoke_for: tuple[str, ...] = ()
     spoke_against: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> bool:
+        """True for what became a rule or a comment."""
+        return bool(self.rule)
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ def _settle(proposal: Proposal) -> SettledModel:
 
 def _books(rule: Proposed) -> bool:
     """True for a rule that needs a ledger."""
-    values = rule.kind == "collect" and "." in str(rule.rule["collect"])
+    values = rule.kind == "collect" and ("." in str(rule.rule["collect"]) or "fields" in rule.rule)
     return (values or rule.kind in ("count", "sum", "min", "max")) and rule.rule.get("mode") != "recount"
 
 

@@ -14,7 +14,7 @@ from sync_rules.extras.discover.propose import copies, derives, groups, mirrors,
 from sync_rules.extras.discover.propose.choice import Lead, choose
 from sync_rules.extras.discover.propose.database import Database, full_disk_as_mistake
 from sync_rules.extras.discover.propose.frame_loader import LoadedFrames, load
-from sync_rules.extras.discover.propose.frames import Frame, profile_all
+from sync_rules.extras.discover.propose.frames import Frame, add_periods, profile_all
 from sync_rules.extras.discover.propose.link_search import Join, find_joins, measure_overlaps
 from sync_rules.extras.discover.propose.proposal import (
     Candidate,
@@ -53,6 +53,7 @@ def propose(
             loaded = load(database, gathered, workspace, progress, threads)
         progress("looking at values", 0.5)
         profile_all(database, loaded.frames)
+        add_periods(database, loaded.frames)
         progress("lead links", 0.6)
         shares = measure_overlaps(database, loaded.frames)
         joins = find_joins(database, loaded.frames, shares)
@@ -69,7 +70,8 @@ def _leads(database: Database, frames: Sequence[Frame], joins: Sequence[Join], p
     along = (copies.find_copies, number_search.find_numbers, groups.groups, paths.find_paths)
     steps = len(joins) * len(along) + len(frames)
     for number, (join, find) in enumerate(product(joins, along), 1):
-        yield from (_lower_grade(one, join) for one in find(database, join))
+        if find is number_search.find_numbers or not join.is_of_periods:
+            yield from (_lower_grade(one, join) for one in find(database, join))
         progress("comparing", 0.65 + 0.35 * number / steps)
     for number, frame in enumerate(frames, 1 + len(joins) * len(along)):
         yield from derives.find_derives(database, frame)
@@ -94,8 +96,8 @@ def _proposal(
     unique = Unique()
     order = sorted(taken, key=lambda one: (not one.is_likely, one.target.name, one.source.name, str(one.rule)))
     rules = tuple(_propose_rule(one, _name(one, unique)) for one in order)
-    kept = {id(one) for one in taken}
-    candidates = tuple(_candidate(one, taken=id(one) in kept) for one in leads)[:CANDIDATES_MAX]
+    named = {id(lead): rule.name for lead, rule in zip(order, rules, strict=True)}
+    candidates = tuple(_candidate(one, named.get(id(one), "")) for one in leads)[:CANDIDATES_MAX]
     tables = tuple(_tables(gathered, loaded))
     found = [one for one in joins if not one.by_chance]
     links = tuple(
@@ -156,7 +158,7 @@ def _entity(entity: SettledEntity, frame: Frame | None, left_out: int) -> Propos
 
 def _propose_rule(lead: Lead, name: str) -> Proposed:
     against = lead.spoke_against[-1] if lead.spoke_against else "the evidence is thin"
-    held_back = None if lead.is_likely else against
+    held_back = lead.source.entity.refused or lead.target.entity.refused or (None if lead.is_likely else against)
     return Proposed(
         name, lead.kind, lead.rule, lead.source.name, lead.target.name, lead.checked, lead.agree, lead.differ,
         _confidence(lead), lead.examples, held_back, sources=lead.sources, orphans=lead.orphans,
@@ -170,10 +172,10 @@ def _confidence(lead: Lead) -> Confidence:
     return "high" if lead.grade == "sure" and lead.rate >= RATE_HIGH else "medium"
 
 
-def _candidate(lead: Lead, *, taken: bool) -> Candidate:
+def _candidate(lead: Lead, rule: str) -> Candidate:
     shown = lead.writes[0].column_name if lead.writes else lead.target.name
     source = ", ".join(one.column_name for one in lead.reads) or lead.source.name
-    return Candidate(shown, source, lead.kind, taken, tuple(lead.spoke_for), tuple(lead.spoke_against), lead.figures)
+    return Candidate(shown, source, lead.kind, rule, tuple(lead.spoke_for), tuple(lead.spoke_against), lead.figures)
 
 
 def _name(lead: Lead, unique: Unique) -> str:

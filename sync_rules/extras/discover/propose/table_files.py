@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sync_rules.adapters.export_files import Folder, parse_item, read_lines
 from sync_rules.extras.discover.imports.imported_model import FoundTable
+from sync_rules.jobs.export_files import Folder, parse_item, read_lines
 
 
 @dataclass(frozen=True)

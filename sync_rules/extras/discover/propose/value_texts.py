@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from sync_rules.model.json_bytes import parse_json
 from sync_rules.model.numbers import respell
 
 LONG: Final = 1_000  # letters of a text that is kept whole
@@ -41,9 +42,21 @@ def write_value(value: Mapping[str, Any]) -> str:
             members = sorted(number(one) if kind == "NS" else str(one) for one in content)
             return SETS[kind] + keep_text(json.dumps(members, ensure_ascii=False))
         if kind in ("M", "L"):
-            inner = json.dumps(plain(value), ensure_ascii=False, sort_keys=True)
-            return (MAP if kind == "M" else LIST) + keep_text(inner)
+            return write_plain_map(plain(value))
     return NULL
+
+
+def write_plain_map(value: Any) -> str:
+    """The text of a map or a list whose values are texts already."""
+    return (MAP if isinstance(value, dict) else LIST) + keep_text(json.dumps(value, ensure_ascii=False, sort_keys=True))
+
+
+def read_plain_map(text: str | None) -> dict[str, Any]:
+    """The map that a typed text stands for; an empty one if it is too long, or no map."""
+    try:
+        return dict(parse_json(unescape(text[1:]))) if text and text[0] == MAP else {}
+    except ValueError:
+        return {}
 
 
 def plain(value: Mapping[str, Any]) -> Any:

@@ -1,7 +1,7 @@
 """`sync-rules selftest`: prove in your account what sync-rules relies on from AWS.
 
 It shows its cost and asks, makes a stack of its own, tests each fact of docs/proof/aws-assumptions.md that minutes can
-show, measures, writes a report as JSON, and removes everything. Your tables are not touched.
+show, writes a report as JSON, and removes everything. Your tables are not touched.
 docs/proof/selftest.md has the rights that it needs.
 
 The name of the stack is in a file `.sync-rules-selftest-*.json` of this folder before the stack is made, until it is
@@ -27,7 +27,7 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.extras.proof import cost_estimate
 from sync_rules.extras.proof.probe import ASSUMPTIONS, WAIT_SECONDS, Polling, ProbeResult, ProbeVerdict
-from sync_rules.extras.proof.proof_report import ProofReport, consequence, measured_lines
+from sync_rules.extras.proof.proof_report import ProofReport, consequence
 from sync_rules.extras.proof.proof_stack import (
     STACK_LOOK_SECONDS,
     STACK_SECONDS,
@@ -58,9 +58,7 @@ def selftest(
     clean: Annotated[bool, typer.Option("--clean", help="Only remove what earlier runs left.")] = False,
     only: Annotated[
         list[int] | None,
-        typer.Option(
-            metavar="NUMBER", help=f"Only this fact of {DOCS}/proof/aws-assumptions.md. Repeatable; not measured."
-        ),
+        typer.Option(metavar="NUMBER", help=f"Only this fact of {DOCS}/proof/aws-assumptions.md. Repeatable."),
     ] = None,
     wait: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="Longest wait for something that has to come.")
@@ -166,7 +164,5 @@ def _show(finding: ProbeResult) -> None:
 
 
 def _show_end(report: ProofReport, document: Path) -> None:
-    for line in measured_lines(report):
-        print(line)
     print(f"{report.summary()} ({len(PROBES)} facts have a probe)")
     print(f"written: {document}")

@@ -205,3 +205,62 @@ def mirrored(
 
     reads = frozenset(f"{source}.{name}" for name in attributes)
     return Truth(frozenset({"mirror", "copy"}), f"{into}.{' '.join(attributes)}", reads, make)
+
+
+def _rank(member: Record, order: str) -> tuple[bool, Any]:
+    """The place of an item in an order: those without the field come first."""
+    value = get(member, order)
+    return value is not ABSENT, value
+
+
+def newest(
+    data: DataSet, child: str, into: str, link: Link, fields: Sequence[str] | str, *, order: str, first: bool = False
+) -> Truth:
+    """The fields of the newest or the first item that names a parent, as a map; or one field, as its text."""
+    way = Way(data, _entity(into), child, link)
+    names = [fields] if isinstance(fields, str) else fields
+
+    def make() -> Wanted:
+        for parent, members in way.families():
+            chosen = sorted(members, key=lambda member: _rank(member, order), reverse=not first)[:1]
+            shown = [{name: value for name in names if (value := get(one, name)) is not ABSENT} for one in chosen]
+            plain = [one.get(fields) for one in shown] if isinstance(fields, str) else shown
+            yield parent, plain[0] if plain else ABSENT
+
+    return Truth(frozenset({"collect"}), into, frozenset(f"{child}.{name}" for name in names), make)
+
+
+def formed(data: DataSet, child: str, into: str, link: Link, *fields: str) -> Truth:
+    """A set with a text for each item that names a parent: some of its fields, joined."""
+    way = Way(data, _entity(into), child, link)
+
+    def make() -> Wanted:
+        for parent, members in way.families():
+            values = [[get(member, name) for name in fields] for member in members]
+            yield parent, {"#".join(map(str, one)) for one in values if ABSENT not in one}
+
+    return Truth(frozenset({"collect"}), into, frozenset({child}), make)
+
+
+def listed(data: DataSet, child: str, into: str, link: Link, order: str) -> Truth:
+    """A list of the values of the items that name a parent, in an order."""
+    way, path = Way(data, _entity(into), _entity(child), link), _path(child)
+
+    def make() -> Wanted:
+        for parent, members in way.families():
+            yield parent, [get(one, path) for one in sorted(members, key=lambda member: _rank(member, order))]
+
+    return Truth(frozenset({"collect"}), into, frozenset({child}), make)
+
+
+def rolled(data: DataSet, function: str, child: str, into: str, *, group: Test, named: Test) -> Truth:
+    """A number of the items of one group, on an item of its own: `group` of an item, and of that item `named`."""
+    parents, members, path = data.entities[_entity(into)], data.entities[_entity(child)], _path(child)
+
+    def make() -> Wanted:
+        for parent in parents:
+            own = [one for one in members if group(one) == named(parent)]
+            amounts = [value for one in own if path and (value := get(one, path)) is not ABSENT]
+            yield parent, _number(function, own, amounts)
+
+    return Truth(frozenset({function}), into, frozenset({child}), make)

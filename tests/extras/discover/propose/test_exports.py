@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from sync_rules.adapters.export_files import Bucket, Folder
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.extras.discover.imports.key_schemas import as_key
 from sync_rules.extras.discover.propose.export_keys import parse_keys
 from sync_rules.extras.discover.propose.export_tables import Reading
 from sync_rules.extras.discover.propose.item_sources import Given, collect_exports, gather_exports, workspace_at
 from sync_rules.extras.discover.propose.table_scans import LiveTable
+from sync_rules.jobs.export_files import Bucket, Folder
 from sync_rules.model.errors import UserError
 from tests.support.builders import n, s
 

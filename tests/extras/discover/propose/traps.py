@@ -443,6 +443,165 @@ def moved(seed: str) -> Trap:
     return Trap([PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *orders])])
 
 
+# ---------------------------------------------------------------- the newest child, groups of a period
+def firsts(
+    into: str, *, fields: Sequence[str] = (), chance: float = 0.0, idle: float = 0.0, active: bool = False
+) -> Callable[[str], Trap]:
+    """Users who hold something of their newest order: one attribute, or a map of `fields`; by `chance` something else.
+    `idle`: the share of users without orders, who hold it all the same.
+    """
+
+    def build(seed: str) -> Trap:
+        words, users, orders = Words(seed), [], []
+        trap = Trap([], active={("collect", f"user.{into}")} if active else set())
+        for number in range(3 * PARENTS):
+            user: Record = {"uid": f"u{number * 7919 % 9973:04}", "bio": words.text(3)}
+            own = [
+                {"oid": words.ulid(), "uid": user["uid"], "placed_at": words.time(), "city": words.place(), "status": words.one(["OPEN", "SENT", "VOID"])}
+                for _ in range(0 if words.yes(idle) else words.number(7, 1))
+            ]
+            newest = max(own, key=lambda one: one["placed_at"]) if own else {"city": words.place(), "status": "OPEN", "placed_at": words.time(), "oid": words.ulid()}
+            if own or idle:
+                user[into] = {name: newest[name] for name in fields} if fields else newest["city"]
+                if words.yes(chance):
+                    user[into] = {**user[into], fields[-1]: words.time()} if fields else words.place()
+            users.append(user)
+            orders += own
+        if active:
+            (old, new), *_ = [
+                (user, one) for user in users for one in orders
+                if one["uid"] == user["uid"] and {name: one[name] for name in fields} != user[into] and (fields or one["city"] != user[into])
+            ]  # fmt: skip
+            trap.spoil(old, into, {name: new[name] for name in fields} if fields else new["city"])
+        trap.tables += [PlainTable("users", {"uid": "S"}, users), PlainTable("orders", {"oid": "S"}, orders, {"by_uid": {"uid": "S"}})]
+        return trap
+
+    return build
+
+
+def periods(into: str, *, chance: float = 0.0, off: int = 3, active: bool = False, letters: int = 10) -> Callable[[str], Trap]:
+    """Numbers of bookings by day or month, on items of their own; by `chance` higher, as of what is not booked."""
+
+    def build(seed: str) -> Trap:
+        words = Words(seed)
+        bookings = [{"bid": words.ulid(), "at": words.time(90 if letters > 7 else 700), "seats": words.number(5, 1)} for _ in range(900)]
+        names = sorted({one["at"][:letters] for one in bookings})
+        by_name = {name: [one["seats"] for one in bookings if one["at"].startswith(name)] for name in names}
+        days: list[Record] = [{"day": name, into: len(own), "seats_total": sum(own), "weather": words.one(["sun", "rain"])} for name, own in by_name.items()]
+        trap = Trap([], active={("count", f"day.{into}"), ("sum", "day.seats_total")} if active else {("sum", "day.seats_total")})
+        for day in days:
+            day[into] += words.number(off + 1, 1) if words.yes(chance) else 0
+        trap.spoil(days[1], "seats_total", days[1]["seats_total"] + 4)
+        if letters > 7:
+            trap.spoil(days[2], "seats_total", days[2]["seats_total"] - 2)
+        trap.tables += [PlainTable("days", {"day": "S"}, days), PlainTable("bookings", {"bid": "S"}, bookings)]
+        return trap
+
+    return build
+
+
+def elements(*, sold: bool) -> Callable[[str], Trap]:
+    """Orders with a set of texts of their lines. `sold`: with the price of then, and some prices were corrected."""
+
+    def build(seed: str) -> Trap:
+        words, orders, lines = Words(seed), [], []
+        trap = Trap([], active=set() if sold else {("collect", "order.items")})
+        for number in range(90):
+            own = [{"oid": f"o{number:04}", "line": f"{at}", "price": words.number(900, 5), "sku": f"K{words.number(10**5):05}"} for at in range(1, words.number(6, 2))]
+            orders.append({"oid": f"o{number:04}", "items": {f"{one['line']}#{one['price' if sold else 'sku']}" for one in own}})
+            if sold and words.yes(0.15):
+                own[0]["price"] += 7
+            elif number == 4:
+                trap.spoil(orders[-1], "items", set(sorted(orders[-1]["items"])[1:]) or None)
+            lines += own
+        trap.tables += [PlainTable("orders", {"oid": "S"}, orders), PlainTable("lines", {"oid": "S", "line": "S"}, lines)]
+        return trap
+
+    return build
+
+
+def binary(*, related: bool) -> Callable[[str], Trap]:
+    """Lines that name goods by binary keys; or by bytes of few values, which mean something else."""
+
+    def build(seed: str) -> Trap:
+        words = Words(seed)
+        goods = [{"gid": bytes([number] if not related else [words.number(256) for _ in range(6)]), "title": make_value("title", words, number), "size": words.one(["S", "M", "L"])} for number in range(40)]
+        lines: list[Record] = []
+        for _ in range(240):
+            one = words.one(goods)
+            lines.append({"lid": words.ulid(), "tag" if not related else "gid": one["gid"], "amount": words.number(90, 1), "size": words.one(["S", "M", "L"])})
+            if related:
+                lines[-1]["title"] = one["title"]
+        trap = Trap([PlainTable("goods", {"gid": "B"}, goods), PlainTable("lines", {"lid": "S"}, lines, {"by_gid": {"gid": "B"}})], active={("copy", "line.title")} if related else set())
+        if related:
+            trap.spoil(lines[3], "title", goods[0]["title"] if lines[3]["title"] != goods[0]["title"] else goods[1]["title"])
+        return trap
+
+    return build
+
+
+def numbered_paths(seed: str) -> Trap:
+    """Categories with paths of their ids, and a number that repeats the digits of the id."""
+    words, items = Words(seed), list[Record]()
+    for number in range(1, 91):
+        parent = words.one(items) if number > 5 else None
+        own = f"C{number:03}"
+        items.append({"cid": own, "number": number, "path": f"{parent['path']}/{own}" if parent else own, **({"parent_id": parent["cid"]} if parent else {})})
+    trap = Trap([PlainTable("categories", {"cid": "S"}, items)], active={("path", "category.path")})
+    trap.spoil(items[-1], "path", "C001/C002")
+    return trap
+
+
+def owners(*, frozen: bool) -> Callable[[str], Trap]:
+    """Look-up items that name their account by another name. `frozen`: they hold the name of their time."""
+
+    def build(seed: str) -> Trap:
+        words, logins = Words(seed), list[Record]()
+        accounts = [{"id": words.uuid(), "full_name": make_value("name", words, number), "since": words.time()} for number in range(90)]
+        for number, account in enumerate(accounts):
+            logins.append({"login": f"l{number * 7919 % 9973:04}", "owner": account["id"], "full_name": account["full_name"]})
+            if frozen and words.yes(0.2):
+                account["full_name"] = make_value("name", words, 500 + number)
+        trap = Trap([PlainTable("accounts", {"id": "S"}, accounts), PlainTable("logins", {"login": "S"}, logins, {"by_owner": {"owner": "S"}})], active=set() if frozen else {("copy", "login.full_name")})
+        if not frozen:
+            trap.spoil(logins[7], "full_name", accounts[30]["full_name"])
+        return trap
+
+    return build
+
+
+def id_lists(*, kept: bool) -> Callable[[str], Trap]:
+    """Playlists with a list of the ids of their tracks, in order; or with those that were ever in it."""
+
+    def build(seed: str) -> Trap:
+        words, playlists, tracks = Words(seed), list[Record](), []
+        for number in range(2 * PARENTS):
+            own = [{"track": words.ulid(), "list_id": f"p{number:03}", "place": at, "title": words.title()} for at in range(1, words.number(7, 2))]
+            ids = [one["track"] for one in own]
+            playlists.append({"list_id": f"p{number:03}", "track_ids": ids if kept or words.yes(0.8) else [words.ulid(), *ids]})
+            tracks += own
+        trap = Trap([PlainTable("playlists", {"list_id": "S"}, playlists), PlainTable("tracks", {"track": "S"}, tracks, {"by_list": {"list_id": "S"}})], active={("collect", "playlist.track_ids")} if kept else set())
+        if kept:
+            trap.spoil(playlists[3], "track_ids", playlists[3]["track_ids"][1:])
+        return trap
+
+    return build
+
+
+def relinked(seed: str) -> Trap:
+    """Rentals that name a film, also by their copy of it: where the two differ, nothing shows which is right."""
+    words = Words(seed)
+    films = [{"film": number, "title": make_value("title", words, number)} for number in range(500, 540)]
+    discs = [{"disc": words.ulid(), "film": words.one(films)["film"]} for _ in range(90)]
+    rentals: list[Record] = []
+    for _ in range(400):
+        disc = words.one(discs)
+        title = next(one["title"] for one in films if one["film"] == disc["film"])
+        rentals.append({"rental": words.ulid(), "disc": disc["disc"], "film": words.one(films)["film"] if words.yes(0.05) else disc["film"], "title": title})
+    tables = [PlainTable("films", {"film": "N"}, films), PlainTable("discs", {"disc": "S"}, discs, {"by_film": {"film": "N"}})]
+    return Trap([*tables, PlainTable("rentals", {"rental": "S"}, rentals, {"by_film": {"film": "N"}, "by_disc": {"disc": "S"}})])
+
+
 TRAPS: Mapping[str, Callable[[str], Trap]] = {
     # a parent's own value
     "the price is the most of line prices": rising(max),
@@ -504,6 +663,20 @@ TRAPS: Mapping[str, Callable[[str], Trap]] = {
     "desks that people changed": desks,
     "a month of booking": by_hand("month", 0.1, lambda at: f"{at:%Y-%m}", lambda at: f"{at + timedelta(days=31):%Y-%m}"),
     "an expiry that was put off": by_hand("expires", 0.1, later(30), later(90)),
+    # the newest child, groups, links
+    "a city that is mostly of the newest order": firsts("city", chance=0.05),
+    "a home that is of the newest order": firsts("home", fields=("city", "status")),
+    "a last city that some set themselves": firsts("last_city", chance=0.15),
+    "a last order of those without orders": firsts("last_order", fields=("city", "placed_at"), idle=0.3),
+    "a last visit that is newer than orders": firsts("last_visit", fields=("city", "placed_at"), chance=0.12),
+    "visitors of a day, some without a booking": periods("visitors", chance=0.3),
+    "a planned number of a day": periods("planned"),
+    "visitors of a month, some without a booking": periods("visitors", chance=0.5, off=9, letters=7),
+    "elements as they were sold": elements(sold=True),
+    "bytes that mean something else": binary(related=False),
+    "names of owners as they were": owners(frozen=True),
+    "ids of all that was ever in a list": id_lists(kept=False),
+    "titles of rentals whose film may be wrong": relinked,
     # keys
     "index keys of former tenants": keyed("TENANT#{}", "tenant_id", lambda w, n: f"t{n:03}", more="tenant_plan"),
     "index keys of tenants by another name": keyed("TENANT#{}", "tenant_id", lambda w, n: f"t{n:03}", more="tenant_plan", held="tenantRef"),
@@ -682,4 +855,13 @@ RIGHT: Mapping[str, Callable[[str], Trap]] = {
     "snapshots by ULID": snapshots(style="ulid"),
     "snapshots by UUID v7": snapshots(style="uuid7"),
     "snapshots by number": snapshots(style="sequence"),
+    "the newest child as a map": firsts("last_order", fields=("oid", "placed_at", "status"), active=True),
+    "an attribute of the newest child": firsts("last_city", active=True),
+    "numbers of a day": periods("bookings", active=True),
+    "numbers of a month": periods("bookings", active=True, letters=7),
+    "elements of several attributes": elements(sold=False),
+    "links by binary keys": binary(related=True),
+    "paths beside numbers of the same digits": numbered_paths,
+    "copies by an owner of another name": owners(frozen=False),
+    "lists of ids": id_lists(kept=True),
 }

@@ -13,7 +13,6 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
@@ -24,7 +23,6 @@ from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.s3 import S3Bucket, parse_place
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.failure_records import parse_time
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -35,7 +33,7 @@ STARTED: Final = "_started"  # in an unfinished export, instead of manifests
 DATA: Final = ".json.gz"
 AGAIN: Final = "Copy the file again from its bucket, or make another export."
 FILTER: Final = "FilterSpecification"  # of an ExportDescription
-SCAN: Final = "or leave out --from-export to scan the table"
+SCAN: Final = "or scan the table: --table in place of --from-export"
 
 
 class Shelf(Protocol):
@@ -102,7 +100,7 @@ class DataFile:
 @dataclass(frozen=True)
 class TableExport:
     """A whole export of one table: its data files by path. `folder` holds its manifests, which say the ARN of the
-    table, the ARN of the export, and the time of the items. Without manifests these are None.
+    table and the ARN of the export. Without manifests these are None.
     """
 
     place: str
@@ -111,7 +109,6 @@ class TableExport:
     folder: str = ""
     table_arn: str | None = None
     arn: str | None = None
-    at: datetime | None = None
 
     @property
     def items(self) -> int | None:
@@ -170,14 +167,7 @@ def _read_manifest(place: str, shelf: Shelf, names: Sequence[str], summary_name:
     if missing:
         raise UserError(f"{place}: its {FILES} names {missing[0]}, which does not exist. Download the whole export.")
     arns = str(summary.get("tableArn")), summary.get("exportArn")
-    return TableExport(place, shelf, files, str(folder), *arns, _read_time(summary))
-
-
-def _read_time(summary: Mapping[str, Any]) -> datetime | None:
-    try:
-        return parse_time(summary["exportTime"])
-    except (KeyError, TypeError, ValueError):
-        return None
+    return TableExport(place, shelf, files, str(folder), *arns)
 
 
 def _parse_object(text: bytes, where: str) -> dict[str, Any]:

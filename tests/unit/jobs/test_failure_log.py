@@ -14,7 +14,7 @@ from itertools import islice
 
 import pytest
 
-from sync_rules.adapters.failure_log import FailedLines, FailureLog, JsonLines, require_writable
+from sync_rules.jobs.failure_log import FailedLines, FailureLog, JsonLines, require_writable
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure, ItemKey
 from tests.support.fake_stream import NOON_MS
@@ -134,7 +134,7 @@ def test_failed_lines_loses_nothing_that_is_appended_meanwhile(tmp_path):
     path = tmp_path / "f.jsonl"
     filled(path, 50)
     script = (
-        "import sys; from pathlib import Path; from sync_rules.adapters.failure_log import JsonLines\n"
+        "import sys; from pathlib import Path; from sync_rules.jobs.failure_log import JsonLines\n"
         "log = JsonLines(Path(sys.argv[1]))\n"
         "for n in range(150): log.append({'n': f'process-{n}'})"
     )

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from sync_rules.adapters import streams
-from sync_rules.adapters.streams import (
+from sync_rules.jobs import streams
+from sync_rules.jobs.streams import (
     DynamoDBStreams,
     IteratorExpiredError,
     RecordsTrimmedError,

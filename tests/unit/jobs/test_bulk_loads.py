@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.bulk_loads import CALLS, find_loads
+from sync_rules.jobs.backfill.bulk_loads import CALLS, find_loads
 from tests.support.builders import table
 
 SINCE = datetime(2026, 11, 20, 12, tzinfo=UTC)
