@@ -51,8 +51,8 @@ def key_types(entity: Entity) -> Mapping[str, str]:
 @dataclass(frozen=True)
 class Known:
     """The file that rules are compiled against. `broken` and `broken_tables`: unusable declarations, already reported.
-    `written`: by entity, the attributes that rules give to all its items. `hops`: the rule that keeps a hop of a link.
-    `own_names` wait for all rules.
+    `written`: by entity, the attributes that rules give to all its items. `own_names`
+    wait for all rules.
     """
 
     document: Document
@@ -63,7 +63,6 @@ class Known:
     broken_tables: frozenset[str]
     written: dict[str, set[str]] = field(default_factory=dict)
     like: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    hops: dict[object, str] = field(default_factory=dict)
     own_names: list[OwnName] = field(default_factory=list)
 
     def find_similar(self, name: str) -> tuple[str, ...]:
@@ -263,11 +262,10 @@ class RuleCompiler:
         at: str,
         *,
         sparse: bool = False,
-        whole: bool = False,
         choose: Choose = links.choose_closest,
     ) -> Find | None:
         """The Query for the items of `many` that point to one item. Problems are reported at the option `at`. An index
-        that may lack some items needs `sparse`, which a `whole` listing cannot have.
+        that may lack some items needs `sparse`.
         """
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
@@ -293,9 +291,7 @@ class RuleCompiler:
         if way is None:
             names = " and ".join(repr(attribute.name) for attribute in nearest.missing)
             message = f"{nearest.place_name} lists only the items of {many.name!r} that have {names}"
-            cure = self._suggest_full_listing(nearest, one, many, link, whole=whole) + (
-                "" if via is None else ", and drop via"
-            )
+            cure = self._suggest_full_listing(nearest, one, many, link) + ("" if via is None else ", and drop via")
             self.add("SR217", at if via is None else "via", message, cure)
             return None
         if not way.narrow:
@@ -305,18 +301,15 @@ class RuleCompiler:
             )
         return way.find
 
-    def _suggest_full_listing(
-        self, way: links.Way, one: Entity, many: Entity, link: Link, *, whole: bool = False
-    ) -> str:
+    def _suggest_full_listing(self, way: links.Way, one: Entity, many: Entity, link: Link) -> str:
         """Return the cure for a key that does not list all items, or lists items of other sources."""
         if not way.missing:
             return links.suggest_index(one, many, link)
         missing = [attribute.name for attribute in way.missing]
         required = ", ".join(dict.fromkeys((*many.required, *missing)))
-        sparse = "" if whole else "; if the rule means only the items in the index, say sparse: true in it"
         return (
-            f"if every item has {' and '.join(missing)}, say entities.{many.name}.required: [{required}]{sparse}; "
-            f"else {links.suggest_index(one, many, link)}"
+            f"if every item has {' and '.join(missing)}, say entities.{many.name}.required: [{required}]; if the rule "
+            f"means only the items in the index, say sparse: true in it; else {links.suggest_index(one, many, link)}"
         )
 
 

@@ -26,7 +26,6 @@ from sync_rules.model.values import Path, overlaps
 from sync_rules.model.where_check import CONSTANT, list_quoted_names
 from sync_rules.rules.families import ListingRule
 from sync_rules.rules.kinds.booked_rule import BookedRule
-from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -58,7 +57,15 @@ def list_linked_rules(rules: Rules) -> Iterator[LinkedRule]:
 
 # ---------------------------------------------------------------- keys
 def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report copies into the table's key, and into an index key, unless the kind is there to fill index keys."""
+    """Report copies into the table's key, and into an index key, unless the kind is there to fill index keys, or a rule
+    lists by the copy.
+    """
+    listed = {
+        (entity, find.index, key.name)
+        for entity, find in ((rule.listed_entity, rule.find) for rule in rules.rules.values())
+        if find is not None
+        for key, _ in (*find.partition, *find.sort)
+    }
     for rule in rules.rules.values():
         table = rule.target.table
         location = locate_write(rule, document)
@@ -69,7 +76,7 @@ def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
                 yield Problem("SR302", f"{what} is part of the key of table {table.name!r}", location)
                 continue
             for index in table.indexes if not rule.fills_index_keys else ():
-                if path[0] in {a.name for a in index.attributes}:
+                if path[0] in {a.name for a in index.attributes} and (rule.target, index.name, path[0]) not in listed:
                     yield Problem("SR403", f"{what} is part of the key of index {index.name!r}", location)
 
 
@@ -150,7 +157,7 @@ def report_unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]
             what, key = attribute(entity, (ref.field,)), attribute(entity, ref.path)
             message = f"{ref.field!r} is read from {key}, which no rule fills; {what} is what a rule writes"
             cure = f"derive: {key}, as: {ref.template.text!r}"
-            if not isinstance(rule, HopRule) and not _lists_by(rule, ref):
+            if not _lists_by(rule, ref):
                 cure += f"; or link by the attribute itself: link: {{{field}: '\"{ref.field}\"'}}"
             yield Problem("SR461", message, locate_write(rule, document, "link"), cure)
 

@@ -42,8 +42,14 @@ MISSING: Final = {  # cures; kinds have their own
     "into": "say where to: entity.attribute",
 }
 MEANT: Final = {"link": "name the field of the one pointed to: link: {{field: {}}}"}  # likewise
-REPLACED: Final = {  # words of former rules files, by the kind that had them: the cure
+SEVERAL: Final = (
+    "a link leads to one item: let a copy rule keep on the item what names the next one, such as {copy: "
+    "customer.region_id, into: order.customer_region_id, on_delete: clear}, and link by that: link: {region_id: "
+    "customer_region_id}"
+)
+REPLACED: Final = {  # words of former rules files, by the kind that had them, if not several: the cure
     ("", "archive"): "call a function that writes to S3: {call: orders.keep, on: order, when: [deleted]}",
+    ("", "through"): SEVERAL,
     ("mirror", "mode"): "remove it for a second item; let your application move an item, in a transaction of its own",
     ("history", "keep"): "let versions expire: a rule {derive: ENTITY.expires_at, as: 'ttl(changed_at, 90d)'}",
     ("history", "newest"): "mirror the item into an entity of its own, such as one with SK: NEWEST",
@@ -186,7 +192,7 @@ class _Validator:
             cure = self._suggest_form(EXPECTED[error], value, path)
             add("SR104", at_value, f"expected {EXPECTED[error]}, found {type_name(value)}", cure)
         elif error == NO_FORM:
-            add("SR104", at_value, f"expected {detail['msg']}; found {type_name(value)}")
+            add("SR104", at_value, f"expected {detail['msg']}; found {type_name(value)}", _link_to_one(value, path))
         else:
             add("SR106", at_value, self._out_of_range(detail, path))
 
@@ -224,7 +230,7 @@ class _Validator:
             return f"{MERGE!r} merges nothing: YAML 1.2 has no merge keys", "write the options out in each rule"
         kind, keys = self._kind(path), sorted(self._fields(path), key=lambda key: key not in KINDS)
         if kind is not None and len(path) == RULE_OPTION:
-            if cure := REPLACED.get((kind.name, name)):
+            if cure := REPLACED.get((kind.name, name)) or REPLACED.get(("", name)):
                 return f"no key {name!r} in {kind.name}. Known: {', '.join(keys)}.", cure
             if name in KINDS:
                 message = f"{name!r} is another kind: this rule is of kind {kind.name}"
@@ -236,9 +242,8 @@ class _Validator:
 
     def _suggest_form(self, expected: str, value: Any, path: KeyPath) -> str | None:
         """The form that was most likely meant by a value of another type."""
-        several = self._over_several(value, path)
-        if several is not None:
-            return several
+        if (cure := _link_to_one(value, path)) is not None:
+            return cure
         if expected == EXPECTED["string_type"] and isinstance(value, dict):
             return "quote text that starts with a brace, such as " + _as_template(value)
         kind, name = self._kind(path), str(path[-1])
@@ -251,13 +256,6 @@ class _Validator:
         above = ".".join(str(part) for part in path[2:-1])
         cure = {**MEANT, **kind.meant}.get(name if len(path) == RULE_OPTION else f"{above}.*")
         return cure and cure.format(value, key=name)
-
-    def _over_several(self, value: Any, path: KeyPath) -> str | None:
-        """The cure for a link over several items in a rule of a kind that has none."""
-        kind = self._kind(path)
-        if kind is None or path[2:3] != ("link",) or not (isinstance(value, dict) or "." in str(value)):
-            return None
-        return kind.meant.get("link over several")
 
     def _out_of_range(self, detail: ErrorDetails, path: KeyPath) -> str:
         context, value = detail.get("ctx", {}), detail["input"]
@@ -306,6 +304,14 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield annotation
     for inner in get_args(annotation):
         yield from _models_in(inner)
+
+
+def _link_to_one(value: Any, path: KeyPath) -> str | None:
+    """The cure for a link over several items: no kind has one."""
+    if path[0] != "rules":
+        return None
+    mapped = isinstance(value, dict) and path[2:3] in (("link",), ("via",))
+    return SEVERAL if mapped or (path[2:] == ("link",) and "." in str(value)) else None
 
 
 def _bad_name(error: str, name: str, path: KeyPath) -> str:

@@ -9,10 +9,9 @@ from typing import Final
 
 from sync_rules.language.problems import Location, Problem
 from sync_rules.language.yaml_source import Document
-from sync_rules.model.entities import Entity, Ref
+from sync_rules.model.entities import Entity
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.values import Path, overlaps, show_path
-from sync_rules.rules.kinds.copy import HopRule
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -27,7 +26,7 @@ def attribute(entity: Entity, path: Path) -> str:
 
 def locate_write(rule: Rule, document: Document, option: str = "into") -> Location:
     """Return the location of `option` in a rule; the location of the rule if the option is missing."""
-    key_path = ("rules", rule.title, "link" if isinstance(rule, HopRule) else option)
+    key_path = ("rules", rule.title, option)
     return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
 
 
@@ -58,7 +57,6 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
         inside = "" if left == right or not right else f" as {attribute(target, left)}"
         message = f"{what} is written by rule {one.title} in line {line} already{inside}"
         cure = _own_ids(one, two, right) or _own_ids(two, one, left)
-        cure = cure or _elsewhere(one, two, rules) or _elsewhere(two, one, rules)
         yield Problem("SR301", message, location, cure)
 
 
@@ -67,20 +65,6 @@ def _own_ids(rule: Rule, other: Rule, path: Path) -> str | None:
     if not isinstance(rule, TreeRule) or rule.crumb is None or not overlaps(rule.path, path):
         return None
     return f"rule {rule.title} keeps its ids itself: give its `ids` another name, or remove rule {other.title}"
-
-
-def _elsewhere(hop: Rule, other: Rule, rules: Rules) -> str | None:
-    """The cure where another rule writes what a link over several items keeps."""
-    if not isinstance(hop, HopRule):
-        return None
-    kept = {kept for _, kept in hop.mapping}
-    onward = [rule for rule in rules.rules.values() if rule.title == hop.title and rule is not hop]
-    pairs: list[tuple[Rule, tuple[str, Ref]]] = [(rule, pair) for rule in onward for pair in getattr(rule, "link", ())]
-    rule, (field, ref) = next((rule, pair) for rule, pair in pairs if pair[1].path in kept)
-    cure = f"let rule {hop.title} keep it in another attribute: through: {{{field}: ANOTHER}}"
-    if isinstance(rule, HopRule) or hop.title == other.title:
-        return cure
-    return f"{cure}; or link by what rule {other.title} keeps: link: {{{field}: {show_path(ref.path)}}}"
 
 
 def _find_overlaps(rules: Rules) -> Iterator[tuple[Writer, Writer]]:

@@ -42,8 +42,7 @@ class Builder:
     """The parts of the file so far. `made` are the helpers, by table and purpose.
 
     `lists` are helper attributes that hold a list or a set. `carried` are the edges that a mirror makes of the items at
-    their far end, with the hop there and the mirror; `kept` what names, on items of a table, the end of a link over
-    several items.
+    their far end, with the hop there and the mirror.
     """
 
     scenario: Scenario
@@ -53,7 +52,6 @@ class Builder:
     made: dict[tuple[object, ...], Target] = field(default_factory=dict)
     lists: set[Target] = field(default_factory=set)
     carried: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
-    kept: dict[tuple[object, ...], tuple[Path, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for table, key in self.scenario.tables.items():

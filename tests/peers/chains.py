@@ -1,6 +1,6 @@
 """Copies along a path, and deletion with the item referred to.
 
-- a path of references becomes a link, over several items if need be;
+- a path of references becomes a chain of copies;
 - a path that goes backward must end at one item at most, as a one-to-one relation does: what it holds is embedded under
   one name, and copied from there;
 - `references: cascade` becomes a copy of the source's identity with `on_delete: delete`. It is always a rule of its
@@ -39,7 +39,7 @@ def cascade(builder: Builder, table: str, by: Any, to: str) -> None:
     (hop,) = ways.read(builder, table, [{"to": to, "by": by}]).hops
     helper = builder.helper(table, ("cascade", hop), (*hop.refs[0], "owner"))
     key = builder.keys_of(to)[0]
-    builder.copy((table, helper), (to, (key,)), **ways.link_of(builder, table, [hop]), on_delete="delete")
+    builder.copy((table, helper), (to, (key,)), ways.single(builder, table, [hop]), on_delete="delete")
 
 
 def follow(builder: Builder, into: Target, way: Way, attribute: Path, **default: Any) -> None:

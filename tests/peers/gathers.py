@@ -202,7 +202,7 @@ def _booked(builder: Builder, into: Target, way: Way, what: Gathered) -> None:
         word: entity if of is None else show_path((entity, *of)),
         "into": show_path((into[0], *into[1])),
         **options,
-        **ways.link_of(builder, entity, way.back(back)),
+        "link": ways.single(builder, entity, way.back(back)),
         **_where(tests),
     }
     if what.weighing is not None:

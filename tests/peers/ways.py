@@ -6,8 +6,7 @@ keeps one edge per item and element. What is left are hops by single references:
 - forward: an attribute of the item holds the key of the next one;
 - backward: items of the next table hold the key of the item.
 
-A chain of forward hops becomes a link over several items where the language has one, and a chain of copies where it has
-none: where a table comes twice, and for embeds and mirrors.
+A chain of forward hops becomes a chain of copies.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from tests.peers import conditions
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 
 OWNER, ELEMENT = "edge_owner", "edge_element"  # the key of an edge: the item at its near end, and at its far end
-DIRECT = 2  # entities on a link that is not over several
 
 
 @dataclass(frozen=True)
@@ -169,11 +167,10 @@ def copy(builder: Builder, into: Target, hops: Sequence[Hop], attribute: Path, *
     """Copy an attribute of the item at the end of forward hops, or of the item itself."""
     table, hops, attribute = _shortened(builder, into[0], tuple(hops), attribute)
     if not hops:
-        link: dict[str, Any] = {"link": builder.itself(table)}
-        source = table
+        link, source = builder.itself(table), table
     else:
-        link, source = link_of(builder, table, hops), hops[-1].table
-    builder.copy(into, (source, attribute), **link, **{"on_delete": "clear", **options})
+        link, source = single(builder, table, hops), hops[-1].table
+    builder.copy(into, (source, attribute), link, **{"on_delete": "clear", **options})
 
 
 def _shortened(
@@ -188,45 +185,7 @@ def _shortened(
     return table, (Hop(hops[1].table, refs), *hops[2:]), attribute
 
 
-def link_of(builder: Builder, table: str, hops: Sequence[Hop]) -> dict[str, Any]:
-    """`link`, and perhaps `through`, from items of `table` over forward hops."""
-    hops = _kept(builder, table, tuple(hops))
-    names = [table, *(hop.table for hop in hops)]
-    if len(names) > DIRECT and len(set(names)) < len(names):
-        return {"link": single(builder, table, hops)}
-    first = builder.link(table, hops[0].refs, hops[0].table)
-    if len(hops) == 1:
-        return {"link": first}
-    link: dict[str, Any] = {hops[0].table: first}
-    through: dict[str, str] = {}
-    here = dict(zip(builder.keys_of(hops[0].table), map(path_of, first.values()), strict=True))
-    for at, hop in enumerate(hops[1:], 1):
-        fields = builder.keys_of(hop.table)
-        link[hop.table] = {field: show_path(ref) for field, ref in zip(fields, hop.refs, strict=True)}
-        beyond: dict[str, Path] = {}
-        for field, ref in zip(fields, hop.refs, strict=True):
-            if len(ref) == 1 and ref[0] in here:  # the key of the item between names the next one, too
-                beyond[field] = here[ref[0]]
-                continue
-            kept = builder.helper(table, ("kept", hops[: at + 1], field), (*hops[0].refs[0], hop.table, field, "kept"))
-            through[f"{hop.table}.{field}"] = kept[0]
-            builder.lists_by(table, kept[0], builder.keys[hop.table][field])
-            beyond[field] = kept
-        here = beyond
-        builder.kept[table, hops[: at + 1]] = tuple(here[field] for field in fields)
-    return {"link": link} | ({"through": through} if through else {})
-
-
 def single(builder: Builder, table: str, hops: Sequence[Hop]) -> dict[str, str]:
     """A link over one hop to the item at the end of forward hops: what names it is brought here first."""
-    hops = _kept(builder, table, tuple(hops))
     refs = tuple(bring(builder, table, hops[:-1], ref) for ref in hops[-1].refs)
     return builder.link(table, refs, hops[-1].table)
-
-
-def _kept(builder: Builder, table: str, hops: tuple[Hop, ...]) -> tuple[Hop, ...]:
-    """The same without the hops whose end is named here already, because a rule before went over them."""
-    for length in range(len(hops), 1, -1):
-        if (refs := builder.kept.get((table, hops[:length]))) is not None:
-            return _kept(builder, table, (Hop(hops[length - 1].table, refs), *hops[length:]))
-    return hops

@@ -381,7 +381,7 @@ def chain(file: File) -> Form | None:
         _relation(file, up.one, relation.many, {its: name})
         form: Form = {"copy": f"{relation.one}.{attribute}", "into": f"{relation.many}.{name}"}
         if file.chance(0.5):
-            form["on_delete"] = "clear"  # as a link over several items keeps it
+            form["on_delete"] = "clear"
         if file.chance(0.3):
             form["default"] = "nobody" if kind == "S" else file.one(7, 7.5)
         return _listing(file, relation, form)

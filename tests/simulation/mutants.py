@@ -43,8 +43,8 @@ from tests.simulation.worlds import among, made_in
 # Where a mutant of no particular kind of rule is tried: among plain copies, which are quick to play.
 COPIES = among(
     "", "base", "index", "keep", "delete", "strict", "index-delete", "index-strict", "shop", "two", "two-index",
-    "two-delete", "nested", "shared-map", "own", "where", "delete-where", "writes-link", "writes-where", "hops",
-    "cascade", "unordered", "snapshot",
+    "two-delete", "nested", "shared-map", "own", "where", "delete-where", "writes-link", "writes-where", "cascade",
+    "unordered", "snapshot",
 )  # fmt: skip
 OFTEN = among("", "often-base", "often-index", "often-keep")
 INDEX = among("", "index", "index-strict", "two-index", "index-delete")

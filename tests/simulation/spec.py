@@ -297,7 +297,6 @@ class Spec:
         self.tables = {name: _table(name, form) for name, form in self.body["tables"].items()}
         self.entities = {name: _entity(name, form, self.tables) for name, form in self.body["entities"].items()}
         self.rules = {name: {"name": name, **_kinds(_long(form))} for name, form in self.body["rules"].items()}
-        self.rules = {one["name"]: one for rule in self.rules.values() for one in _hops(rule)}
         self.ledgers = {
             rule.get("ledger", "ledger")
             for rule in self.rules.values()
@@ -410,17 +409,6 @@ def _long(form: str | Body) -> dict[str, Any]:
         parts = [part.strip() for part in what.split(",")]
         return {"kind": kind, kind: parts[0] if len(parts) == 1 else parts, "into": into}
     return {"kind": next(iter(form)), **form}
-
-
-def _hops(rule: Body) -> list[Body]:
-    """A copy over two items as two rules: what names the second is a copy on the target."""
-    if not isinstance(rule.get("link"), str):
-        return [rule]
-    target, first, last = rule["link"].split(".")
-    kept = f"{first}_{last}"
-    through = {"name": f"{rule['name']}.through_{first}", "kind": "copy", "copy": f"{first}.{last}"}
-    through |= {"into": f"{target}.{kept}", "on_delete": "clear"}
-    return [through, {**rule, "link": {rule["copy"].partition(".")[0]: kept}}]
 
 
 def _kinds(rule: dict[str, Any]) -> dict[str, Any]:

@@ -232,18 +232,6 @@ TEXTS: Final[Mapping[str, str]] = {
     "cascade": f"""{CHAIN}  first: {{copy: top.name, into: mid.top_name, on_delete: clear}}
   second: {{copy: mid.top_name, into: end.top_name, on_delete: clear}}
 """,
-    "hops": """
-tables:
-  sources: {key: {source: S}}
-  mids: {key: {mid: S}}
-  targets: {key: {target: S}, indexes: {by_mid: {mid: S}, by_source: {mid_source: S}}}
-entities:
-  source: {table: sources}
-  mid: {table: mids}
-  target: {table: targets}
-rules:
-  name: {copy: source.name, into: target.source_name, link: target.mid.source, on_delete: clear}
-""",
     "writes-link": f"""{OWNED}  link: {{copy: owner.source, into: target.source, on_delete: clear}}
   name: {{copy: source.name, into: target.source_name, on_delete: clear}}
 """,

@@ -110,7 +110,7 @@ MISTAKES = [
     Mistake(
         "user_name, on", "user_name, link: {id: user_id}, on", "SR202", "user_id", "{id: user_id}", "{user_id: user_id}"
     ),
-    Mistake("user_name, on", "user_name, link: user_id, on", "SR218", "link: {user_id: user_id}", "link: user_id"),
+    Mistake("user_name, on", "user_name, link: user_id, on", "SR104", "link: {field: user_id}"),
     Mistake(
         ", indexes: {by_user: {user_id: S}}",
         "",

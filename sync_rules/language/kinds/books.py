@@ -7,20 +7,18 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.hops import Route
 from sync_rules.language.kinds.options import (
-    HopsOption,
-    HopsVia,
+    LinkOption,
     Model,
     OnDelete,
     OwnWhere,
     RenamedFrom,
     Settle,
     Sparse,
-    Through,
+    Via,
 )
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.lookups import Find
+from sync_rules.model.lookups import Find, Link
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.rules.ledger import RESERVED, Ledger, is_suitable, is_supported, ledger_of
 
@@ -38,9 +36,8 @@ class BookedForm(Model):
     into: str = Field(description="Where to: parent entity, then a path.", examples=["user.open_orders"])
     ledger: LedgerOption = None
     where: OwnWhere = None
-    link: HopsOption = {}
-    through: Through = {}
-    via: HopsVia = None
+    link: LinkOption = {}
+    via: Via = None
     sparse: Sparse = False
     on_delete: OnDelete = "keep"
     settle_seconds: Settle = 60
@@ -48,12 +45,12 @@ class BookedForm(Model):
 
 
 def find_deleted_children(
-    compiler: RuleCompiler, form: BookedForm, way: Route, parent: Entity, child: Entity
+    compiler: RuleCompiler, form: BookedForm, link: Link, parent: Entity, child: Entity
 ) -> Find | None:
     """Return the listing of a deleted parent's children; None if `on_delete` is keep. Books need no other listing."""
     if form.on_delete == "keep":
         return None
-    return compiler.find(way.link, parent, child, way.via, "on_delete", sparse=form.sparse)
+    return compiler.find(link, parent, child, form.via, "on_delete", sparse=form.sparse)
 
 
 def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: str = "") -> Table | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.hops import route
 from sync_rules.language.kinds.options import Kind, format_fields, parent_rule, require_text
 from sync_rules.language.kinds.values import VALUES_ONLY, ValuesForm, compile_values, is_of_values, refuse
 from sync_rules.model.entities import Entity
@@ -51,16 +50,11 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
         require_text(compiler, edge, element.fields, "as")
         compiler.own(edge, element.fields, "as", quotes=False)
     where, omit = compiler.own_where(form.where, edge), compiler.own_where(form.omit, edge, "omit")
-    way = route(compiler, form, into.entity, edge)
-    link = None if way is None else way.link
+    link = compiler.link(form.link, into.entity, edge)
     if link is not None and element is not None:
         _require_edge(compiler, element, edge, into.entity, link)
-    find = (
-        None
-        if way is None or link is None
-        else compiler.find(link, into.entity, edge, way.via, "into", sparse=form.sparse)
-    )
-    if not compiler.sound or way is None or link is None or find is None or element is None:
+    find = None if link is None else compiler.find(link, into.entity, edge, form.via, "into", sparse=form.sparse)
+    if not compiler.sound or link is None or find is None or element is None:
         return ()
     rule = CollectRule(
         name=compiler.name,
@@ -79,7 +73,7 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
     parts = [f"({form.where})"] * (where is not None) + [f"!({form.omit})"] * (omit is not None)
     collected = compile_where(" && ".join(parts), "") if parts else None
     beside = parent_rule(compiler, rule, link, find, where=collected, on_delete=form.on_delete)
-    return rule, *beside, *way.rules
+    return rule, *beside
 
 
 def _require_edge(compiler: RuleCompiler, element: Element, edge: Entity, node: Entity, link: Link) -> None:

@@ -8,22 +8,21 @@ from pydantic import Field, Tag
 
 from sync_rules.language import defaults, links
 from sync_rules.language.compiler import RuleCompiler, key_types
-from sync_rules.language.hops import Route, route
 from sync_rules.language.kinds.options import (
-    HopsOption,
-    HopsVia,
     Kind,
+    LinkOption,
     Model,
     Names,
     RenamedFrom,
     Renames,
     Settle,
     Sparse,
-    Through,
+    Via,
     by_type,
 )
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
+from sync_rules.model.lookups import Link
 from sync_rules.model.values import AttributeValue, Path, show_path
 from sync_rules.model.where import Where, compile_where
 from sync_rules.rules.kinds.copy import CopyRule
@@ -58,9 +57,8 @@ class CopyForm(Model):
     mode: Literal["live", "snapshot"] = Field(
         default="live", description="live: kept equal for ever. snapshot: copied once, when the target has none."
     )
-    link: HopsOption = {}
-    through: Through = {}
-    via: HopsVia = None
+    link: LinkOption = {}
+    via: Via = None
     sparse: Sparse = False
     on_delete: Literal["keep", "clear", "delete", "restrict"] = Field(
         default="keep",
@@ -96,18 +94,16 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
         compiler.refuse("default", message, "remove it, or use mode: live")
     given = _defaults(compiler, form, target, pairs) if said else {}
     where = _where(compiler, form, source, target)
-    way = route(compiler, form, source, target, within=True)
-    if way is not None and form.strict and way.rules:
-        compiler.refuse("strict", "a transaction checks one source, and this link goes over several items", "remove it")
-    if way is not None and form.strict and links.is_self_link(source, target, way.link):
+    link = compiler.link(form.link, source, target, within=True)
+    if link is not None and form.strict and links.is_self_link(source, target, link):
         compiler.add("SR205", "strict", f"{source.name!r} is its own source here")
-        way = None
-    if way is None:
+        link = None
+    if link is None:
         return ()
     find = None
-    pull_only = _check_pull_only(compiler, form, way, source, target)
+    pull_only = _check_pull_only(compiler, form, link, source, target)
     if not pull_only:
-        find = compiler.find(way.link, source, target, way.via, "into", sparse=form.sparse, choose=links.choose)
+        find = compiler.find(link, source, target, form.via, "into", sparse=form.sparse, choose=links.choose)
     if (find is None and not pull_only) or not compiler.sound:
         return ()
     rule = CopyRule(
@@ -116,7 +112,7 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
         target=target,
         find=find,
         settle_seconds=form.settle_seconds,
-        link=way.link,
+        link=link,
         where=where,
         on_delete="clear" if said and "on_delete" not in form.model_fields_set else form.on_delete,
         strict=form.strict,
@@ -124,22 +120,22 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
         mapping=pairs,
         mode=form.mode,
     )
-    return rule, *way.rules
+    return (rule,)
 
 
-def _check_pull_only(compiler: RuleCompiler, form: CopyForm, way: Route, source: Entity, target: Entity) -> bool:
+def _check_pull_only(compiler: RuleCompiler, form: CopyForm, link: Link, source: Entity, target: Entity) -> bool:
     """True for a snapshot whose targets nothing lists: their own records fill them. Says so, and what then does not."""
-    if form.mode != "snapshot" or way.via is not None or form.sparse:
+    if form.mode != "snapshot" or form.via is not None or form.sparse:
         return False
     if (
-        links.choose(links.list_ways(source, target, way.link, compiler.known.list_sure_attributes(target)), None)
+        links.choose(links.list_ways(source, target, link, compiler.known.list_sure_attributes(target)), None)
         is not None
     ):
         return False
     nothing = f"nothing lists the items of {target.name!r} by their {source.name!r}"
     if "settle_seconds" in form.model_fields_set:
         compiler.refuse("settle_seconds", f"{nothing}: there is no second look", "remove it, or add an index")
-    cure = f"if that can be, {links.suggest_index(source, target, way.link)}"
+    cure = f"if that can be, {links.suggest_index(source, target, link)}"
     compiler.add("SR419", "mode", f"{nothing}: one that comes before it stays empty", cure)
     return True
 

@@ -14,9 +14,8 @@ from pydantic import Field
 
 from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
-from sync_rules.language.hops import route
 from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
-from sync_rules.language.kinds.groups import GroupLink, read_groups, without_groups
+from sync_rules.language.kinds.groups import GroupLink, read_groups
 from sync_rules.language.kinds.options import Kind, Shards, parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compile_weights
 from sync_rules.model.entities import Entity, Table
@@ -37,7 +36,7 @@ PLACES_MAX = 18
 class GroupForm(BookedForm):
     """The options that all kinds here have in common."""
 
-    link: GroupLink = {}  # type: ignore[assignment]  # without_groups makes it a link of names
+    link: GroupLink = {}  # type: ignore[assignment]  # wider: a group is not a name
     per: str | None = Field(
         default=None,
         description="An attribute of the items: then a map is kept, with a number for each of its values.",
@@ -140,24 +139,24 @@ def _compile(
     groups = read_groups(compiler, form.link, into.entity, child)
     if groups is None:
         return ()
-    plain = without_groups(form, groups)
-    where, way = compiler.own_where(form.where, child), route(compiler, plain, into.entity, child)
-    if way is None:
+    names = {field: name for field, name in form.link.items() if isinstance(name, str)}
+    where, named = compiler.own_where(form.where, child), compiler.link(names, into.entity, child)
+    if named is None:
         return ()
-    link = tuple((name, groups.get(name, ref)) for name, ref in way.link)
+    link = tuple((field, groups.get(field, ref)) for field, ref in named)
     parts = CountParts(function, child, into, link, of, weights, per, where, shards, places)
     name = form.renamed_from or compiler.name  # the books keep the name that they began with
-    _check_via(compiler, form, way.via)
+    _check_via(compiler, form)
     _check_made_parent(compiler, form, into.entity, groups=bool(groups))
     if form.mode == "recount":
-        rules = _compile_recount(compiler, form, parts) if way.via is None else ()
+        rules = _compile_recount(compiler, form, parts) if form.via is None else ()
     else:
         rules = _compile_books(compiler, name, parts, table)
-    find = find_deleted_children(compiler, form, way, into.entity, child)
+    find = find_deleted_children(compiler, form, named, into.entity, child)
     if not compiler.sound or not rules:
         return ()
     beside = parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
-    return *rules, *beside, *way.rules
+    return *rules, *beside
 
 
 def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, shards: int) -> None:
@@ -174,12 +173,12 @@ def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, 
         compiler.refuse("per", message, "remove it, or use mode: recount")
 
 
-def _check_via(compiler: RuleCompiler, form: GroupForm, via: str | None) -> None:
+def _check_via(compiler: RuleCompiler, form: GroupForm) -> None:
     """Report an index for the items of one parent, where nothing lists them through one."""
-    if via is not None and form.mode == "recount":
-        message = f"index {via!r} would be listed: it lags behind the records that ask for a recount"
+    if form.via is not None and form.mode == "recount":
+        message = f"index {form.via!r} would be listed: it lags behind the records that ask for a recount"
         compiler.add("SR206", "via", message)
-    elif via is not None and form.on_delete == "keep":
+    elif form.via is not None and form.on_delete == "keep":
         compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
 
 

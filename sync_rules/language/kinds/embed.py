@@ -233,8 +233,4 @@ def _add_nameless(compiler: RuleCompiler, form: EmbedForm, index: str, own: list
     compiler.add("SR219", "by", message, cure)
 
 
-HOPS: Final = (
-    "embed has no link over several items: let a copy rule keep on the child what names the parent, and link by that"
-    ", such as link: {region_id: customer_region_id}"
-)
-KIND = Kind("embed", EmbedForm, _compile, meant={"limit": "limit: {{items: {}}}", "link over several": HOPS})
+KIND = Kind("embed", EmbedForm, _compile, meant={"limit": "limit: {{items: {}}}"})

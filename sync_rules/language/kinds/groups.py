@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Discriminator, Field, Tag
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.books import BookedForm
-from sync_rules.language.kinds.options import NO_FORM, Model, by_type
+from sync_rules.language.kinds.options import NO_FORM, Model
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.errors import UserError
 from sync_rules.model.groups import Beginning, Constant, Each
@@ -40,10 +39,8 @@ class EachForm(Model):
     each: str = Field(description="The attribute, a list or set of texts or numbers.", examples=["tags"])
 
 
-Given = str | FirstForm | ConstantForm | EachForm | Mapping[str, str]
-EXPECTED: Final = (
-    "the name of a field, {first: 10, of: field}, {each: field}, {constant: text}, or a map of names that differ"
-)
+Given = str | FirstForm | ConstantForm | EachForm
+EXPECTED: Final = "the name of a field, {first: 10, of: field}, {each: field} or {constant: text}"
 
 
 def _form(value: Any) -> str | None:
@@ -51,36 +48,33 @@ def _form(value: Any) -> str | None:
         return "form:field" if isinstance(value, str) else None
     if "each" in value:
         return "form:each"
-    return "form:constant" if "constant" in value else "form:first" if value.keys() & {"first", "of"} else "form:hop"
+    return "form:constant" if "constant" in value else "form:first" if value.keys() & {"first", "of"} else None
 
 
 GroupName = Annotated[
     Annotated[str, Tag("form:field")]
     | Annotated[FirstForm, Tag("form:first")]
     | Annotated[ConstantForm, Tag("form:constant")]
-    | Annotated[EachForm, Tag("form:each")]
-    | Annotated[Annotated[dict[str, str], Field(min_length=1)], Tag("form:hop")],
+    | Annotated[EachForm, Tag("form:each")],
     Discriminator(_form, custom_error_type=NO_FORM, custom_error_message=EXPECTED),
 ]
 
 GroupLink = Annotated[
-    Annotated[str, Tag("form:path")] | Annotated[dict[str, GroupName], Tag("form:names")],
-    by_type({str: "form:path", dict: "form:names"}, "a map of the names that differ, or a path through entities"),
+    dict[str, GroupName],
     Field(
         description="How an item names its parent, where the names differ: {field of the parent: field of the item}. A "
-        "field of the parent may also be {first: 10, of: a time in UTC}, for a day, {each: list}, or {constant: text}. "
-        "Over several items: a path through entities, order.customer.region.",
+        "field of the parent may also be {first: 10, of: a time in UTC}, for a day, {each: list}, or {constant: text}.",
         examples=[{"user_id": "owner_id"}, {"day": {"first": 10, "of": "created_at"}}, {"name": {"constant": "ALL"}}],
     ),
 ]
 
 
 def read_groups(
-    compiler: RuleCompiler, given: str | Mapping[str, Given], parent: Entity, child: Entity
+    compiler: RuleCompiler, given: Mapping[str, Given], parent: Entity, child: Entity
 ) -> dict[str, Ref] | None:
     """The groups in a link, by the parent's field; None if one is wrong, which is reported."""
     found: dict[str, Ref | None] = {}
-    for name, one in given.items() if not isinstance(given, str) else ():
+    for name, one in given.items():
         if isinstance(one, str) and parent.made and not _is_path(one):
             cure = f"for a text that is the same for all items: link: {{{name}: {{constant: {one!r}}}}}"
             compiler.add("SR108", compiler.at("link", name), f"{one!r} is not the name of an attribute", cure)
@@ -103,13 +97,6 @@ def read_groups(
             found[name] = None if path is None else made
     right = {name: ref for name, ref in found.items() if ref is not None}
     return right if len(right) == len(found) else None
-
-
-def without_groups(form: BookedForm, groups: Mapping[str, Ref]) -> BookedForm:
-    """The form with a link of names alone."""
-    if isinstance(form.link, str):
-        return form
-    return form.model_copy(update={"link": {name: one for name, one in form.link.items() if name not in groups}})
 
 
 def _is_path(text: str) -> bool:

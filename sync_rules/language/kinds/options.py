@@ -49,28 +49,6 @@ LinkOption = Annotated[
         examples=[{"user_id": "owner_id"}],
     ),
 ]
-OfHop = Annotated[
-    Annotated[str, Tag("form:field")] | Annotated[dict[str, str], Tag("form:hop")],
-    by_type({str: "form:field", dict: "form:hop"}, "the name of a field, or a map of the names that differ"),
-]
-HopsOption = Annotated[
-    Annotated[str, Tag("form:path")] | Annotated[dict[str, OfHop], Tag("form:names")],
-    by_type({str: "form:path", dict: "form:names"}, "a map of the names that differ, or a path through entities"),
-    Field(
-        description="How an item names the one it points to, where the names differ: {field of the one pointed to: "
-        "field of the one that points}. Over several items: a path through entities, order.customer.region; or each "
-        "entity on the way with the names that differ there, {customer: {customer_id: buyer_id}, region: {}}.",
-        examples=[{"user_id": "owner_id"}, "order.customer.region"],
-    ),
-]
-Through = Annotated[
-    dict[str, str],
-    Field(
-        description="For a link over several items: the attributes where the item that points keeps the fields that "
-        "name the items behind the first hop. Default: the entity before it and the field, customer_region_id.",
-        examples=[{"region_id": "region_of_customer"}],
-    ),
-]
 Settle = Annotated[
     int,
     Field(
@@ -84,19 +62,7 @@ OwnWhere = Annotated[
     str | None,
     Field(description="JMESPath over the source item's own fields: which items count.", examples=["status == 'OPEN'"]),
 ]
-Via = Annotated[str | None, Field(description="The index of their table that lists the items of one parent.")]
-HopsVia = Annotated[
-    Annotated[
-        Annotated[str, Tag("form:index")] | Annotated[dict[str, str], Tag("form:by_hop")],
-        by_type({str: "form:index", dict: "form:by_hop"}, "an index, or a map from an entity on the way to an index"),
-    ]
-    | None,
-    Field(
-        description="The index that lists the items that point to one. For a link over several items: a map from an "
-        "entity on the way to the index that lists the items that point to it.",
-        examples=["by_customer", {"customer": "by_customer", "region": "by_region"}],
-    ),
-]
+Via = Annotated[str | None, Field(description="The index that lists the items that point to one.")]
 Sparse = Annotated[
     bool,
     Field(description="Only the items in the index are meant; without it, an index must list all items."),
@@ -193,4 +159,4 @@ class Kind:
     missing: Mapping[str, str] = field(default_factory=dict)  # by option: the cure when it is missing
     meant: Mapping[str, str] = field(
         default_factory=dict
-    )  # by option: the cure when a single value, put in for {}, stands for a map; "link over several": there is none
+    )  # by option: the cure when a single value, put in for {}, stands for a map

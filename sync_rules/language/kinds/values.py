@@ -12,7 +12,6 @@ from typing import Final
 from pydantic import Field
 
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
-from sync_rules.language.hops import route
 from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
 from sync_rules.language.kinds.options import Chosen, parent_rule, parse_fields
 from sync_rules.model.entities import Entity
@@ -82,11 +81,11 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
     if child is None or into is None:
         return ()
     where = compiler.own_where(form.where, child)
-    way = route(compiler, form, into.entity, child)
-    if way is None:
+    link = compiler.link(form.link, into.entity, child)
+    if link is None:
         return ()
-    find = find_deleted_children(compiler, form, way, into.entity, child)
-    if way.via is not None and form.on_delete == "keep":
+    find = find_deleted_children(compiler, form, link, into.entity, child)
+    if form.via is not None and form.on_delete == "keep":
         compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
     # the books keep the name that they began with
     books = make_ledger(compiler, form.renamed_from or compiler.name, (child, into.entity), table)
@@ -102,7 +101,7 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
         target=books.ranks,
         parent=into.entity,
         marks=books.marks,
-        link=way.link,
+        link=link,
         where=where,
         of=path,
         fields=fields,
@@ -126,8 +125,8 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
         descending=(form.order or "").startswith("-"),
         books=value.books,
     )
-    beside = parent_rule(compiler, values, way.link, find, where=where, on_delete=form.on_delete, child=child)
-    return values, value, *beside, *way.rules
+    beside = parent_rule(compiler, values, link, find, where=where, on_delete=form.on_delete, child=child)
+    return values, value, *beside
 
 
 def _resolve_values(

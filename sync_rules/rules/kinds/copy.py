@@ -157,10 +157,3 @@ class CopyRule(LinkedRule):
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
         still_empty = tuple(expect_value(path, None) for path in self.copies) if self.snapshot else ()
         return super().link_guard(image) + still_empty
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class HopRule(CopyRule):
-    """Keeps on an item what names the next item of a link over several; indexes list the items by it."""
-
-    fills_index_keys = True

@@ -1,5 +1,7 @@
 """Lints between rules: what is refused, and above all what is not."""
 
+import re
+
 import pytest
 
 from sync_rules.language.load import check_rules
@@ -151,10 +153,42 @@ def test_a_hierarchy_may_go_by_what_is_derived_but_not_by_itself():
 
 
 def test_keys_of_indexes_may_be_derived_and_not_copied_without_a_word():
-    """Composite keys of indexes are what derive is for; a copy there is more often a slip."""
+    """Composite keys of indexes are what derive is for; a copy there is more often a slip, unless a rule lists by it."""
     assert codes("{derive: a.rank, as: '{x}'}", base=MANY) == []
     assert codes("copy a.rank into b.rank", base=MANY) == ["SR403"]
+    listing = "{copy: a.x, into: b.x, link: {id: parent}, via: by_parent}"
+    assert codes("copy a.rank into b.rank", listing, base=MANY) == ["SR403"]
+    assert codes("copy a.parent into b.parent", listing, base=MANY) == []
     assert codes("{derive: a.id, as: '{x}'}", base=MANY) == ["SR302"]
+
+
+REGIONS = """
+tables:
+  regions: {key: {region_id: S}}
+  customers: {key: {customer_id: S}}
+  orders: {key: {order_id: S}, indexes: {by_customer: {customer_id: S}, by_region: {customer_region_id: S}}}
+  ledger: {key: {PK: S, SK: S}}
+entities: {region: {table: regions}, customer: {table: customers}, order: {table: orders, required: [customer_region_id]}}
+rules:
+"""
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{copy: region.name, into: order.region_name, link: LINK}",
+        "{count: order, into: region.orders, link: LINK, on_delete: delete}",
+        "{collect: order.size, into: region.sizes, link: LINK, on_delete: delete}",
+        "{embed: order, into: region.recent, fields: [order_id], limit: {items: 5}, link: LINK}",
+    ],
+)
+@pytest.mark.parametrize("given", ["order.customer.region", "{customer: {}, region: {}}"])
+def test_a_link_over_several_items_is_refused_with_a_cure_that_works(rule, given):
+    """The cure is a rule and a link. With both, the file has no problem, not even for the index by the copy."""
+    found = problems(rule.replace("LINK", given), base=REGIONS)
+    (cure,) = {problem.cure for problem in found}
+    before, link = re.fullmatch(r".*?({copy.*?}).* link: ({.*})", cure).groups()
+    assert problems(before, rule.replace("LINK", link), base=REGIONS) == []
 
 
 def test_two_mirrors_and_a_copy_into_a_mirror_are_writers():
