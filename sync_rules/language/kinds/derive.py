@@ -108,7 +108,10 @@ def _cases(
         return ()
     found = []
     for number, case in enumerate(form.cases or ()):
-        formula = compiler.parse("SR117", compiler.at("cases", number, "as"), parse_formula, case.formula, tables)
+        at = compiler.at("cases", number, "as")
+        if is_expiry(case.formula):
+            compiler.add("SR120", at, "`ttl` makes no text", "derive the time to live in a rule of its own")
+        formula = compiler.parse("SR117", at, parse_formula, case.formula, tables)
         where = (
             None
             if ref is None
