@@ -47,6 +47,7 @@ SEVERAL: Final = (
     "customer.region_id, into: order.customer_region_id, on_delete: clear}, and link by that: link: {region_id: "
     "customer_region_id}"
 )
+GROUPED: Final = "only count, sum, mean, min and max have groups: name an attribute, which a derive rule can make"
 REPLACED: Final = {  # words of former rules files, by the kind that had them, if not several: the cure
     ("", "archive"): "call a function that writes to S3: {call: orders.keep, on: order, when: [deleted]}",
     ("", "through"): SEVERAL,
@@ -210,9 +211,13 @@ class _Validator:
             return {} if form is None else _keys(form)
         if kind := self._kind(path):
             fields = _keys(kind.form)
-            for part in path[2:-1]:  # an option that is a map of its own
-                inner = _models_in(fields[str(part)].annotation) if str(part) in fields else ()
-                fields = next(map(_keys, inner), fields)
+            given: Any = self.data
+            for part in path[:-1]:
+                given = given[part]
+            others = set(map(str, given)) - {path[-1]}
+            for part in path[2:-1]:  # an option that is a map of its own, in the form that shares most of its keys
+                inner = map(_keys, _models_in(fields[str(part)].annotation) if str(part) in fields else ())
+                fields = max(inner, key=lambda keys: len(keys.keys() & others), default=fields)
             return fields
         if path[0] != "tables":
             stated = [_keys(one.entity) for one in self.used.loaded if one.entity is not None]
@@ -307,9 +312,11 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _link_to_one(value: Any, path: KeyPath) -> str | None:
-    """The cure for a link over several items: no kind has one."""
+    """The cure for a link over several items: no kind has one; or for a group in a link of a kind without groups."""
     if path[0] != "rules":
         return None
+    if path[2:3] == ("link",) and isinstance(value, dict) and value.keys() & {"first", "each", "constant"}:
+        return GROUPED
     mapped = isinstance(value, dict) and path[2:3] in (("link",), ("via",))
     return SEVERAL if mapped or (path[2:] == ("link",) and "." in str(value)) else None
 
