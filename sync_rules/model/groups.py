@@ -28,10 +28,10 @@ class Beginning(Ref):
 
     @property
     def body(self) -> object:
-        return ("first", self.characters, self.path)
+        return ("first", self.characters, self.path, *([self.field] if self.template else []))
 
     def within(self, value: AttributeValue | None) -> AttributeValue | None:
-        text = "" if value is None else value.get("S", "")
+        text = (super().within(value) or {}).get("S", "")
         return {"S": text[: self.characters]} if is_utc_time(text) else None
 
     def find_fault(self, value: AttributeValue | None) -> str:

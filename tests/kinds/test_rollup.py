@@ -121,6 +121,19 @@ def test_rollup_groups_by_times_in_utc_alone(text, right):
     assert is_utc_time(text) is right
 
 
+def test_rollup_groups_by_a_time_in_the_key_of_an_item():
+    """The time is a part of a key. Another part of the same key makes other groups."""
+    text = RULES.replace("order: {table: orders}", "order: {table: orders, key: {order_id: '{at}#{due}'}}")
+    at = text.replace(
+        "count order into day.orders", "{count: order, into: day.orders, link: {day: {first: 10, of: at}}}"
+    )
+    scene = scene_of(at)
+    scene.put("orders", {"order_id": s("2026-11-27T09:00:00Z#2026-11-28T09:00:00Z")})
+    scene.rest()
+    assert scene.item(scene.at("days", "2026-11-27"))["orders"] == n(1)
+    assert of_each(parse_rules(at.replace("of: at", "of: due"))) != of_each(scene.rules)
+
+
 def test_rollup_reports_a_time_that_names_no_group():
     """The item does not count; nothing else waits."""
     scene = scene_of(
@@ -523,6 +536,8 @@ def test_link_of_each_element_hits_what_its_elements_name():
         ("{tag: {each: tags}}}", "{tag: {each: tags}}, on_delete: delete}", "SR120"),
         ("{tag: {each: tags}}}", "{tags: {each: tags}}}", "SR202"),
         ("{tag: {each: tags}}}", "{tag: {each: [tags]}}}", "SR104"),
+        ("{each: tags}", "{each: post_id}", "SR322"),
+        ("{each: tags}", "{each: PK}", "SR322"),
         ("SK: TAG, ", "SK: '{lang}', ", ""),
         ("{tag: {each: tags}}}", "{tag: {each: tags}, tag2: {each: tags}}}", "SR120"),
     ],

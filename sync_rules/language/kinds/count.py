@@ -152,7 +152,7 @@ def _compile(
         rules = _compile_recount(compiler, form, parts) if form.via is None else ()
     else:
         rules = _compile_books(compiler, name, parts, table)
-    find = find_deleted_children(compiler, form, named, into.entity, child)
+    find = None if groups else find_deleted_children(compiler, form, named, into.entity, child)
     if not compiler.sound or not rules:
         return ()
     beside = parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)

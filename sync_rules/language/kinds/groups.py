@@ -9,11 +9,12 @@ from pydantic import Discriminator, Field, Tag
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import NO_FORM, Model
+from sync_rules.language.links import ref_to
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.errors import UserError
 from sync_rules.model.groups import Beginning, Constant, Each
 from sync_rules.model.suggest import explain_unknown_name
-from sync_rules.model.values import parse_path
+from sync_rules.model.values import Path, parse_path
 
 
 class FirstForm(Model):
@@ -90,11 +91,17 @@ def read_groups(
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
         elif isinstance(one, FirstForm | EachForm):
             text, option = (one.of, "of") if isinstance(one, FirstForm) else (one.each, "each")
-            path = compiler.path(text, compiler.at("link", name, option))
+            at = compiler.at("link", name, option)
+            ref = None if compiler.path(text, at) is None else ref_to(child, text, name)
             compiler.own(child, text, "link", name, option)
             first = one.first if isinstance(one, FirstForm) else 0
-            made = Beginning(name, path or (), characters=first) if first else Each(name, path or ())
-            found[name] = None if path is None else made
+            keys: dict[Path, str] = {(key.name,): key.type for key in child.table.key_attributes}
+            if ref is not None and keys.get(ref.path, "") not in ("", "S" if first else ""):
+                needed = "the text of a time" if first else "a list or set"
+                compiler.add("SR322", at, f"{text!r} is in a key of {child.name!r}, and {option!r} takes {needed}")
+                ref = None
+            made = ref and Beginning(ref.field, ref.path, ref.template, characters=first)
+            found[name] = made if first else ref and Each(name, ref.path)
     right = {name: ref for name, ref in found.items() if ref is not None}
     return right if len(right) == len(found) else None
 
