@@ -50,8 +50,8 @@ def find_scenarios(paths: Iterable[File]) -> tuple[File, ...]:
 
 # ---------------------------------------------------------------- reading
 def rules_in_memory(file: File) -> Rules:
-    """The rules of a file, for tables in memory, where names of tables and buckets do not matter: environment variables
-    need not be set.
+    """The rules of a file, for tables in memory, where names of tables do not matter: environment variables need
+    not be set.
 
     Raises:
         RulesFileError: with every error in it.

@@ -1,4 +1,4 @@
-"""Plays an example on the embedded engine: its tables and buckets, its scenario, and Time to Live.
+"""Plays an example on the embedded engine: its tables, its scenario, and Time to Live.
 
 No emulator marks a delete by Time to Live. The record of a delete that the scenario calls `expire` is therefore marked
 here as DynamoDB marks it, and otherwise left as the engine wrote it.

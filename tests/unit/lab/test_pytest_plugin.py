@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.plain_rehearsal import PlainRehearsal
 from tests.unit.lab.test_trial import RULES, SCENARIO
 
 pytest_plugins = ["pytester"]
@@ -179,6 +181,12 @@ def test_fixtures_work_as_the_page_shows_them(suite, place):
     for name, code in zip(("first", "requests"), page.split("```python\n")[1:], strict=True):
         (suite.path / place / f"test_{name}.py").write_text(code.split("```", 1)[0])
     run(suite).assert_outcomes(passed=len(VARIANTS) + 3)
+
+
+def test_page_names_what_the_engine_has():
+    """Every method of the fixture, and no other."""
+    named = (ROOT / "docs/testing.md").read_text().partition("With plain Python values it has ")[2].partition(".")[0]
+    assert set(re.findall(r"`(\w+)`", named)) == {name for name in vars(PlainRehearsal) if name[0] != "_"}
 
 
 # ---------------------------------------------------------------- what it costs
