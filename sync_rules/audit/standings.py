@@ -21,7 +21,6 @@ from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
-Does = Literal["push", "pull", "part", "effect"]
 PULL_ONLY: Final = "if its source came later: a backfill or verify --repair fills it"
 CopyState = Drift | Literal["right", "kept", "waiting", "nothing"]
 

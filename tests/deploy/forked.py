@@ -14,8 +14,8 @@ from pathlib import Path
 from sync_rules.__main__ import main
 from sync_rules.adapters import aws
 from sync_rules.cli import main as commands  # noqa: F401 - for the processes that are forked from the server
-from sync_rules.extras.proof import self_test as running
 from sync_rules.extras.proof.commands import selftest  # noqa: F401
+from sync_rules.extras.proof.commands import selftest as running
 
 LOOK_SECONDS = 0.05  # between two looks at a stack, which an emulator has at once
 NOWHERE = "http://127.0.0.1:1"

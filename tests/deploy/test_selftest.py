@@ -22,8 +22,9 @@ import pytest
 from sync_rules.cli import main
 from sync_rules.extras.proof import cost_estimate
 from sync_rules.extras.proof import proof_stack as sites
-from sync_rules.extras.proof import self_test as running
 from sync_rules.extras.proof.commands import selftest
+from sync_rules.extras.proof.commands import selftest as running
+from sync_rules.extras.proof.commands.selftest import PROBES
 from sync_rules.extras.proof.probe import Polling, ProbeResult, ProbeVerdict, run_probe
 from sync_rules.extras.proof.probes import stream_facts
 from sync_rules.extras.proof.proof_stack import (
@@ -36,7 +37,6 @@ from sync_rules.extras.proof.proof_stack import (
     remove,
     template,
 )
-from sync_rules.extras.proof.self_test import PROBES
 from tests.deploy import forked
 from tests.deploy.lies import CORRECTIONS, LIES, together
 from tests.deploy.stacks import NOBODY

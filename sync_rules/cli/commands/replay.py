@@ -1,11 +1,10 @@
-"""`sync-rules replay`: replay a recording in memory under every delivery order; reduce a failure to few records."""
+"""`sync-rules replay`: replay a recording in memory under every delivery order."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,12 +13,11 @@ import typer
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import format_count
-from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
-from sync_rules.lab.recording import Recording, open_recording, read_all
+from sync_rules.lab.recording import Recording, read_all
 from sync_rules.lab.recording_replay import Mismatch, load_data
-from sync_rules.lab.replay_case import Case, ReplayResult, ShrinkResult, replay_all, shrink_failure
+from sync_rules.lab.replay_case import Case, ReplayResult, replay_all
 from sync_rules.lab.scenario_file import rules_in_memory
 from sync_rules.lab.trial import choose_deliveries
 from sync_rules.model.errors import UserError
@@ -59,18 +57,10 @@ def replay(
     values: Annotated[
         bool, typer.Option("--values", help="Show values of attributes in the history of a failure.")
     ] = False,
-    shrink_tries: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Maximum replays used to reduce a failure. 0: do not reduce.")
-    ] = 500,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file for the reduced recording of a failure.")
-    ] = None,
     form: opt.Document = opt.DocumentForm.TEXT,
 ) -> int:
-    """Replay a recording in memory, under every delivery order. A failure is reduced to few records."""
+    """Replay a recording in memory, under every delivery order, until one ends wrong."""
     as_json = form is opt.DocumentForm.JSON
-    if out is not None and out.exists():
-        raise UserError(f"{out} exists, and recordings are never overwritten: give another name")
     known = rules_in_memory(rules_file)
     case = Case(known, load_data(data, known) if data else (), with_copies)
     recording = read_all(files, known)
@@ -84,26 +74,13 @@ def replay(
         if outcome.mismatch is None:
             print(json.dumps(row(outcome, recording)) if as_json else right(outcome, recording))
             return 0
-        status.update("reducing the failure; Ctrl-C shows the result so far")
-        with stop_signals() as stopping:
-            least, last = shrink_failure(case, recording, outcome.mismatch, shrink_tries, stopping)
-    if out is not None:
-        with open_recording(out, replace(recording.header, ordered=True)) as write:
-            write(one.body for one in least.records)
-    again = _command(
-        [out] if out else files,
-        rules_file,
-        data,
-        least.delivery if out else outcome.mismatch.delivery,
-        with_copies=with_copies,
-    )
+    mismatch = outcome.mismatch
+    again = _command(files, rules_file, data, mismatch.delivery, with_copies=with_copies)
     if as_json:
-        shrinking = {"shrunk_to": len(least.records), "tries": least.tries}
-        found = {**row(outcome, recording), **last.body(values=values), **shrinking}
-        print(json.dumps({**found, "again": again}))
+        print(json.dumps({**row(outcome, recording), **mismatch.body(values=values), "again": again}))
     else:
-        print("\n".join(wrong(outcome, recording, least, last, values=values)))
-        print(f"again: {again}" + ("" if out else "\n--out FILE saves these records."))
+        print("\n".join(wrong(outcome, recording, mismatch, values=values)))
+        print(f"again: {again}")
     return 1
 
 
@@ -140,21 +117,13 @@ def records(outcome: ReplayResult, recording: Recording) -> str:
     return f"{outcome.counts.get('done', 0):,} of {len(recording.records):,} records replayed{skipped}"
 
 
-def wrong(
-    outcome: ReplayResult, recording: Recording, least: ShrinkResult, last: Mismatch, *, values: bool
-) -> list[str]:
-    """The mismatch, the reduced recording and its history, for people."""
-    first = outcome.mismatch
-    assert first is not None, "there is a mismatch"
-    events = list(last.history_lines(values=values))
+def wrong(outcome: ReplayResult, recording: Recording, mismatch: Mismatch, *, values: bool) -> list[str]:
+    """The mismatch and its history, for people."""
+    events = list(mismatch.history_lines(values=values))
     if len(events) > SHOWN_MAX_EVENTS:
         half = SHOWN_MAX_EVENTS // 2
         events[half:-half] = [f"  ... {len(events) - SHOWN_MAX_EVENTS:,} more ..."]
-    lines = [records(outcome, recording), first.subject, f"  under {how(first.delivery)}"]
-    if least.tries:
-        few = f"{len(least.records):,} of {len(recording.records):,} records"
-        lines += [f"reduced to {few} in {least.tries:,} tries:", last.subject, f"  under {how(last.delivery)}"]
-    return [*lines, "history:", *events]
+    return [records(outcome, recording), mismatch.subject, f"  under {how(mismatch.delivery)}", "history:", *events]
 
 
 def how(delivery: Delivery) -> str:

@@ -2,18 +2,204 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from pydantic import Field
 
-from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.options import Kind, format_fields, parent_rule, require_text
-from sync_rules.language.kinds.values import VALUES_ONLY, ValuesForm, compile_values, is_of_values, refuse
+from sync_rules.language.compiler import AttributeRef, RuleCompiler
+from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
+from sync_rules.language.kinds.options import Chosen, Kind, format_fields, parent_rule, parse_fields, require_text
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
-from sync_rules.model.values import show_path
+from sync_rules.model.values import Path, show_path
 from sync_rules.model.where import compile_where
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.element import Element, parse_element
+from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
+from sync_rules.rules.kinds.values import Shape, ValueRule, ValuesRule
 from sync_rules.rules.rule import Rule
+
+SHAPES: Final[dict[str | None, Shape]] = {None: "set", "set": "set", "list": "list"}
+
+
+class ValuesForm(BookedForm):
+    """The options of collect that are for values, or for values and edges alike."""
+
+    collect: str = Field(
+        description="Whose values: entity.attribute. Or the edge entity, for a set of elements made by `as`.",
+        examples=["order.tag", "membership"],
+    )
+    into: str = Field(
+        description="Where to: entity, then a path. A set of elements is a top-level attribute.",
+        examples=["user.tags", "goal.edges"],
+    )
+    element: str | None = Field(
+        default=None,
+        alias="as",
+        description="Of values: set, which is the default, or list. Of edges: an edge's element, made of its fields; "
+        "together with the node's key it must name the edge.",
+        examples=["list", "{target}-{memberRole}"],
+    )
+    join: str | None = Field(
+        default=None, description="Values as one text, with this between each two.", examples=[", "]
+    )
+    order: str | None = Field(
+        default=None,
+        description="The field that orders a list or a text; - before it: the other way. Default: the value itself.",
+        examples=["-created_at"],
+    )
+    fields: Chosen | None = Field(
+        default=None,
+        description="Several fields of each child, as a map: a list, or a map to new names. With limit: 1 the parent "
+        "holds the map of the first child, with as: list a list of maps.",
+        examples=[["text", "author"], {"body": "text"}],
+    )
+    distinct: bool = Field(default=False, description="Each value once in a list or a text.")
+    limit: int | None = Field(
+        default=None, ge=1, le=MEMBERS_MAX_ITEMS, description="The greatest number of values; the first in order stay."
+    )
+    numbers: bool = Field(default=False, description="A set of numbers instead of texts; then `as` is one field.")
+
+
+VALUES_ONLY: Final = ("join", "order", "distinct", "limit", "ledger")  # without `fields`, which make values of a rule
+NOT_OF_FIELDS: Final = ("join", "distinct", "numbers")
+
+
+def is_of_values(form: ValuesForm) -> bool:
+    """True if a rule names an attribute or fields, and not edges."""
+    return "." in form.collect or form.fields is not None
+
+
+def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]:
+    into, shape = compiler.into(form.into), _shape(compiler, form)
+    child, path, fields = _resolve_values(compiler, form)
+    order = None if form.order is None else compiler.path(form.order.removeprefix("-"), "order")
+    compiler.own(child, form.order, "order")
+    compiler.own(child, form.fields, "fields")
+    table = ledger_table(compiler, form.ledger, "collect")
+    if child is None or into is None:
+        return ()
+    where = compiler.own_where(form.where, child)
+    link = compiler.link(form.link, into.entity, child)
+    if link is None:
+        return ()
+    find = find_deleted_children(compiler, form, link, into.entity, child)
+    if form.via is not None and form.on_delete == "keep":
+        compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
+    # the books keep the name that they began with
+    books = make_ledger(compiler, form.renamed_from or compiler.name, (child, into.entity), table)
+    order = order or path
+    if not compiler.sound or books is None or shape is None or order is None:
+        return ()
+    distinct = form.distinct or shape == "set"
+    # if not ranked, no key of the ledger shows a value
+    ranked = form.limit is not None and form.order is not None and not distinct
+    value = ValueRule(
+        name=f"{compiler.name}.ledger",
+        source=child,
+        target=books.ranks,
+        parent=into.entity,
+        marks=books.marks,
+        link=link,
+        where=where,
+        of=path,
+        fields=fields,
+        order=order,
+        ranked=ranked,
+        numbers=form.numbers,
+    )
+    values = ValuesRule(
+        name=compiler.name,
+        source=books.ranks,
+        target=into.entity,
+        find=books.find,
+        into=into.path,
+        link=books.link,
+        shape=shape,
+        ranked=ranked,
+        numbers=form.numbers,
+        join=form.join or "",
+        distinct=distinct,
+        max_items=form.limit,
+        descending=(form.order or "").startswith("-"),
+        books=value.books,
+    )
+    beside = parent_rule(compiler, values, link, find, where=where, on_delete=form.on_delete, child=child)
+    return values, value, *beside
+
+
+def _resolve_values(
+    compiler: RuleCompiler, form: ValuesForm
+) -> tuple[Entity | None, Path | None, tuple[tuple[Path, str], ...]]:
+    """Return the child, its attribute, and its fields: a rule has an attribute or fields."""
+    if form.fields is not None:
+        entity = None if "." in form.collect else compiler.entity(form.collect, "collect")
+        return entity, None, parse_fields(compiler, form.fields)
+    of = compiler.resolve(form.collect, "collect", attribute=True)
+    if of is None:
+        return None, None, ()
+    _warn_of_map(compiler, of)
+    return of.entity, of.path, ()
+
+
+def refuse(compiler: RuleCompiler, form: ValuesForm, options: Iterable[str], message: str, cure: str) -> None:
+    """Report those of these options that a form gives."""
+    for option in options:
+        if option in form.model_fields_set:
+            compiler.refuse(option, message, cure)
+
+
+def _shape(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
+    """The shape of the values; options that mean nothing in it are reported."""
+    refuse(compiler, form, ("omit", "strict"), "this is for edges, and values are collected", "remove it, or say where")
+    if form.on_delete == "keep":
+        refuse(compiler, form, ("sparse",), UNLISTED, "remove it, or say on_delete")
+    if form.fields is not None:
+        return _shape_of_fields(compiler, form)
+    shape: Shape | None = "text" if form.join is not None else SHAPES.get(form.element)
+    if form.join is not None and form.element is not None:
+        compiler.refuse("join", "`join` makes a text, and `as` a set or a list", "keep one of them")
+    elif shape is None:
+        entity = form.collect.partition(".")[0]
+        cure = f"as: list; join: ', ' for a text; or collect: {entity} for a set of elements made by `as`"
+        compiler.add("SR106", "as", f"expected set or list, found {form.element!r}", cure)
+    if shape == "set":
+        refuse(compiler, form, ("distinct",), "a set has each value once", "remove it, or say as: list")
+        if form.limit is None:
+            refuse(compiler, form, ("order",), "a set has no order", "remove it, or say as: list")
+    elif shape is not None:
+        refuse(compiler, form, ("numbers",), "this is for sets: a list keeps the types of its values", "remove it")
+    return shape
+
+
+def _shape_of_fields(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
+    """Return the shape of maps of fields: a list, or the map of the first child."""
+    if "." in form.collect:
+        entity = form.collect.partition(".")[0]
+        compiler.refuse("fields", "the rule names one attribute already", f"remove it, or say collect: {entity}")
+    refuse(compiler, form, NOT_OF_FIELDS, "this is for values, and each child gives a map", "remove it")
+    if form.order is None:
+        message = "'order' is missing: it says which child is the first"
+        compiler.add("SR103", compiler.at_key("fields"), message, "order: -created_at")
+    if form.element not in (None, "list"):
+        compiler.add("SR106", "as", f"expected list, found {form.element!r}", "as: list, or remove it and say limit: 1")
+        return None
+    if form.element is None and form.limit != 1:
+        message = f"{'no limit' if form.limit is None else f'limit {form.limit}'}: a single map is of a single child"
+        compiler.add("SR120", compiler.at_key("fields"), message, "limit: 1, or as: list")
+    return "list" if form.element else "map"
+
+
+def _warn_of_map(compiler: RuleCompiler, of: AttributeRef) -> None:
+    """Report a path that is likely meant to go on to another item, and offer the chain that does."""
+    child, (name, *path) = of.entity, of.path
+    if not path or name not in compiler.known.entities or name in child.bound_fields:
+        return
+    kept, read = f"{child.name}.{name}_{path[-1]}", show_path(of.path)
+    message = f"{read!r} is read as an attribute in a map of {child.name!r}"
+    cure = f"if the item {name!r} is meant: copy {read} into {kept}, and here collect: {kept}"
+    compiler.add("SR420", "collect", message, cure)
 
 
 class CollectForm(ValuesForm):

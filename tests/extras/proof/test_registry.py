@@ -6,9 +6,9 @@ import re
 from decimal import Decimal
 
 from sync_rules.extras.proof import cost_estimate
+from sync_rules.extras.proof.commands.selftest import LAST, PROBES
 from sync_rules.extras.proof.probe import ASSUMPTIONS
 from sync_rules.extras.proof.proof_stack import CODE, template
-from sync_rules.extras.proof.self_test import LAST, PROBES
 from tests.deploy.lies import CORRECTIONS
 from tests.docs.reference import ROOT
 

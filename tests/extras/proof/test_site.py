@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from sync_rules.adapters import aws
 from sync_rules.cli import main
-from sync_rules.extras.proof import self_test as running
+from sync_rules.extras.proof.commands import selftest as running
 from sync_rules.extras.proof.probe import Polling, ProbeVerdict, run_probe
 from sync_rules.extras.proof.proof_stack import PREFIX, journals, list_stacks, new_journal, remove
 from sync_rules.model.errors import SyncRulesError, UserError

@@ -150,6 +150,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "graph": ("",),
     "plan": ("", "--format json", "--format markdown"),
+    "preview": ("write.json", "write.json --format json"),
     "cost": ("--region eu-west-1", "--region eu-west-1 --format json"),
     "verify": ("--grace-seconds 0", "--grace-seconds 0 --format json"),
     "explain": (
@@ -157,7 +158,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         f"--key={USER}\0--format\0json",
         f"--where-used={USER}",
     ),
-    "replay": ("day.jsonl --seeds 1 --shrink-tries 5", "day.jsonl --seeds 1 --with-copies --shrink-tries 5"),
+    "replay": ("day.jsonl --seeds 1", "day.jsonl --seeds 1 --with-copies"),
     "backfill": (
         "--state state.json",
         "--state other.json --format jsonl",

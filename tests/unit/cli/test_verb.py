@@ -14,6 +14,7 @@ REQUIRED = {
     "replay": ["recording.jsonl"],
     "tables": ["create"],
     "prune": ["before.yaml"],
+    "preview": ["write.json"],
 }
 VALUES = {"--format": "json", "--rate": "5", "--rules": "rules.yaml", "--sample": "5", "--from": "f"}
 FLAGS = frozenset(

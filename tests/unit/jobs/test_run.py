@@ -22,8 +22,18 @@ from rich.console import Console
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, save_applied_fingerprints
 from sync_rules.cli import main
-from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, is_resumed, link_notices, run_loop, threads
-from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
+from sync_rules.cli.commands.run import (
+    LOOK_EVERY_SECONDS,
+    Edited,
+    conclude,
+    display_on,
+    is_resumed,
+    line,
+    link_notices,
+    run_loop,
+    summary_lines,
+    threads,
+)
 from sync_rules.cli.show.text import format_duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint

@@ -7,11 +7,15 @@ measures. It names each number that is not stated. Without `--sample` it reads n
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from rich.console import Console
+from rich.table import Table as Grid
 
 from sync_rules import DOCS
 from sync_rules.adapters import aws
@@ -19,19 +23,202 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import require_own
 from sync_rules.audit.verify_tally import choose_share
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.console import grid, make_console, print_parts
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import MEASURES, list_subjects
-from sync_rules.extras.design.commands.show_cost import CostReport
-from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
+from sync_rules.extras.design.costs.bill import TARGET_PERCENT
+from sync_rules.extras.design.costs.estimate import CostLine, Estimate, EstimateOptions, estimate
 from sync_rules.extras.design.costs.volumes import MeasuredEntity, SizeSampler
+from sync_rules.jobs.dryrun.money import MONTH_HOURS
 from sync_rules.jobs.dryrun.prices import Prices, own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
+from sync_rules.model.values import visible
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.ruleset import Rules
+
+CENT: Final = Decimal("0.01")
+SHOWN_MONEY: Final = Decimal("0.0001")
+GIGABYTES: Final = Decimal("0.001")
+WIDE: Final = Context(prec=100)
+LEAST_SHOWN: Final = 0.001  # of units, and of times
+WHOLE_UNITS: Final = 100  # units from here on are shown without decimals
+WAYS: Final = {"on demand": "on_demand", "provisioned": "provisioned"}
+SHOWN_GROUPS: Final = ("on_demand", "provisioned", "storage", "lambda", "sqs", "cloudwatch")
+FLAT: Final = "Lambda, SQS and CloudWatch had one price in"  # begins the note of these Regions
+DERIVED: Final = ("derived", "price of storage")
+NOT_STATED: Final = "not stated"
+UNITS: Final = ("reads/s", "writes/s", "indexes", "transactions")
+
+
+@dataclass(frozen=True)
+class CostReport:
+    """An estimate with what its display needs. `percent`: the share of the tables that was measured, None for none."""
+
+    made: Estimate
+    prices: Prices
+    region: str
+    percent: float | None = None
+
+    # ------------------------------------------------------------ for machines
+    def as_json(self) -> dict[str, Any]:
+        """The whole estimate. Money is text, in the currency of the prices."""
+        made = self.made
+        return {
+            "region": self.region,
+            "date": self.prices.date.isoformat(),
+            "source": self.prices.source,
+            "how": self._how(),
+            "currency": self.prices.currency,
+            "month_hours": MONTH_HOURS,
+            "target": TARGET_PERCENT,
+            "sample": self.percent,
+            "patterns": {one.name: {"requests": one.does, "rate": one.rate, **_line(one)} for one in made.patterns},
+            "rules": {one.name: {"kind": one.does, **_line(one)} for one in made.rules},
+            "all": _line(made.whole),
+            "capacity": {
+                one.place.place_name: {"read_units": one.read_units, "write_units": one.write_units}
+                for one in made.provisions
+            },
+            "storage": {
+                one.table: {
+                    "table_gb": str(_round_amount(one.table_gb, GIGABYTES)),
+                    "indexes_gb": str(_round_amount(one.indexes_gb, GIGABYTES)),
+                    "storage": _text(one.storage),
+                    "recovery": _text(one.recovery),
+                }
+                for one in made.stored
+            },
+            "alarms": _text(made.alarms),
+            "not_stated": list(made.gaps),
+            "taken": list(made.notes),
+        }
+
+    def _how(self) -> dict[str, str]:
+        """The sources of the groups of prices that were derived."""
+        how = self.prices.regions[self.region].how
+        return {group: self.prices.how(self.region, group) for group in how}
+
+    def _is_derived(self, group: str) -> bool:
+        """True for a group whose prices are not quoted for this Region, if one of them is used."""
+        how = self._how().get(group, "")
+        flat = how.startswith(FLAT) and self.region not in how
+        return flat or how.startswith(DERIVED)
+
+    # ------------------------------------------------------------ for people
+    def print(self, console: Console) -> None:
+        print_parts(console, (part if isinstance(part, Grid) else visible(part) for part in self._parts()))
+
+    def _parts(self) -> Iterator[Grid | str]:
+        yield (
+            f"prices of {self.region}, {self.prices.date.isoformat()}: {self.prices.currency} for a month of "
+            f"{MONTH_HOURS} hours, without free tier and taxes; {self.prices.source}"
+        )
+        derived = [one.replace("_", " ") for one in SHOWN_GROUPS if self._is_derived(one)]
+        if derived:
+            yield f"derived, not quoted: {', '.join(derived)}"
+        if self.made.patterns:
+            yield ""
+            yield self._patterns()
+        if self.made.rules:
+            yield ""
+            yield self._rules()
+        yield ""
+        yield from self._whole()
+        for title, texts in (("not stated, and left out:", self.made.gaps), ("taken so:", self.made.notes)):
+            if texts:
+                yield ""
+                yield title
+                yield from (f"  {text}" for text in texts)
+
+    def _patterns(self) -> Grid:
+        table = grid(["pattern", "requests"], ["calls/s", *UNITS, *WAYS, "Lambda, SQS"])
+        for one in self.made.patterns:
+            rate = "" if one.rate is None else _number(one.rate)
+            table.add_row(one.name, one.does, rate, *_units(one), *_ways(one))
+        return table
+
+    def _rules(self) -> Grid:
+        table = grid(["rule", "kind"], [*UNITS, *WAYS, "Lambda, SQS"])
+        for one in self.made.rules:
+            table.add_row(one.name, one.does, *_units(one), *_ways(one))
+        return table
+
+    def _whole(self) -> Iterator[str]:
+        made, money, currency = self.made, self.made.whole.money, self.prices.currency
+        of = "" if made.whole.known else " that are known"
+        yield (
+            f"all units{of}: {_coins(money.on_demand)} {currency} on demand, {_coins(money.provisioned)} provisioned "
+            f"with autoscaling at {TARGET_PERCENT} %"
+        )
+        storage = _sum(one.storage for one in made.stored)
+        recovery = _sum(one.recovery for one in made.stored)
+        known_gb = "" if all(one.known for one in made.stored) else "at least "
+        amount = sum((one.table_gb + one.indexes_gb for one in made.stored), Decimal(0))
+        yield (
+            f"beside these: storage {_coins(storage)} ({known_gb}{amount:,.2f} GB), point-in-time recovery "
+            f"{_coins(recovery)}, Lambda and SQS {_coins(money.functions)}, alarms {_coins(made.alarms)}; "
+            "Lambda reads streams free of charge"
+        )
+        rest = [storage, recovery, money.functions, made.alarms]
+        known = sum((one for one in rest if one is not None), Decimal(0))
+        least = "" if made.whole.known and None not in rest else "at least "
+        yield f"in all, on demand: {least}{_coins(money.on_demand + known)} {currency} a month"
+
+
+# ---------------------------------------------------------------- figures
+def _line(one: CostLine) -> dict[str, Any]:
+    load = one.load
+    return {
+        "read_units_second": round(load.read_units, 3),
+        "write_units_second": round(load.write_units, 3),
+        "index_write_units_second": round(load.index_write_units, 3),
+        "transaction_write_units_second": round(load.transactions, 3),
+        "known": one.known,
+        **{name: _text(getattr(one.money, name)) for name in (*WAYS.values(), "functions")},
+    }
+
+
+def _units(one: CostLine) -> list[str]:
+    load = one.load
+    return [
+        _number(units) if units else ""
+        for units in (load.read_units, load.write_units, load.index_write_units, load.transactions)
+    ]
+
+
+def _ways(one: CostLine) -> list[str]:
+    """The money of a line in each way of paying, and that of functions."""
+    names = (*WAYS.values(), "functions")
+    return [_coins(getattr(one.money, name)) if one.known else NOT_STATED for name in names]
+
+
+def _sum(amounts: Iterator[Decimal | None]) -> Decimal | None:
+    """The sum; None where one has no price."""
+    known = list(amounts)
+    return None if None in known else sum((one for one in known if one is not None), Decimal(0))
+
+
+def _text(money: Decimal | None) -> str | None:
+    return None if money is None else str(_round_amount(money, SHOWN_MONEY))
+
+
+def _round_amount(amount: Decimal, step: Decimal) -> Decimal:
+    return amount.quantize(step, ROUND_HALF_UP, WIDE)
+
+
+def _coins(money: Decimal | None) -> str:
+    return "no price" if money is None else f"{_round_amount(money, CENT):,}"
+
+
+def _number(units: float) -> str:
+    """A figure to three digits, or whole."""
+    if 0 < units < LEAST_SHOWN:
+        return f"less than {LEAST_SHOWN}"
+    return f"{units:,.0f}" if units >= WHOLE_UNITS else f"{units:.3g}"
+
 
 PAGE_MAX_ITEMS: Final = 1_000
 
