@@ -1,5 +1,5 @@
-"""Guarded writes to DynamoDB: 25 updates at a time by BatchExecuteStatement, or each on its own by UpdateItem, PutItem,
-or TransactWriteItems.
+"""Guarded writes to DynamoDB: up to 25 updates by BatchExecuteStatement, or each on its own by UpdateItem, PutItem,
+DeleteItem or TransactWriteItems.
 
 Invariant: a refused guard is an answer and is never retried; a write that fails, whatever the reason, stops no other. A
 statement that a batch leaves undecided is sent alone, and that answer counts.
@@ -77,7 +77,7 @@ TOO_LARGE: Final = "exceeded the maximum allowed size"  # the end of each of the
 class Writer:
     """Sends writes with a few workers. Threads may share a client of botocore.
 
-    `mode`: "batch" sends several plain updates as statements, "update" sends each alone, as transactions and puts
+    `mode`: "batch" sends several plain updates as statements, "update" sends each alone, as all other writes
     always are. "batch" needs DynamoDB's PartiQL: moto reports success for a write that it did not make.
     """
 

@@ -26,13 +26,13 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import describe_impossible
 from sync_rules.model.values import AttributeValue, Item, Path, get
-from sync_rules.model.writes import Delete, Transaction, Update, Write, differences, misfit, update_of
+from sync_rules.model.writes import Delete, Desired, Transaction, Update, Write, differences, misfit, update_of
 from sync_rules.pipeline.ancestors import read_expected_sources
 from sync_rules.pipeline.decide import find_lost_source
 from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Found, Read, Scan, Work
 from sync_rules.pipeline.sources import Sources, Target, split, split_rounds
-from sync_rules.rules.families import Desired, Part, TargetRule
+from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
 from sync_rules.rules.ruleset import Rules
 

@@ -134,7 +134,7 @@ class Result:
 WRITTEN: Final = Result(Status.WRITTEN)
 
 
-Desired = Mapping[Path, AttributeValue | None]
+Desired = Mapping[Path, AttributeValue | None]  # what a target must hold at each path; None: nothing
 
 
 def differences(image: Item, desired: Desired) -> dict[Path, AttributeValue | None]:

@@ -1,7 +1,7 @@
 """Decides what to write on a target, given its image and its sources, and what a refused write means.
 
-Invariant: no target gets the value of a source that it does not name. Every write is guarded by what made it right: the
-target exists, names the same source, and holds what was read. A delete compares the link only.
+Invariant: no target gets the value of a source that it does not name. An update requires that the target exists, names
+the same source, and holds what was read. A delete by `on_delete` compares only the link, a removal all that was seen.
 """
 
 from __future__ import annotations

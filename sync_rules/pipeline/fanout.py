@@ -259,9 +259,9 @@ def _reconcile_listed_items(listed: Mapping[ItemKey, Listed], bounds: Bounds) ->
     for key, row in listed.items():
         if row.image is None:
             continue  # deleted, but still in the index
-        removed = {rule: one.push.removed for one in row.listings for rule in list_linked_rules(one.push, row.image)}
-        if removed:
-            targets.append(Target(key, row.image, tuple(removed), tuple(rule for rule in removed if removed[rule])))
+        linked = {rule: one.push.removed for one in row.listings for rule in list_linked_rules(one.push, row.image)}
+        if linked:
+            targets.append(Target(key, row.image, tuple(linked), tuple(rule for rule in linked if linked[rule])))
         for listing in row.listings:
             for part in list_parts(listing.push, key, row.image):
                 parts.setdefault(part, {})[id(listing)] = listing

@@ -18,7 +18,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, is_too_large, item_bytes
 from sync_rules.model.values import Item
-from sync_rules.model.writes import Result, Status, differences, misfit
+from sync_rules.model.writes import Desired, Result, Status, differences, misfit
 from sync_rules.pipeline.acceptance import block_unaccepted_rule, protect_target
 from sync_rules.pipeline.ancestors import read_expected_sources
 from sync_rules.pipeline.decide import (
@@ -39,7 +39,7 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked_items
 from sync_rules.pipeline.requests import Park, Work, apply_writes, read_all
 from sync_rules.pipeline.sources import Sources, Target, split, split_rounds
-from sync_rules.rules.families import Desired, TargetRule
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Blocked, Waiting
 
 NO_ROOM: Final = Result(Status.REJECTED, reason=TOO_LARGE)  # without a request: a refused write costs its whole item

@@ -15,10 +15,11 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
+from sync_rules.model.writes import Desired
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.requests import Found, List, Page, Work, read_all
 from sync_rules.rules.books import Books
-from sync_rules.rules.families import Desired, Members, TargetRule
+from sync_rules.rules.families import Members, TargetRule
 from sync_rules.rules.rule import Blocked, Rule, Waiting, attributes_read
 
 T = TypeVar("T")

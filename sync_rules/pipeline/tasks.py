@@ -1,7 +1,7 @@
 """From the changes of a batch to the work that they ask for, each piece once.
 
 Invariant: every relevant change in a batch counts, even where the net difference is nothing, because something may have
-acted in between; only the image is the newest. A pull always checks all rules of its target.
+acted in between; only the image is the newest. A target's own record checks all its rules, a hint only its rule.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ their own, an `EffectRule` acts outside the tables. The target of a `ListingRule
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -13,13 +13,11 @@ from typing import Self
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Call, Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer
-from sync_rules.model.values import AttributeValue, Item, Path, describe_place, has_changed
-from sync_rules.model.writes import Condition, Write, expect_values
+from sync_rules.model.values import Item, Path, describe_place, has_changed
+from sync_rules.model.writes import Condition, Desired, Write, expect_values
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Connection, Moment, Operation, Use, name_of
 from sync_rules.rules.rule import Blocked, Node, Rule, let_in, list_uses_to_list, list_uses_to_sweep, make_check_use
-
-Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
 
 
 @dataclass(frozen=True, eq=False)

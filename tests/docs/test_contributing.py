@@ -18,7 +18,7 @@ from sync_rules.language.kinds.options import Kind, LinkOption, Model, Via
 from sync_rules.language.load import parse_rules
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import Item, Path, get
-from sync_rules.rules.families import Desired
+from sync_rules.model.writes import Desired
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
@@ -64,7 +64,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import Item, Path, get
-from sync_rules.rules.families import Desired
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.rule import Blocked
 """,

@@ -59,7 +59,7 @@ def replay(
     ] = False,
     form: opt.Document = opt.DocumentForm.TEXT,
 ) -> int:
-    """Replay a recording in memory, under every delivery order, until one ends wrong."""
+    """Replay a recording in memory, under every delivery order. Stop at the first that ends wrong."""
     as_json = form is opt.DocumentForm.JSON
     known = rules_in_memory(rules_file)
     case = Case(known, load_data(data, known) if data else (), with_copies)

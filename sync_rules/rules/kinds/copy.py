@@ -16,9 +16,8 @@ from sync_rules.model.items import Change
 from sync_rules.model.sizes import KeyLimit, index_key_limits
 from sync_rules.model.templates import is_possible
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
-from sync_rules.model.writes import Condition, expect_value
+from sync_rules.model.writes import Condition, Desired, expect_value
 from sync_rules.rules.description import Connection, Drawing, TypeOf
-from sync_rules.rules.families import Desired
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.rule import Blocked, Node
 

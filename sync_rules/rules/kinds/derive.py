@@ -15,9 +15,10 @@ from sync_rules.model.numbers import respell
 from sync_rules.model.sizes import KeyLimit, fit_value, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
 from sync_rules.model.where import Where
+from sync_rules.model.writes import Desired
 from sync_rules.rules.description import Drawing, TypeOf, Use
 from sync_rules.rules.expiry import Expiry
-from sync_rules.rules.families import Desired, TargetRule
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.formula import Formula
 from sync_rules.rules.rule import Blocked, Node, let_in
 

@@ -19,9 +19,9 @@ from sync_rules.model.lookups import translate_identity
 from sync_rules.model.sizes import value_bytes
 from sync_rules.model.templates import Template
 from sync_rules.model.values import AttributeValue, Item, Path, get, nest
-from sync_rules.model.writes import differences
+from sync_rules.model.writes import Desired, differences
 from sync_rules.rules.description import Connection, Drawing, TypeOf
-from sync_rules.rules.families import Desired, Members
+from sync_rules.rules.families import Members
 from sync_rules.rules.kinds.gathered_rule import WHOLE, GatheredRule
 from sync_rules.rules.rule import Blocked
 

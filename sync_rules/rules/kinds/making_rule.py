@@ -13,8 +13,9 @@ from typing import Final, Self
 from sync_rules.model.entities import Entity
 from sync_rules.model.sizes import fit_value, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, without_path
+from sync_rules.model.writes import Desired
 from sync_rules.rules.description import Moment, Operation, Use, name_of
-from sync_rules.rules.families import Desired, TargetRule
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import AttributeRef, Blocked, Node, Rule
 
 UNEXPECTED: Final = Blocked("UnexpectedAttribute")

@@ -17,9 +17,8 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import text_of
 from sync_rules.model.semantics import apply_write
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
-from sync_rules.model.writes import differences, misfit, update_of
+from sync_rules.model.writes import Desired, differences, misfit, update_of
 from sync_rules.rules.description import Drawing, TypeOf
-from sync_rules.rules.families import Desired
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.rule import Blocked, Node

@@ -12,9 +12,10 @@ from decimal import Decimal
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import is_holdable, mean_of, spell, total_of
 from sync_rules.model.values import Item, Path
+from sync_rules.model.writes import Desired
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Drawing, TypeOf
-from sync_rules.rules.families import Desired, Members
+from sync_rules.rules.families import Members
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.kinds.making_rule import MakingRule

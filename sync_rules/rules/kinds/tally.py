@@ -16,11 +16,11 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import is_holdable, mean_of, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
-from sync_rules.model.writes import Delete, Increment, Put, Transaction, expect_item
+from sync_rules.model.writes import Delete, Desired, Increment, Put, Transaction, expect_item
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Moment, Operation, TypeOf, Use
-from sync_rules.rules.families import Desired, Hint, Part
+from sync_rules.rules.families import Hint, Part
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule

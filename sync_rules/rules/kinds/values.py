@@ -19,10 +19,11 @@ from typing import Final, Literal
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import number_of, spell, text_of
 from sync_rules.model.values import AttributeValue, Item, Path, get
+from sync_rules.model.writes import Desired
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import TypeOf
-from sync_rules.rules.families import Desired, Members
+from sync_rules.rules.families import Members
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.kinds.rank import Rank, RankedRule
 from sync_rules.rules.ledger import AMOUNT

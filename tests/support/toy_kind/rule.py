@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import Item, Path, get
-from sync_rules.rules.families import Desired
+from sync_rules.model.writes import Desired
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any, Final
 
 from sync_rules.extras.discover.propose import expectation
@@ -29,6 +29,7 @@ from sync_rules.extras.discover.propose.value_texts import (
 )
 
 PROBE: Final = 40  # parents on which something is tried first
+JOIN_TRIES: Final = 10  # if none of the first parents shows a joined text, the others are not read
 PROBE_MIN: Final = 0.4  # of them agree, that it is worth a comparison with all
 MOST: Final = 0.7  # of the entries: the others may be faults
 STRAY_MAX: Final = 0.05  # of the entries have a field that no column fills
@@ -173,12 +174,11 @@ class GroupShapes:
             place = self.places[id(one)]
             if not one.profile.types <= {*TEXTS, "z"} or one.profile.is_constant:
                 continue
-            found = Counter(
-                expectation.between(parent.held or "", [row[place] for row in parent.children]) for parent in several
-            )
-            found.pop(None, None)
-            (separator, count), *_ = found.most_common(1) or [(None, 0)]
-            if separator is None or count < PROBE_MIN * len(several):
+            texts = (expectation.between(each.held or "", [row[place] for row in each.children]) for each in several)
+            few = list(islice(texts, JOIN_TRIES))
+            found = Counter(text for text in chain(few, texts if any(few) else ()) if text is not None)
+            (separator, count), *_ = found.most_common(1) or [("", 0)]
+            if not separator or count < PROBE_MIN * len(several):
                 continue
             rule = {"collect": one.column_name, "into": column.column_name, "join": unescape(separator)}
             for (order, key, reverse), distinct in product(self._orders(one), (False, True)):
