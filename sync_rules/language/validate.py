@@ -47,7 +47,6 @@ SEVERAL: Final = (
     "customer.region_id, into: order.customer_region_id, on_delete: clear}, and link by that: link: {region_id: "
     "customer_region_id}"
 )
-GROUPED: Final = "only count, sum, mean, min and max have groups: name an attribute, which a derive rule can make"
 REPLACED: Final = {  # words of former rules files, by the kind that had them, if not several: the cure
     ("", "archive"): "call a function that writes to S3: {call: orders.keep, on: order, when: [deleted]}",
     ("", "through"): SEVERAL,
@@ -316,7 +315,7 @@ def _link_to_one(value: Any, path: KeyPath) -> str | None:
     if path[0] != "rules":
         return None
     if path[2:3] == ("link",) and isinstance(value, dict) and value.keys() & {"first", "each", "constant"}:
-        return GROUPED
+        return "only count, sum, mean, min and max have groups: name an attribute, which a derive rule can make"
     mapped = isinstance(value, dict) and path[2:3] in (("link",), ("via",))
     return SEVERAL if mapped or (path[2:] == ("link",) and "." in str(value)) else None
 

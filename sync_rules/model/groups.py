@@ -7,6 +7,7 @@ its first characters could name a day of another time zone.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -77,11 +78,6 @@ def list_views(link: Link, item: Item) -> list[Item]:
 
 def is_utc_time(text: str) -> bool:
     """True for a date and a time of ISO 8601 in UTC, in the extended form."""
-    found = UTC_TIME.fullmatch(text)
-    if found is None:
-        return False
-    try:
-        date.fromisoformat(found[1])
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        return (found := UTC_TIME.fullmatch(text)) is not None and bool(date.fromisoformat(found[1]))
+    return False

@@ -155,8 +155,7 @@ def _compile(
     find = None if groups else find_deleted_children(compiler, form, named, into.entity, child)
     if not compiler.sound or not rules:
         return ()
-    beside = parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
-    return *rules, *beside
+    return *rules, *parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
 
 
 def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, shards: int) -> None:
@@ -228,11 +227,8 @@ def _compile_books(compiler: RuleCompiler, name: str, parts: CountParts, table: 
     books = make_ledger(compiler, name, (parts.child, parts.into.entity), table, parts.shards, each=each)
     if books is None:
         return ()
-    return (
-        _compile_rank(compiler, parts, books)
-        if parts.function in ("min", "max")
-        else _compile_tally(compiler, parts, books)
-    )
+    compile_books = _compile_rank if parts.function in ("min", "max") else _compile_tally
+    return compile_books(compiler, parts, books)
 
 
 def _compile_tally(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> tuple[Rule, ...]:

@@ -112,12 +112,10 @@ def _cases(
         if is_expiry(case.formula):
             compiler.add("SR120", at, "`ttl` makes no text", "derive the time to live in a rule of its own")
         formula = compiler.parse("SR117", at, parse_formula, case.formula, tables)
-        where = (
-            None
-            if ref is None
-            else compiler.own_where(case.where, ref.entity, "where", compiler.at("cases", number, "where"))
-        )
-        if ref is not None and formula is not None and where is not None:
+        if ref is None:
+            continue
+        where = compiler.own_where(case.where, ref.entity, "where", compiler.at("cases", number, "where"))
+        if formula is not None and where is not None:
             compiler.own(ref.entity, formula.fields, "cases", number, "as")
             found.append((where, formula))
     return tuple(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -74,7 +75,7 @@ def read_groups(
     compiler: RuleCompiler, given: Mapping[str, Given], parent: Entity, child: Entity
 ) -> dict[str, Ref] | None:
     """The groups in a link, by the parent's field; None if one is wrong, which is reported."""
-    found: dict[str, Ref | None] = {}
+    found: dict[str, Ref | None] = {name: None for name, one in given.items() if not isinstance(one, str)}
     for name, one in given.items():
         if isinstance(one, str) and parent.made and not _is_path(one):
             cure = f"for a text that is the same for all items: link: {{{name}: {{constant: {one!r}}}}}"
@@ -82,11 +83,9 @@ def read_groups(
             found[name] = None
         elif isinstance(one, EachForm) and any(isinstance(other, Each) for other in found.values()):
             compiler.refuse("link", "only one field is of each element of a list", "keep one `each`")
-            found[name] = None
         elif isinstance(one, FirstForm | ConstantForm | EachForm) and name not in parent.identity:
             message = explain_unknown_name("key field", name, parent.identity, f"entity {parent.name!r}")
             compiler.add("SR202", compiler.at_key("link", name), message)
-            found[name] = None
         elif isinstance(one, ConstantForm):
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
         elif isinstance(one, FirstForm | EachForm):
@@ -107,7 +106,6 @@ def read_groups(
 
 
 def _is_path(text: str) -> bool:
-    try:
+    with suppress(UserError):
         return bool(parse_path(text))
-    except UserError:
-        return False
+    return False

@@ -143,8 +143,7 @@ class TallyRule(CountedRule, BookedRule):
         """Return why a child counts nothing although it should; None if it counts."""
         if part.source is None or source is None:
             return None
-        shares = (share for _, share in self._shares(part.source, source))
-        blocked = next((share for share in shares if isinstance(share, Blocked)), None)
+        blocked = next((share for _, share in self._shares(part.source, source) if isinstance(share, Blocked)), None)
         return blocked and replace(blocked, member=part.source)
 
     def _contribution(
@@ -165,12 +164,9 @@ class TallyRule(CountedRule, BookedRule):
         if entry is None:
             return Blocked("KeyTooLong")
         fields = ledger.write_fields("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
-        total = self.totals.key_of(fields)
-        return (
-            Blocked("KeyTooLong")
-            if total is None
-            else Contribution(total, f"{GROUP}{group}" if self.per else AMOUNT, amount)
-        )
+        if (total := self.totals.key_of(fields)) is None:
+            return Blocked("KeyTooLong")
+        return Contribution(total, f"{GROUP}{group}" if self.per else AMOUNT, amount)
 
 
 def shard_of(entry: ItemKey, shards: int) -> int:
