@@ -433,6 +433,18 @@ def test_child_whose_elements_name_no_groups_is_reported(tags, reason, groups):
     assert {one.member for one in scene.parked.failures} <= {scene.at("shop", "POST#1", "en")}
 
 
+def test_each_element_may_name_an_item_of_the_same_entity():
+    """A person counts those who name it as a friend."""
+    scene = scene_of("""
+tables: {people: {key: {person: S}}, ledger: {key: {PK: S, SK: S}}}
+entities: {person: {table: people}}
+rules: {known-by: {count: person, into: person.known_by, link: {person: {each: friends}}}}
+""")
+    scene.put("people", {"person": s("a"), "friends": texts("b")}, {"person": s("b"), "friends": texts("a", "b")})
+    scene.rest()
+    assert [scene.item(scene.at("people", name))["known_by"] for name in "ab"] == [n(1), n(2)]
+
+
 def test_each_element_may_name_a_parent_that_exists():
     """Parents of an application get their numbers, and none is made."""
     scene = scene_of(TAGGED.replace(", made_by: rules", ""))

@@ -140,7 +140,7 @@ def _compile(
     if groups is None:
         return ()
     names = {field: name for field, name in form.link.items() if isinstance(name, str)}
-    where, named = compiler.own_where(form.where, child), compiler.link(names, into.entity, child)
+    where, named = compiler.own_where(form.where, child), compiler.link(names, into.entity, child, within=bool(groups))
     if named is None:
         return ()
     link = tuple((field, groups.get(field, ref)) for field, ref in named)
