@@ -124,17 +124,13 @@ def _cases(
 def _check_expiry(
     compiler: RuleCompiler, form: DeriveForm, ref: AttributeRef | None, default: AttributeValue | None
 ) -> None:
-    """Report what cannot be an attribute of Time to Live, or the default of one."""
+    """Report what cannot be an attribute of Time to Live, its default, or a table beside it."""
     if form.tables:
         compiler.refuse("map", "`map` goes with text in `as`", "remove it")
-    if ref is not None:
-        _check_attribute(compiler, ref)
     if default is not None and not re.fullmatch(r"\d+", default.get("N", "")):
         compiler.add("SR106", "default", "expected seconds since 1970", "give it a whole number, or leave it out")
-
-
-def _check_attribute(compiler: RuleCompiler, ref: AttributeRef) -> None:
-    """Report an attribute that cannot be the one of Time to Live."""
+    if ref is None:
+        return
     name = show_path(ref.path)
     types = {**{one.name: one.type for one in ref.entity.table.key_attributes}, **key_types(ref.entity)}
     if len(ref.path) > 1:

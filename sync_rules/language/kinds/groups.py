@@ -10,10 +10,11 @@ from pydantic import Discriminator, Field, Tag
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import NO_FORM, Model
-from sync_rules.language.links import ref_to
+from sync_rules.language.links import field_types, ref_to
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.errors import UserError
 from sync_rules.model.groups import Beginning, Constant, Each
+from sync_rules.model.numbers import respell
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Path, parse_path
 
@@ -87,6 +88,9 @@ def read_groups(
             message = explain_unknown_name("key field", name, parent.identity, f"entity {parent.name!r}")
             compiler.add("SR202", compiler.at_key("link", name), message)
         elif isinstance(one, ConstantForm):
+            if field_types(parent)[name] == "N" and respell(one.constant) is None:
+                message = f"expected a number, found {one.constant!r}"
+                compiler.add("SR106", compiler.at("link", name, "constant"), message)
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
         elif isinstance(one, FirstForm | EachForm):
             text, option = (one.of, "of") if isinstance(one, FirstForm) else (one.each, "each")
