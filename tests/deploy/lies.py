@@ -496,11 +496,6 @@ def _failed(code: str) -> Lie:
     return answered("DescribeExecution", lambda _, answer: {**answer, "status": "FAILED", "error": code})
 
 
-def _put_always(asked: Asked, engine: Engine) -> Answer:
-    asked.headers.pop("if-none-match", None)
-    return engine(asked)
-
-
 def _put_is(test: Callable[[Any], object]) -> Callable[[Any], object]:
     return lambda asked: test(asked["Item"])
 
@@ -555,7 +550,6 @@ LIES: Mapping[int, tuple[Callable[[], Lie], str]] = {
     53: (lambda: of_log("53#", _at_once), "came after 0 s"),
     54: (lambda: on("ChangeMessageVisibility", lambda asked, engine: Answer(200, b"{}", JSON_TYPE)), "set to 0"),
     55: (lambda: answered("ReceiveMessage", _no_dead_letter), "is no dead letter"),
-    57: (lambda: on("PUT", _put_always), "second put"),
     58: (lambda: asked_as("PutItem", _unclaimed), "of 8 claims"),
     59: (lambda: _failed("States.Runtime"), "States.Runtime"),
     60: (lambda: _failed("States.ExceedToleratedFailureThreshold"), "ended FAILED"),
