@@ -7,6 +7,7 @@ that no key can hold names no item, and is never queried.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from sync_rules.model.entities import Entity, KeyAttribute, Ref
@@ -20,6 +21,15 @@ LINKS_KEPT_MAX: Final = 1_024  # more than a page of targets; each is some hundr
 
 KeyValue = tuple[str, Any]
 Link = tuple[tuple[str, Ref], ...]  # an identity field of the item pointed to, and where the pointing item carries it
+
+
+def describe_link(link: Link) -> list[tuple[str, object]]:
+    """The part of a link in fingerprints. A field of another name is named if its key template has several fields."""
+    found: dict[str, object] = {}
+    for name, ref in link:
+        several = ref.template is not None and len(ref.template.fields) > 1
+        found[name] = (ref.body, ref.field) if several and ref.field != name else ref.body
+    return sorted(found.items(), key=itemgetter(0))
 
 
 @dataclass(frozen=True)

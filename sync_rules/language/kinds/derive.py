@@ -107,14 +107,20 @@ def _cases(
         compiler.refuse("cases", "`cases` goes with text in `as`", "remove it")
         return ()
     found = []
-    for number, case in enumerate(form.cases or ()):
+    cases = form.cases or []
+    for number, case in enumerate(cases):
         at = compiler.at("cases", number, "as")
         if is_expiry(case.formula):
             compiler.add("SR120", at, "`ttl` makes no text", "derive the time to live in a rule of its own")
         formula = compiler.parse("SR117", at, parse_formula, case.formula, tables)
+        place = compiler.at("cases", number, "where")
+        if any(case.where == before.where for before in cases[:number]):
+            compiler.add(
+                "SR120", place, "a case before has the same `where`: this one is never used", "remove one of them"
+            )
         if ref is None:
             continue
-        where = compiler.own_where(case.where, ref.entity, "where", compiler.at("cases", number, "where"))
+        where = compiler.own_where(case.where, ref.entity, "where", place)
         if formula is not None and where is not None:
             compiler.own(ref.entity, formula.fields, "cases", number, "as")
             found.append((where, formula))

@@ -14,7 +14,7 @@ from typing import Final
 
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.lookups import KeyConditions, translate_identity
+from sync_rules.model.lookups import KeyConditions, describe_link, translate_identity
 from sync_rules.model.numbers import respell
 from sync_rules.model.sizes import FULL_BYTES
 from sync_rules.model.templates import Fields, as_text
@@ -81,7 +81,7 @@ class CollectRule(ListingRule, PartRule):
             "numbers": self.numbers,
             "where": self.where and self.where.text,
             "omit": self.omit and self.omit.text,
-            "link": sorted((field, ref.path) for field, ref in self.link),
+            "link": describe_link(self.link),
             "via": self.find and self.find.index,
             "strict": self.strict,
             "settle_seconds": self.settle_seconds,

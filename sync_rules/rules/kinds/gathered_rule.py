@@ -13,7 +13,7 @@ from typing import Final
 
 from sync_rules.model.entities import Entity, KeyAttribute
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.lookups import KeyConditions, translate_identity
+from sync_rules.model.lookups import KeyConditions, describe_link, translate_identity
 from sync_rules.model.values import Item, Path, has_changed, same
 from sync_rules.model.where import Where
 from sync_rules.rules.description import Connection, Moment, Use
@@ -45,7 +45,7 @@ class GatheredRule(ListingRule, TargetRule):
     def body(self) -> Mapping[str, object]:
         return {
             "into": self.into,
-            "link": sorted((field, ref.path) for field, ref in self.link),
+            "link": describe_link(self.link),
             "where": self.where and self.where.text,
             "via": self.find and self.find.index,
             "settle_seconds": self.settle_seconds,

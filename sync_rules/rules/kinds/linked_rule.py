@@ -15,7 +15,7 @@ from typing import Literal
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import ConditionError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.lookups import KeyConditions, Link, Pointer, translate_identity
+from sync_rules.model.lookups import KeyConditions, Link, Pointer, describe_link, translate_identity
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, expect_item
@@ -40,7 +40,7 @@ class LinkedRule(TargetRule):
 
     def body(self) -> Mapping[str, object]:
         return {
-            "link": sorted((field, ref.path) for field, ref in self.link),
+            "link": describe_link(self.link),
             "via": self.find and self.find.index,
             "on_delete": self.on_delete,
             "settle_seconds": self.settle_seconds,

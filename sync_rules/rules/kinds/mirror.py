@@ -14,7 +14,7 @@ from typing import Final
 
 from sync_rules.model.entities import Entity, KeyType, Ref
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.lookups import Link, Pointer
+from sync_rules.model.lookups import Link, Pointer, describe_link
 from sync_rules.model.sizes import fit_value, index_key_limits
 from sync_rules.model.templates import Fields, Template
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, list_elements
@@ -68,7 +68,7 @@ class MirrorRule(PartRule):
 
     def body(self) -> Mapping[str, object]:
         return {
-            "fields": sorted((field, ref.path) for field, ref in self.fields),
+            "fields": describe_link(self.fields),
             "attributes": "all" if self.attributes is None else sorted(self.attributes),
             "each": self.each,
             "where": self.where and self.where.text,

@@ -14,6 +14,7 @@ from typing import Self
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.lookups import describe_link
 from sync_rules.model.numbers import spell
 from sync_rules.model.values import AttributeValue, Item, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, expect_item
@@ -55,7 +56,7 @@ class RankedRule(BookedRule):
 
     def body(self) -> Mapping[str, object]:
         return {
-            "link": sorted((field, ref.body) for field, ref in self.link),
+            "link": describe_link(self.link),
             "where": self.where and self.where.text,
             "ledger": self.target.table.name,
         }

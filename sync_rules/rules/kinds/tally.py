@@ -14,6 +14,7 @@ from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.lookups import describe_link
 from sync_rules.model.numbers import is_holdable, mean_of, number_of, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Delete, Desired, Increment, Put, Transaction, expect_item
@@ -42,7 +43,7 @@ class TallyRule(CountedRule, BookedRule):
     def body(self) -> Mapping[str, object]:
         return {
             "function": self.function,
-            "link": sorted((field, ref.body) for field, ref in self.link),
+            "link": describe_link(self.link),
             "of": self.of,
             "weights": self.weights and self.weights.body(),
             "per": self.per,

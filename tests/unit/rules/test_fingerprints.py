@@ -56,3 +56,23 @@ def test_fingerprints_change_with_what_a_rule_says(old, new, rules):
         assert {name for name in before if before[name] != now[name]} == rules
     else:
         assert changed(old, new) == rules
+
+
+PARTS = """
+tables:
+  users:  {key: {PK: S}}
+  orders: {key: {PK: S, SK: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  user:  {table: users, key: {PK: "{u}"}}
+  order: {table: orders, key: {PK: "USER#{a}#{b}", SK: "ORDER#{id}"}}
+rules:
+  counted: {count: order, into: user.n, link: {u: FIELD}}
+"""
+
+
+def test_fingerprints_tell_the_fields_of_a_key_apart():
+    """Books of `a` are not books of `b`, although both are in one key attribute."""
+    found = [parse_rules(PARTS.replace("FIELD", field)) for field in ("a", "b")]
+    assert len({fingerprints.of_each(rules)["counted"] for rules in found}) == 2
+    assert len({books.fingerprint for rules in found for rule in rules.rules.values() if (books := rule.books)}) == 2
