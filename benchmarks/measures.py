@@ -9,7 +9,7 @@ from benchmarks.bench import Bench
 from benchmarks.checking import check, shell
 from benchmarks.fanouts import base, index, latency, limited, memory, note_fan_out
 from benchmarks.figures import Figure
-from benchmarks.proposing import propose_rules
+from benchmarks.proposing import propose_for_wide_items, propose_rules
 from benchmarks.reading import scan, start
 from benchmarks.records import irrelevant, own
 from benchmarks.tools import tools
@@ -31,4 +31,5 @@ MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "check": check,
     "shell": shell,
     "propose": propose_rules,
+    "propose-wide": propose_for_wide_items,
 }

@@ -12,7 +12,7 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -36,6 +36,8 @@ THREADS: Final = 2
 DRIFT: Final = 50  # of the copies one in so many is wrong
 ORDERS: Final = 6  # of a user, at most
 LINES_EACH: Final = 2  # of an order
+WIDE_ITEMS: Final = 20_000
+WIDE_ATTRIBUTES: Final = 200  # of each item, which no rule keeps
 STATES: Final = ("OPEN", "PAID", "SENT", "DONE")
 RULES: Final = {  # each attribute that a rule should write, and the attribute or entity that it is made of
     "user_name": "name",
@@ -45,6 +47,7 @@ RULES: Final = {  # each attribute that a rule should write, and the attribute o
     "spent": "total",
 }
 Record = dict[str, Any]
+Maker = Callable[[int, "Expected"], Iterator[Record]]
 
 
 @dataclass
@@ -93,6 +96,19 @@ def _family(user: int, titles: Sequence[str], rng: random.Random, expected: Expe
             yield {"PK": f"ORDER#{order}", "SK": f"LINE#{line}", **named, **noise}
 
 
+def wide_records(count: int, _expected: Expected) -> Iterator[Record]:
+    """Users, and orders of two hundred attributes beside the copy of a user's name, which is right everywhere."""
+    rng = random.Random(count)
+    users = [f"User {number * 7919 % 1_000_003}" for number in range(max(count // 10, 1))]
+    for user, name in enumerate(users):
+        yield {"PK": f"USER#{user}", "SK": "PROFILE", "name": name}
+    kinds = (lambda: rng.choice(STATES), lambda: rng.randrange(1_000), lambda: _time(rng), lambda: str(rng.random()))
+    for order in range(count - len(users)):
+        user = rng.randrange(len(users))
+        noise = {f"noise_{number:03}": kinds[number % len(kinds)]() for number in range(WIDE_ATTRIBUTES)}
+        yield {"PK": f"USER#{user}", "SK": f"ORDER#{order:08}", "user_name": users[user], **noise}
+
+
 def _time(rng: random.Random) -> str:
     return f"2025-{rng.randrange(1, 13):02}-{rng.randrange(1, 29):02}T{rng.randrange(24):02}:{rng.randrange(60):02}:00Z"
 
@@ -103,10 +119,10 @@ def _stored(value: Any) -> dict[str, Any]:
     return {"S": value} if isinstance(value, str) else {"N": str(value)}
 
 
-def write_export(folder: Path, count: int) -> tuple[list[Path], int, Expected]:
+def write_export(folder: Path, count: int, make: Maker = records) -> tuple[list[Path], int, Expected]:
     """Write the data files of an export. Gives them, the number of items, and the items that differ."""
     expected = Expected(dict.fromkeys(RULES, 0))
-    items = records(count, expected)
+    items = make(count, expected)
     files: list[Path] = []
     written = 0
     while part := list(islice(items, LINES)):
@@ -134,6 +150,19 @@ def propose_rules(bench: Bench) -> Iterator[Figure]:
     share = len(right) / len(RULES)
     yield Figure(f"{name}: rules found with their drift", (share,), "%", "the rules", at_least=1.0, gated=True)
     yield Figure(f"{name}: other rules", (float(len(wrong)),), "", "the rules", at_most=0.0, gated=True)
+
+
+def propose_for_wide_items(bench: Bench) -> Iterator[Figure]:
+    """Seconds and peak memory of a fresh process that proposes the one rule of a table of two hundred attributes."""
+    with TemporaryDirectory() as folder:
+        (data := Path(folder) / "data").mkdir()
+        _, items, _ = write_export(data, bench.size(WIDE_ITEMS), wide_records)
+        found = json.loads(child("-m", "benchmarks.proposing", str(data), str(Path(folder) / "work"), str(items)))
+    name = f"rules proposed from {items:,} items of {WIDE_ATTRIBUTES} attributes"
+    yield Figure(f"{name}: seconds", (found["seconds"],), "s", WALL, at_most=MOST_SECONDS)
+    yield Figure(f"{name}: peak memory", (found["peak"] / 1e6,), "MB", WALL, at_most=MOST_MB)
+    right = found["differ"] == {"user_name": 0}
+    yield Figure(f"{name}: its rule, and no other", (float(right),), "%", "the rules", at_least=1.0, gated=True)
 
 
 def main(data: Path, work: Path, items: int) -> None:
