@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from sync_rules.language.compiler import Known, doubt_own_names
-from sync_rules.language.made_items import report_deletions_of_made_items, report_unmade_entities
+from sync_rules.language.makers import report_deletions_of_made_items, report_unmade_entities
 from sync_rules.language.problems import Problem, errors
 from sync_rules.language.sections import Section
 from sync_rules.language.writers import attribute, key_types, locate_write, read_types, two_writers

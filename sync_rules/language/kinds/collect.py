@@ -1,4 +1,4 @@
-"""Rules of kind `collect`: a set on a node with an element for each of its edges; or values, which are in `values`."""
+"""Rules of kind `collect`: a set on a node with an element for each of its edges, or values of children."""
 
 from __future__ import annotations
 

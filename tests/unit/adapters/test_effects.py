@@ -134,7 +134,7 @@ def test_outside_the_table_of_calls_is_looked_at(world, folder):
 
 
 def test_outside_what_may_not_be_looked_at_is_taken_for_right(world, folder):
-    """A role without DescribeTable starts; any other error is said."""
+    """A role without DescribeTable starts; any other error is reported."""
     assert make_caller(RULES, Refusing("AccessDeniedException"), "calls", folder=folder) is not NULL_PORTS
     with pytest.raises(StoreError, match="UnrecognizedClientException"):
         make_caller(RULES, Refusing("UnrecognizedClientException"), "calls", folder=folder)

@@ -90,8 +90,8 @@ def test_export_in_a_bucket_that_is_not_there_is_named(monkeypatch):
     with mock_aws():
         client = boto3.client("s3", region_name="us-east-1")
         client.create_bucket(Bucket="exports")
-        with pytest.raises(StoreError, match="BucketNotFound: bucket nobody"):
-            Bucket(client, "nobody", "", retrying).names()
+        with pytest.raises(StoreError, match="BucketNotFound: bucket missing"):
+            Bucket(client, "missing", "", retrying).names()
         with pytest.raises(StoreError, match="s3://exports/x/y"):
             Bucket(client, "exports", "x", retrying).open("y")
 

@@ -253,7 +253,7 @@ def _without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
         for place, tokens in enumerate(key):
             for number, token in enumerate(tokens):
                 seen[place, number, token.text].add(whole)
-    return _with_values(keys, {word for word, wholes in seen.items() if word[2] and len(wholes) < 2})  # noqa: PLR2004
+    return _with_values(keys, {word for word, wholes in seen.items() if word[2] and len(wholes) == 1})
 
 
 def _group(samples: Iterable[Sample], keys: Iterable[tuple[Tokens, ...]]) -> list[Cluster]:
