@@ -18,6 +18,7 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.kept_calls import CallsInMemory
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.jobs.streams import as_json
+from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Outcome
@@ -32,6 +33,7 @@ from sync_rules.pipeline.requests import Apply, List, Page, Read, Request, Scan,
 from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import complete_books, key
+from tests.support.every_kind import EFFECTS, RULES, text_of
 
 THROTTLED = Result(Status.FAILED, reason="Throttled")
 FIRST_POSITION = 99_996  # so that the width of sequence numbers grows within a test
@@ -221,6 +223,12 @@ class Scene:
         """Outcomes counted so far, over all rules."""
         counted = self.consumer.telemetry.outcomes
         return {o: self.consumer.telemetry.total(o) for o in Outcome if any(key[1] is o for key in counted)}
+
+
+def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
+    """Some rules of the shop of every kind, and others on its entities."""
+    rules = {name: (RULES | EFFECTS)[name] for name in names} | more
+    return Scene(parse_rules(text_of(rules)), limits=limits)
 
 
 def deliver_whatever_fails(scene: Scene, failing: Container[int]) -> None:

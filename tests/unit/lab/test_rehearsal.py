@@ -32,9 +32,7 @@ rules:
 )
 AUTHORS, BOOKS = RULES.tables["authors"], RULES.tables["books"]
 AUTHOR, BOOK = key(AUTHORS, "a"), key(BOOKS, "b")
-
-SHOP, POSTS, PARTS = (rules_of().tables[name] for name in ("shop", "posts", "parts"))
-ORDER = key(SHOP, "USER#1", "ORDER#1")
+ORDER = key(rules_of().tables["shop"], "USER#1", "ORDER#1")
 
 
 @pytest.fixture

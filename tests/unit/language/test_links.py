@@ -26,10 +26,6 @@ def conditions(rule, **identity):
     return [(name, *value.values()) for name, value in asked.equals], asked.begins_with
 
 
-SHOP = "shop: {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S, GSI1SK: S}}}"
-USER = 'user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}'
-
-
 def test_link_takes_other_names_and_nested_places():
     """`link` says where; an index key with a template of the nested field lists by it."""
     rule = compiled(

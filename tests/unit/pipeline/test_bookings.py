@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
 from sync_rules.model.writes import Increment, Transaction
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import m, n, s
-from tests.support.every_kind import order, text_of, user
-from tests.support.worlds import Scene
+from tests.support.every_kind import order, user
+from tests.support.worlds import Scene, scene_of
 
 SMALL, LARGE = "0.0000000001", "1" + 30 * "0"  # the difference of both takes 41 digits
 SUM = "sum order.total into user.spent"
@@ -18,7 +17,7 @@ SUM = "sum order.total into user.spent"
 
 def spending(rule: str = SUM, *, others: str = "") -> tuple[Scene, ItemKey]:
     """A user with an order of the small amount, and another one."""
-    scene = Scene(parse_rules(text_of({"spent": rule})))
+    scene = scene_of(spent=rule)
     key = scene.put("shop", user("1"))
     scene.put("shop", sold("a", SMALL), *([sold("b", others)] if others else []))
     scene.rest()

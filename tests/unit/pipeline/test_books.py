@@ -279,12 +279,6 @@ def test_a_rule_that_waits_or_is_new_is_changed_and_one_that_was_renamed_is_not(
 
 
 # ---------------------------------------------------------------- where nothing was there before
-def test_books_over_empty_tables_are_complete_from_the_beginning():
-    scene = Scene(rules_of(COUNT), complete=False)
-    assert scene.drive(finish_empty(scene.rules)) == ()
-    user = scene.put("users", {"user": s("u")})
-    insert(scene, 1)
-    assert number_of(scene, user) == n(1)
 
 
 def test_books_over_children_or_over_old_entries_wait():
@@ -322,7 +316,7 @@ def test_a_version_that_counted_nothing_of_what_came_ends_the_books_of_the_forme
     )
 
 
-def test_other_items_in_the_table_of_the_children_do_not_keep_books_open():
+def test_books_over_tables_without_children_are_complete_from_the_beginning():
     one_table = """
 tables: {shop: {key: {PK: S, SK: S}}, ledger: {key: {PK: S, SK: S}}}
 entities:
@@ -331,8 +325,11 @@ entities:
 rules: {orders: {count: order, into: user.number}}
 """
     scene = Scene(parse_rules(one_table), complete=False)
-    scene.there("shop", {"PK": s("U#u"), "SK": s("PROFILE")})
+    user = scene.there("shop", {"PK": s("U#u"), "SK": s("PROFILE")})
     assert scene.drive(finish_empty(scene.rules)) == ()
+    scene.put("shop", {"PK": s("U#u"), "SK": s("O#1")})
+    scene.rest()
+    assert number_of(scene, user) == n(1)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 17])

@@ -49,17 +49,6 @@ def test_batch_lowest_is_by_value(numbers, chance):
     assert find_lowest([]) is None
 
 
-def test_batch_names_the_lowest_failed_record():
-    """Among records of five and six digits the first failed one is named, and every other item is done."""
-    scene = Scene(library())
-    keys = books(scene)
-    positions = [change.position for change in scene.records]
-    assert {len(position) for position in positions} == {5, 6}
-    fail(scene, keys[2], keys[1])
-    assert scene.deliver() == [positions[1]]
-    assert [name_of(scene, at) for at in keys] == ["Ada", None, None, "Ada"]
-
-
 def test_batch_reports_an_item_by_its_first_record():
     """A failed item is reported by its first record in the batch, so that none of its records is passed over."""
     scene = Scene(library())

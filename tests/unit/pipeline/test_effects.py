@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Failure, Outcome
 from sync_rules.model.limits import Limits
@@ -14,15 +13,10 @@ from sync_rules.pipeline.effects import TOO_LARGE
 from sync_rules.pipeline.messages import CallMessage
 from sync_rules.pipeline.requests import NULL_PORTS, FetchCall, KeepCall, Park, World, run_work
 from tests.support.builders import n, s
-from tests.support.every_kind import EFFECTS, RULES, order, text_of, user
-from tests.support.worlds import Scene
+from tests.support.every_kind import order, user
+from tests.support.worlds import scene_of
 
 WHOLE = "{call: tests.support.every_kind.told, on: order}"
-
-
-def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
-    given = {name: (RULES | EFFECTS)[name] for name in names} | more
-    return Scene(parse_rules(text_of(given)), limits=limits)
 
 
 def test_effects_without_time_bring_the_record_again():

@@ -15,7 +15,6 @@ from sync_rules.model.json_bytes import compact
 from sync_rules.pipeline.failed_entries import FailedEntry, GivenUp, Span, group_failures, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord, failure_record
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
-from tests.support.shared import case
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"),))
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -62,29 +61,6 @@ def test_failed_batch_is_read_with_its_records(payload):
     assert found.span == Span("arn:aws:dynamodb:eu-west-1:1:table/shop/stream/2026", "shard-1", "7", "9")
     assert (found.condition, found.function, found.records) == ("RetryAttemptsExhausted", "arn:f", 1)
     assert (found.first, found.last) == (AT, AT + timedelta(seconds=5))
-
-
-def test_failed_batch_without_records_is_a_span():
-    """A failed batch from a queue, which has no records, is read as a span of sequence numbers and a count."""
-    found = read(batch())
-    assert (found.event, found.records, found.span.first, found.span.last) == (None, 3, "7", "9")
-
-
-@pytest.mark.parametrize(
-    ("names", "held"),
-    [
-        (("derived-from-localstack", "s3_on_failure_object.json"), ("RetryAttemptsExhausted", 1, True)),
-        (("lambda-developer-guide", "invocation_record.json"), ("RetryAttemptsExhausted", 1, False)),
-    ],
-    ids=["s3", "queue"],
-)
-def test_failed_batch_is_read_as_it_was_recorded(names, held):
-    """The object that was left in S3, and the message of Lambda's guide."""
-    found = read_entry(case("events", *names).read_bytes())
-    assert isinstance(found, GivenUp)
-    assert (found.condition, found.records, found.event is not None) == held
-    assert found.first is not None
-    assert found.span.first == found.span.last
 
 
 @pytest.mark.parametrize(

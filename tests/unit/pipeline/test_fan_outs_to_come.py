@@ -104,13 +104,6 @@ def test_fan_out_serves_only_what_it_covers(process, other):
     assert process.delays == [0, 5, 0]
 
 
-def test_the_rest_of_a_listing_is_sent_in_any_case(process):
-    """A listing that goes on after 50,000 keys is no new fan-out."""
-    for _ in range(3):
-        process.ask(Later(REST))
-    assert process.delays == [0, 0, 0]
-
-
 def test_look_that_goes_on_with_a_chain_ends_it_when_it_begins(process):
     """A later attempt looks at the same target, and serves new requests until it begins; then they have their own."""
     first, second = (Later(PullMessage(SOURCE, attempt), 60, rules=("name",)) for attempt in (1, 2))

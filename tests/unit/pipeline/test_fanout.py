@@ -14,8 +14,8 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage, PushMessage
 from sync_rules.pipeline.requests import List, Read
 from tests.support.builders import author_item, book_item, key, library, n, order_item, s, shop, user_item
-from tests.support.every_kind import RULES, order, post, text_of, user
-from tests.support.worlds import Scene
+from tests.support.every_kind import RULES, order, post, user
+from tests.support.worlds import Scene, scene_of
 
 EVE = author_item("a1", name=s("Eve"))
 
@@ -128,21 +128,14 @@ def test_fanout_out_of_time_hands_over_everything():
     assert names(scene, 5) == {"Eve"}
 
 
-def test_fanout_that_cannot_be_handed_over_fails():
-    """A push whose rest cannot be queued is reported as failed, so its record is delivered again."""
+@pytest.mark.parametrize(("remaining_ms", "name"), [(1_000, "Ada"), (60_000, "Eve")], ids=["rest", "second look"])
+def test_fanout_that_cannot_be_handed_over_fails(remaining_ms, name):
+    """A push whose rest or second look cannot be queued is reported as failed, so its record is delivered again."""
     scene = scene_with(5)
     scene.queue.broken = "QueueNotFound"
     position = scene.records[0].position
-    assert scene.deliver(remaining_ms=1_000) == [position]
-
-
-def test_fanout_second_look_that_cannot_be_asked_for_fails():
-    """A push whose second look cannot be queued is reported as failed, though all copies are right."""
-    scene = scene_with(5)
-    scene.queue.broken = "QueueNotFound"
-    position = scene.records[0].position
-    assert scene.deliver() == [position]
-    assert names(scene, 5) == {"Eve"}
+    assert scene.deliver(remaining_ms=remaining_ms) == [position]
+    assert names(scene, 5) == {name}
 
 
 # ---------------------------------------------------------------- failures
@@ -215,37 +208,19 @@ def test_fanout_a_listing_that_never_goes_on_fails():
 ADA = user("1", name=s("Ada"))
 
 
-def kinds(*names: str, limits: Limits | None = None, **more: str) -> Scene:
-    """Some rules of the shop of every kind."""
-    return Scene(parse_rules(text_of({name: RULES[name] for name in names} | more)), limits=limits)
-
-
 def test_fanout_of_two_groups_waits_for_the_slower_index():
     """One second look serves all groups of a target, when the last of their indexes must have caught up."""
     slower = RULES["posts"].replace("into: user.posts", "into: user.shown").replace("60", "90")
-    scene = kinds("posts", slower=slower)
+    scene = scene_of("posts", slower=slower)
     scene.there("shop", user("1"))
     scene.put("posts", post("p", "1", "a"))
     scene.deliver()
     assert [delay for _, delay in scene.queue.messages] == [90]
 
 
-def test_fanout_of_a_hint_that_fails_is_the_members():
-    """A hinted target that cannot be read or written is reported for the member's record alone."""
-    scene = kinds("posts", "heads")
-    scene.put("shop", ADA, user("2", name=s("Bea"), rank=n(1)))
-    scene.rest()
-    scene.put("posts", post("p", "1", "x"))
-    scene.put("shop", user("2", name=s("Cid"), rank=n(1)))
-    first, second = scene.records
-    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if "USER#1" in str(write.key) else None
-    assert scene.deliver([second, first]) == [first.position]
-    assert scene.item(second.key)["head"] == s("Cid-1")
-
-
 def test_fanout_of_parts_reports_the_node_that_lists():
     """Elements that a node's listing finds and that cannot be written fail the node's record."""
-    scene = kinds("tags")
+    scene = scene_of("tags")
     scene.there("shop", order("1", "a", 1))
     scene.put("shop", ADA)
     (position,) = (change.position for change in scene.records)
@@ -256,7 +231,7 @@ def test_fanout_of_parts_reports_the_node_that_lists():
 
 def test_fanout_reports_a_lost_parent_once():
     """`restrict` leaves one failure record for each child of a parent that is gone, however often the record comes."""
-    scene = kinds(posts=RULES["posts"].replace("settle", "on_delete: restrict, settle"))
+    scene = scene_of(posts=RULES["posts"].replace("settle", "on_delete: restrict, settle"))
     at = scene.put("shop", ADA)
     posts = [scene.put("posts", post(name, "1", "x")) for name in "ab"]
     scene.rest()
@@ -274,7 +249,7 @@ def test_fanout_reports_a_lost_parent_once():
 def test_fanout_asks_once_for_another_look_at_a_target_in_trouble():
     """Several rules in trouble on one target ask for one more look: messages must not double at each."""
     two = {name: f"{{copy: user.{name}, into: order.note.{name}}}" for name in ("name", "rank")}
-    scene = Scene(parse_rules(text_of({**two, "age": "{copy: user.age, into: order.age}"})))
+    scene = scene_of(age="{copy: user.age, into: order.age}", **two)
     scene.there("shop", user("1", name=s("Ada"), rank=n(1), age=n(36)))
     at = scene.put("shop", order("1", "a", 1, note=s("no map")))
     scene.deliver()

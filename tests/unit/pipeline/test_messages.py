@@ -154,15 +154,6 @@ def test_messages_of_a_call_with_a_damaged_change_are_refused(part, by):
         decode(json.dumps({**body, "change": {**body["change"], part: by}}))
 
 
-def test_message_of_a_call_is_no_longer_than_its_letters():
-    """Accented text costs the bytes that DynamoDB counts, and not JSON's escapes, so that two large images fit."""
-    at = ItemKey("shop", (("PK", "S", "a"),))
-    image = {"PK": {"S": "a"}, "text": {"S": "é" * 100_000}}
-    text = encode(CallMessage("tell", "mypkg.tell", Change(at, image, image, "1")))
-    assert len(text.encode()) < 2 * 200_000 + 1_000
-    assert decode(text).change.new == image
-
-
 def test_message_has_no_letter_that_sqs_refuses():
     """U+FFFE and U+FFFF are escaped, and read again as they were; half a surrogate pair, which DynamoDB never has, too, and
     no reader takes it.

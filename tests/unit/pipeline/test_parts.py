@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
 from sync_rules.model.limits import Bounds, Limits
@@ -30,16 +29,10 @@ from sync_rules.pipeline.requests import Apply, Read
 from sync_rules.pipeline.tasks import PartLook
 from sync_rules.rules.families import Part, PartRule
 from tests.support.builders import n, s
-from tests.support.every_kind import RULES, order, text_of, user
-from tests.support.worlds import Scene
+from tests.support.every_kind import RULES, order, user
+from tests.support.worlds import Scene, scene_of
 
 ADA = user("1", name=s("Ada"), email=s("a@x"))
-
-
-def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
-    """Some of the rules, alone."""
-    rules = {name: RULES[name] for name in names} | more
-    return Scene(parse_rules(text_of(rules)), limits=limits)
 
 
 def look(scene: Scene, name: str, target, source, element: str = "") -> PartLook:

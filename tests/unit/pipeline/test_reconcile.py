@@ -10,7 +10,6 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
-from sync_rules.model.writes import Update
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read
 from sync_rules.rules.kinds.copy import CopyRule
@@ -76,18 +75,6 @@ def test_reconcile_refused_says_why(scene, now, outcome):
 
 
 # ---------------------------------------------------------------- several rules
-def test_reconcile_several_rules_become_one_update():
-    """Rules that write one target are one update of it, also into one map that is not there yet."""
-    rules = library(mapping=mapping(name="author__name"))
-    bio = also(rules, name="bio", mapping=mapping(bio="author__bio"))
-    scene = Scene(rules_of(*rules.rules.values(), bio))
-    scene.there("authors", ADA)
-    book = scene.put("books", book_item("b1", "a1"))
-    scene.deliver()
-    (write,) = scene.tap.writes
-    assert isinstance(write, Update)
-    assert scene.item(book)["author"] == {"M": {"name": s("Ada"), "bio": s("...")}}
-    assert scene.outcomes() == {Outcome.COPIED: 2}
 
 
 TWO_SOURCES = """
@@ -220,19 +207,6 @@ def in_map(**given) -> Scene:
     return scene
 
 
-def test_reconcile_parks_what_cannot_be_placed_and_goes_on():
-    """A copy whose path is blocked is parked with its reason; other rules and items are written."""
-    scene = in_map()
-    blocked = scene.put("books", book_item("b1", "a1", author=s("text")))
-    free = scene.put("books", book_item("b2", "a1"))
-    scene.rest()
-    reason = "author is a string: expected a map to hold name"
-    assert Failure(RULE, blocked, reason) in scene.parked.failures
-    assert {failure.rule for failure in scene.parked.failures} == {RULE}
-    assert scene.item(blocked)["author_bio"] == s("...")
-    assert scene.item(free)["author"] == {"M": {"name": s("Ada")}}
-
-
 def test_reconcile_looks_at_the_parked_again_less_and_less_often():
     """A parked target is looked at after 60 s, then twice as long, at most 900 s, with a failure record at first and
     one at the last look; then it is left to its next change.
@@ -246,20 +220,6 @@ def test_reconcile_looks_at_the_parked_again_less_and_less_often():
         delays += scene.receive()
         assert len(scene.parked.failures) == 1 + (len(delays) == scene.limits.parked_max_looks)
     assert delays == [60, 120, 240, 480, *([900] * (scene.limits.parked_max_looks - 4))]
-
-
-def test_reconcile_parks_a_full_item_and_heals_it_later():
-    """A copy that would make its item pass 400 KB is parked; once the item shrank, the later look copies it."""
-    scene = Scene(library())
-    scene.there("authors", {**ADA, "bio": s("b" * 1000)})
-    full = scene.put("books", book_item("b1", "a1", text=s(FULL)))
-    other = scene.put("books", book_item("b2", "a1"))
-    assert scene.deliver() == []
-    assert scene.parked.failures == [Failure(RULE, full, "ItemTooLarge")]
-    assert scene.item(other)["author_name"] == s("Ada")
-    scene.there("books", book_item("b1", "a1", text=s("shorter")))
-    scene.receive()
-    assert scene.item(full)["author_name"] == s("Ada")
 
 
 def test_reconcile_copies_what_had_no_room_once_there_is_room():

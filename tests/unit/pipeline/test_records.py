@@ -245,11 +245,6 @@ def test_records_tell_what_expired_from_what_a_user_deleted(identity, wrapped):
 
 
 # ---------------------------------------------------------------- damage
-JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()),
-    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=8), inner, max_size=4)),
-    max_leaves=12,
-)
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -297,31 +292,12 @@ def test_records_whose_image_cannot_be_read_name_their_item():
     assert found > 100  # some damage is another item that DynamoDB could hold
 
 
-@pytest.mark.parametrize("event", [[], None, "text", 5])
-def test_records_an_event_that_is_no_map_is_a_failure(event):
-    """An event of another shape is one failure that says what was expected."""
-    ((), (failure,)) = read(event)
-    assert "list of Records" in failure.reason
-
-
 def test_records_failures_quote_nothing_of_an_item():
     """A record whose image is plain JSON, not DynamoDB's, is refused without a word of its content."""
     record = record_of(SHOP, WRITTEN)
     record["dynamodb"]["NewImage"] = {"mails": {"ada@example.com": True}}
     ((), (failure,)) = read({"Records": [record]})
     assert "ada@example.com" not in failure.reason
-
-
-def test_records_of_a_table_named_by_arn_are_read():
-    """A table that the rules file names by its ARN is the table of that name in the stream's ARN."""
-    rules = parse_rules("""
-tables: {shop: {name: "arn:aws:dynamodb:us-east-1:111122223333:table/shop", key: {PK: S, SK: S}}}
-entities:
-  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
-rules: {names: copy user.name into order.user_name}
-""")
-    assert read(event_of(SHOP, WRITTEN), rules) == ([WRITTEN], [])
 
 
 def test_records_of_two_tables_of_one_name_are_told_apart_by_their_streams():

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.requests import List, Read, read_all
+from sync_rules.pipeline.requests import List, read_all
 from sync_rules.pipeline.sources import Target, read_sources, split_rounds
 from sync_rules.rules.kinds import gathered_rule
 from sync_rules.rules.rule import Blocked
 from tests.support import every_kind
 from tests.support.builders import m, n, s
-from tests.support.every_kind import RULES, order, post, text_of, user
-from tests.support.worlds import Scene
+from tests.support.every_kind import order, post, user
+from tests.support.worlds import Scene, scene_of
 
 ADA = user("1", name=s("Ada"))
 LISTED = "{embed: order, into: user.listed, fields: [total], limit: {bytes: 100KB}}"
-
-
-def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
-    """Some of the rules, alone."""
-    rules = {name: RULES[name] for name in names} | more
-    return Scene(parse_rules(text_of(rules)), limits=limits)
 
 
 def found(scene: Scene, at, *members, limits: Limits | None = None):
@@ -57,14 +49,6 @@ def test_sources_of_the_base_table_are_images_at_once():
     at = scene.there("shop", ADA, order("1", "a", 1), {"PK": s("USER#1"), "SK": s("NOTE#1")}, order("2", "b", 1), ADA)
     assert [item["SK"] for item in found(scene, at)["listed"]] == [s("ORDER#a")]
     assert [type(request) for request in scene.tap.requests] == [List]
-
-
-def test_sources_stop_at_enough():
-    """A group with a limit is listed up to one more member than fits."""
-    scene = scene_of(few="{embed: order, into: user.few, fields: [total], limit: {items: 3}}")
-    at = scene.there("shop", *(order("1", f"{i:02}", i) for i in range(50)), ADA)
-    assert len(found(scene, at)["few"]) == 4
-    assert [request.limit for request in scene.tap.seen(List)] == [4]
 
 
 def test_sources_that_are_not_enough_go_on_in_whole_pages():
@@ -149,17 +133,3 @@ def test_sources_that_cannot_be_read_fail_those_of_their_table_only():
     assert items[one] == ADA
     assert isinstance(items[two], StoreError)
     assert None in items.values()
-
-
-@pytest.mark.parametrize("rules", [("names",), ("told",)])
-def test_sources_are_read_once_for_all_targets(rules):
-    """The source of many targets of a round is read once."""
-    scene = scene_of("counted", *rules)
-    targets = []
-    scene.there("shop", ADA)
-    for i in range(5):
-        at = scene.there("shop", order("1", str(i), i))
-        targets.append(Target(at, scene.item(at), (scene.rules.rules[rules[0]],)))
-    scene.tap.requests.clear()
-    scene.drive(read_sources(targets, Bounds(scene.limits)))
-    assert [len(request.keys) for request in scene.tap.seen(Read)] == [1]

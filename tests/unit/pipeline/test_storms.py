@@ -38,10 +38,6 @@ rules:
 USER = {"PK": s("USER#u"), "SK": s("PROFILE")}
 
 
-def shop(rule: str, more: str = "") -> Scene:
-    return Scene(parse_rules(f"{SHOP}{rule}\n{more}"))
-
-
 def post(name: object, **attributes: Any) -> dict[str, Any]:
     return {"PK": s("USER#u"), "SK": s(f"POST#{name}"), **attributes}
 

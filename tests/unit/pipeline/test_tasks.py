@@ -15,7 +15,6 @@ from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.requests import World
 from sync_rules.pipeline.tasks import Pull, chunks_of, pull_of, pushes_of, tasks_of
 from tests.support.builders import (
-    author_item,
     book_item,
     key,
     library,
@@ -63,13 +62,6 @@ def test_plan_pulls_with_the_newest_image_though_the_net_is_nothing():
     assert plan.pulls == (Pull(ORDER, unrelated.new, (NAMES,)),)
 
 
-def test_plan_pull_checks_all_rules_of_its_target():
-    """A change that concerns one rule re-checks every rule of that target, the others' copies included."""
-    emails = replace(NAMES, name="emails", mapping=mapping(email="user_email"))
-    rules = rules_of(NAMES, emails)
-    assert [pull.rules for pull in tasks_of([order("Ada", "Bea")], rules).pulls] == [(NAMES, emails)]
-
-
 def test_plan_forgets_a_target_that_is_gone():
     """A target that came and went within a batch is not pulled; one that went and came is."""
     came, went = order(None, "Ada"), order("Ada", None)
@@ -88,12 +80,6 @@ def test_plan_pushes_a_removal_where_it_changes_something(on_delete, pushed):
     """The removal of a source is pushed unless the rule keeps copies."""
     pushes = tasks_of([user("Ada", None)], shop(on_delete=on_delete)).pushes
     assert [push.removed for push in pushes] == [True] * pushed
-
-
-def test_plan_remembers_a_removal_within_a_batch():
-    """A source that was removed and came back in one batch is one push that knows of the removal."""
-    (push,) = tasks_of([user("Ada", None), user(None, "Bea")], shop(on_delete="delete")).pushes
-    assert push.removed
 
 
 def test_plan_lists_the_targets_of_one_source_once():
@@ -180,14 +166,6 @@ def test_plan_of_messages_of_before_a_change_of_the_rules():
     assert len(pushes_of(replace(message, rules=(one.name, "apart")), apart)) == 2
 
 
-def test_plan_finds_work_by_key_alone():
-    """A scan, a parked target or a repair names a key: the pull has all rules of that item, and its image if any."""
-    rules = library()
-    at = key(rules.tables["books"], "b1")
-    assert pull_of(at, rules, attempt=3) == Pull(at, None, tuple(rules.rules.values()), 3)
-    assert pull_of(key(rules.tables["authors"], "a1"), rules, author_item("a1")) is None
-
-
 # ---------------------------------------------------------------- hints, parts, effects
 def kinds(*names: str, **more: str):
     given = {name: (RULES | EFFECTS)[name] for name in names} | more
@@ -208,15 +186,6 @@ def test_plan_of_a_hint_reads_the_target():
         (pull,) = tasks_of(changes, rules).pulls
         assert (pull.image, pull.members, pull.settles) == (None, (member,), True)
         assert {rule.name for rule in pull.rules} == {"posts", "heads"}
-
-
-def test_plan_of_many_hints_is_one_pull():
-    """Members of one target in a batch are one look at it, which knows them all."""
-    rules = kinds("posts")
-    members = [key(rules.tables["posts"], name) for name in "abc"]
-    changes = [Change(at, None, post(at.values[0][2], "1", "x")) for at in members]
-    (pull,) = tasks_of([*changes, *changes], rules).pulls
-    assert pull.members == tuple(members)
 
 
 def test_plan_of_a_hint_at_a_target_that_is_gone():
@@ -286,11 +255,3 @@ def test_plan_of_parts_is_each_once():
     ours = Change(node, every_kind_user("1"), every_kind_user("1", orders={"SS": ["a"]}))
     changes = [Change(edge, None, live), Change(edge, live, void), Change(edge, void, live), ours]
     assert [(look.part.target, look.part.source) for look in tasks_of(changes, rules).parts] == [(node, edge)]
-
-
-@pytest.mark.parametrize("delay_seconds", [0, 60])
-def test_pull_of_a_second_look_asks_for_the_next_one(delay_seconds):
-    """A pull that waited looks through an index again; one by a key alone does not."""
-    one = pull_of(ORDER, SHOP, delay_seconds=delay_seconds)
-    assert one is not None
-    assert (one.settles, one.delay_seconds) == (delay_seconds > 0, delay_seconds)

@@ -16,17 +16,6 @@ def report(**given) -> Report:
     return one
 
 
-def test_telemetry_adds_up_over_batches():
-    """Records and outcomes are totals, per rule and over all rules."""
-    telemetry = Telemetry()
-    for _ in range(2):
-        telemetry.add(report(), records=3, now_seconds=10)
-    assert telemetry.records == 6
-    assert telemetry.outcomes["a", Outcome.COPIED] == 4
-    assert telemetry.total(Outcome.COPIED) == 6
-    assert telemetry.total(Outcome.COPIED, Outcome.RIGHT) == 14
-
-
 def test_telemetry_lag_is_the_age_of_the_oldest_change():
     """Lag is the greatest of the last minute's batches of a rule, and never negative where clocks differ."""
     telemetry = Telemetry()

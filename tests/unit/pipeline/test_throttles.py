@@ -8,7 +8,6 @@ from collections import Counter
 import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import ClientError
 
 from sync_rules.adapters import aws, retries
 
@@ -81,18 +80,3 @@ def test_throttles_are_counted_by_what_dynamodb_says(case):
     retrying = retries.make_retry(sleep=lambda _: None, on_throttle=lambda kind: found.update([kind]))
     retrying(client.get_item, TableName="shop", Key={"PK": {"S": "1"}})
     assert found == counted
-
-
-def test_throttles_are_counted_at_each_try_and_never_for_a_guard():
-    """A call that is refused to the end counts as often as it was tried; a guard that did not hold is no throttle."""
-    found: list[str] = []
-    retrying = retries.make_retry(attempts_max=3, sleep=lambda _: None, on_throttle=found.append)
-    client = answering(*[refusal("ThrottlingException", throttlingReasons=reasons(HOT)) for _ in range(3)])
-    with pytest.raises(ClientError):
-        retrying(client.get_item, TableName="shop", Key={"PK": {"S": "1"}})
-    assert found == [HOT] * 3
-    with pytest.raises(ClientError):
-        retrying(
-            answering(refusal("ConditionalCheckFailedException")).get_item, TableName="shop", Key={"PK": {"S": "1"}}
-        )
-    assert len(found) == 3

@@ -21,7 +21,7 @@ from tests.support.builders import entity, exists, index, key, n, s, table
 GRAPH = table("graph", {"PK": "S", "SK": "S"})
 GOAL = entity("goal", GRAPH, PK="{goal_id}", SK="{goal_id}")
 MEMBERSHIP = entity("membership", GRAPH, PK="{goal}", SK="{target}")
-G1, G2 = key(GRAPH, "G1", "G1"), key(GRAPH, "G2", "G2")
+G1 = key(GRAPH, "G1", "G1")
 U1 = key(GRAPH, "G1", "GOALMEMBERSHIP-USER-U1")
 LEAD = "GOALMEMBERSHIP-USER-U1-LEAD"
 

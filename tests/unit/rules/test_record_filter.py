@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from sync_rules.language.load import parse_rules
-from sync_rules.model.values import get
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.pipeline.tasks import Pull, Tasks
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import n, s
@@ -39,25 +35,6 @@ def record(table, keys, old, new):
             "Keys": keys, "SequenceNumber": "7", **{name: image for name, image in images.items() if image is not None}
         },
     }  # fmt: skip
-
-
-def judged(pull: Pull) -> list:
-    """All that rules go by in the image of a pull."""
-    if (image := pull.image) is None:
-        return []
-    return [
-        (
-            rule.source_keys(image), rule.link_guard(image), rule.compute_values((), image),
-            rule.deletes(image), rule.restricts(image), [get(image, path) for path in (*rule.copies, *rule.deciding_paths)],
-        )
-        for rule in pull.rules
-    ]  # fmt: skip
-
-
-def asked(plan: Tasks) -> tuple:
-    """A plan, where of an image counts what the rules go by."""
-    pulls = [(replace(one, image=None), one.image is None, judged(one)) for one in plan.pulls]
-    return pulls, plan.pushes, plan.parts, plan.effects, plan.origins, plan.since_ms
 
 
 def sieve_of(rules: Rules, table: str) -> RecordFilter:

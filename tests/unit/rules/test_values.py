@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.items import Change
-from sync_rules.model.where import compile_where
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.kinds.values import ValueRule, ValuesRule
@@ -21,7 +20,6 @@ from tests.support.ledgers import COUNTS, LINK, ORDER, TABLES, USER, USERS, key_
 
 MADE = ledger()
 TAG, AT, TAGS = ("tag",), ("at",), ("tags",)
-OPEN = compile_where("status == 'OPEN'", "order")
 PROFILE = {"user_id": s("u")}
 
 

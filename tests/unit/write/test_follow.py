@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from sync_rules.write import WriteError
@@ -11,21 +9,7 @@ from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import order, user
 from tests.support.transacted import Shop
-from tests.unit.write.test_every_kind import RULES, plainly
-
-
-def followed(shop: Shop, actions: list[Any]) -> Any:
-    """Make plain writes and follow them."""
-    noted = shop.follow()
-    for action in actions:
-        _, entity, item = action
-        key = RULES.entities[entity].table.key_of(item)
-        assert key is not None
-        before = shop.scene.memory.item(key)
-        plainly(shop, action)
-        if before is not None or shop.scene.memory.item(key) is not None:
-            noted.change(entity, before, shop.scene.memory.item(key))
-    return noted.bring()
+from tests.unit.write.test_every_kind import RULES
 
 
 def test_follow_is_bounded_by_count():
