@@ -73,19 +73,6 @@ def test_follow_decorates_a_function(site):
     assert (place.__name__, place.__doc__) == ("place", "Place an order.")
 
 
-def test_follow_a_call_that_raises_is_followed_all_the_same(site):
-    """Copies of all that was written before the error are right; the error is the answer."""
-
-    @site.noting
-    def place() -> None:
-        site.put("1")
-        raise LookupError("afterwards")
-
-    with pytest.raises(LookupError, match="afterwards"):
-        place()
-    assert site.copied("1")
-
-
 def test_follow_a_block_within_a_block_follows_its_own(site):
     """The inner block ends first, with what was written in it; the outer one still has its own."""
     with site.noting:
@@ -117,13 +104,6 @@ def test_follow_blocks_of_threads_are_apart(site):
         ended.set()
         slow.result(60)
     assert site.copied("1")
-
-
-def test_follow_a_thread_that_the_block_started_is_followed_with_it(site):
-    """A pool of threads knows no block: what it writes is followed by the block that ends next."""
-    with site.noting, ThreadPoolExecutor(2) as pool:
-        list(pool.map(site.put, "123"))
-    assert all(map(site.copied, "123"))
 
 
 def test_follow_a_block_may_end_in_another_context(site):
@@ -187,16 +167,6 @@ def test_follow_gives_a_wrong_item_to_the_client(site, given):
     site.noting._original.client.put_item = lambda **_given: (_ for _ in ()).throw(ValueError("the client's"))
     with pytest.raises(ValueError, match="the client's"), site.noting:
         site.noting.put_item(TableName="shop", Item=given)
-
-
-def test_follow_brings_in_the_middle_of_a_block(site):
-    """`bring` follows what was written so far; the block follows the rest."""
-    with site.noting:
-        site.put("1")
-        site.noting.bring()
-        assert site.copied("1")
-        site.put("2")
-    assert site.copied("2")
 
 
 def test_follow_refuses_what_it_cannot_decorate_and_a_result_that_is_not_there(site):

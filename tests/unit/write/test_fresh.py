@@ -29,17 +29,6 @@ def shown(shop: Shop, entity: str, item: Any, **options: Any) -> Any:
     return fresh(RULES, None, entity, item, raw=True, store=shop.scene.memory, **options)  # type: ignore[arg-type]
 
 
-def test_fresh_is_one_request():
-    """An order and its user are read together, by the order's key."""
-    shop = Shop(RULES)
-    shop.scene.there("shop", user("7", name=s("Ada")))
-    shop.scene.put("shop", order("7", "9", 12))
-    asked = counted(shop)
-    seen = shown(shop, "order", {"user_id": s("7"), "order_id": s("9")})
-    assert (seen["user_name"], seen["total"]) == (s("Ada"), n(12))
-    assert len(asked) == 1
-
-
 @pytest.mark.parametrize(("entity", "keys"), [("user", 1), ("by_email", 2)])
 def test_fresh_reads_no_key_twice_and_no_element_of_a_listed_set(entity, keys):
     """A Query lists the elements of a user, so the read names none. A mirror is read together with its source."""
@@ -52,15 +41,6 @@ def test_fresh_reads_no_key_twice_and_no_element_of_a_listed_set(entity, keys):
     asked = counted(shop)
     fresh(rules, None, entity, stored, raw=True, store=shop.scene.memory, deadline_seconds=60.0)  # type: ignore[arg-type]
     assert [len(one.keys) for one in asked] == [keys]
-
-
-def test_fresh_repairs_where_that_is_asked_for():
-    """A copy that differs is written, under guard."""
-    shop = Shop(RULES)
-    shop.scene.there("shop", user("7", name=s("Ada")))
-    key = shop.scene.put("shop", order("7", "9", 12))
-    shown(shop, "order", order("7", "9", 12), repair=True)
-    assert shop.scene.item(key)["user_name"] == s("Ada")
 
 
 @pytest.mark.parametrize("seed", range(8))

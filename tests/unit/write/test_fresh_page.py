@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
 from sync_rules.write import FreshPage, WriteError, fresh_page
-from tests.support.builders import n, s
+from tests.support.builders import s
 from tests.support.every_kind import order, user
 from tests.support.transacted import Shop
 from tests.unit.write.test_every_kind import RULES, begun, drawn, plainly
@@ -119,24 +118,6 @@ def test_fresh_page_reads_the_table_consistently_and_an_index_as_it_can():
     assert page.items[0]["user_name"] == "Ada"
 
 
-def test_fresh_page_repairs_where_that_is_asked_for():
-    """Copies that differ are written under guard, and those that are right are not."""
-    shop = full_shop()
-    page_of(shop, [order("7", "1", 1), order("7", "2", 1)], table="shop", repair=True)
-    named = [item for item in shop.scene.memory.items("shop") if "user_name" in item]
-    assert sorted(item["SK"]["S"] for item in named) == ["ORDER#1", "ORDER#2"]
-
-
-def test_fresh_page_shows_whole_items_however_old_they_may_be():
-    """An index shows their keys, and the items that the application passes may be old: both are read."""
-    shop = full_shop()
-    given = [order("7", "1", 99), order("7", "none", 1)]
-    (one,) = page_of(shop, given, table="shop").items
-    assert one["total"] != n(99)
-    page = page_of(shop, {"TableName": "shop", "IndexName": "by_boss"})
-    assert all("total" in item for item in page.items if item["SK"]["S"].startswith("ORDER#"))
-
-
 def test_fresh_page_says_what_it_cannot_judge():
     """Items in part, a table that no rule knows, items without a key."""
     shop = full_shop()
@@ -148,15 +129,3 @@ def test_fresh_page_says_what_it_cannot_judge():
         page_of(shop, [None], table="shop")
     with pytest.raises(WriteError, match=r"PK \(S\), SK \(S\)"):
         page_of(shop, [{"PK": s("USER#7")}], table="shop")
-
-
-def test_fresh_page_raises_what_it_could_not_read():
-    """Sources that did not come are an error."""
-    shop = full_shop()
-
-    def refused(_request: Any) -> Any:
-        raise StoreError("ThrottlingException", "table shop")
-
-    shop.scene.memory.read = refused  # type: ignore[method-assign]
-    with pytest.raises(StoreError, match="Throttling"):
-        page_of(shop, {"TableName": "shop"})

@@ -7,7 +7,6 @@ from random import Random
 import pytest
 
 from sync_rules.language.load import parse_rules
-from sync_rules.write import WriteError
 from sync_rules.write.document import read_document
 from sync_rules.write.preview import preview_write
 from tests.unit.write.test_document import as_document
@@ -35,12 +34,6 @@ def test_preview_shows_reads_and_the_request():
     (parameters,) = (parameters for operation, parameters in found.reads if operation == "BatchGetItem")
     assert {"PK": {"S": "USER#7"}, "SK": {"S": "PROFILE"}} in parameters["RequestItems"]["shop"]["Keys"]
     assert found.actions[0]["Put"]["Item"]["user_name"] == {"S": "Ada"}
-
-
-def test_preview_refuses_what_is_no_write():
-    """A document without an action raises a WriteError with its cure."""
-    with pytest.raises(WriteError, match="expected at least one action"):
-        preview_write(parse_rules(FILE), {"actions": []})
 
 
 @pytest.mark.parametrize("seed", range(30))

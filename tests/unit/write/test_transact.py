@@ -12,7 +12,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules import compiled_file
 from sync_rules.write import Left, Rules, TransactionCanceled, WriteError
-from sync_rules.write.consequences import BOOKS, SECOND_LOOK
+from sync_rules.write.consequences import BOOKS
 from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.every_kind import order, post, text_of, user
@@ -102,28 +102,6 @@ def test_transact_reads_the_mark_of_books_with_the_first_request(rule, reads):
     assert not any("/B" in str(key) for one in asked[1:] for key in one.keys)
 
 
-def test_transact_of_a_counted_item_is_one_read():
-    """A user is renamed whose orders are counted: its item, its total and the mark of the books are read together."""
-    shop = Shop(parse_rules(text_of({"counted": every_kind.RULES["counted"]})))
-    shop.scene.put("shop", user("7", name=s("Ada")), order("7", "1", 5))
-    shop.rest()
-    asked: list[Read] = []
-    read = shop.scene.memory.read
-    shop.scene.memory.read = lambda request: (asked.append(request), read(request))[1]
-    with shop.transact() as tx:
-        tx.update("user", user("7"), set={"name": s("Bob")})
-    assert (len(asked), tx.result.left) == (1, ())
-
-
-def test_transact_takes_plain_values_and_fields_of_keys(shop):
-    """The key is made of its fields, which stay on the item as they were given."""
-    with shop.transact(raw=False) as tx:
-        tx.put("order", {"user_id": "7", "order_id": "9", "total": 12})
-        tx.update("user", {"user_id": "7"}, set={"name": "Ada King"})
-    stored = item(shop, "USER#7", "ORDER#9")
-    assert (stored["user_name"], stored["total"], stored["order_id"]) == (s("Ada King"), n(12), s("9"))
-
-
 def test_transact_reads_nothing_that_it_was_given(shop):
     """A source that is given, and an item that is new, are not read; they are checked all the same."""
     asked: list[str] = []
@@ -135,28 +113,6 @@ def test_transact_reads_nothing_that_it_was_given(shop):
     assert not any("shop" in key for key in asked)
     with pytest.raises(TransactionCanceled), shop.transact() as tx:
         tx.put("order", order("7", "9", 12), new=True)
-
-
-def test_transact_a_source_that_is_given_and_old_is_read_anew(shop):
-    """A given source is believed once: the check refuses an old one."""
-    old = item(shop, "USER#7", "PROFILE")
-    rename(shop)
-    shop.rest()
-    with shop.transact() as tx:
-        tx.source("user", old)
-        tx.put("order", order("7", "9", 12))
-    assert tx.result.attempts == 2
-    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Bob")
-
-
-def test_transact_a_rename_takes_the_orders_with_it(shop):
-    """All orders of a user are in the transaction."""
-    shop.scene.put("shop", *(order("7", str(number), 1) for number in range(20)))
-    shop.rest()
-    with shop.transact() as tx:
-        tx.update("user", user("7"), set={"name": s("Bob")})
-    assert (tx.result.left, tx.result.actions) == ((), 21)
-    assert all(item(shop, "USER#7", f"ORDER#{number}")["user_name"] == s("Bob") for number in range(20))
 
 
 # ---------------------------------------------------------------- what is left
@@ -222,25 +178,7 @@ def test_transact_effects_are_left():
     )
 
 
-def test_transact_a_second_look_is_left_for_as_long_as_an_index_may_lag():
-    """Items that an index lists are made right as far as it shows them, and looked at again."""
-    shop = Shop(every_kind.rules_of("names", effects=False))
-    shop.scene.there("shop", user("7"))
-    with shop.transact() as tx:
-        tx.put("post", post("1", "7", "On engines"))
-    assert {(one.rule, one.when) for one in tx.result.left if one.why == SECOND_LOOK} == {
-        ("posts", "60 s after the write, when the index shows it")
-    }
-
-
 # ---------------------------------------------------------------- when it tries again
-def test_transact_a_source_that_changes_meanwhile_is_read_anew(shop):
-    """The check of the source refuses; the second attempt has the new value and another token."""
-    once(shop, lambda: rename(shop))
-    assert put_order(shop, token="mine").attempts == 2
-    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Bob")
-    assert len(shop.client.tokens) == 1
-    assert len(shop.slept) == 1
 
 
 def test_transact_what_an_item_was_is_compared():
@@ -391,21 +329,6 @@ def test_transact_an_item_that_goes_after_a_conflict_refuses_no_condition_of_the
     assert tx.result.attempts == 3
 
 
-def test_transact_an_error_of_the_service_is_raised(shop):
-    """An error that no retry mends is told with its code."""
-    shop.client.before = lambda _items: (_ for _ in ()).throw(failed("AccessDeniedException"))
-    with pytest.raises(StoreError, match="AccessDeniedException"):
-        put_order(shop)
-
-
-def test_transact_a_request_that_is_not_valid_is_a_mistake(shop):
-    """A condition that DynamoDB cannot read is told as one, with the service's own error as the cause."""
-    shop.client.before = lambda _items: (_ for _ in ()).throw(failed("ValidationException"))
-    with pytest.raises(WriteError, match="conditions") as raised:
-        put_order(shop)
-    assert raised.value.__cause__ is not None
-
-
 # ---------------------------------------------------------------- the application's own conditions
 def test_transact_a_condition_of_the_application_is_its_own_error(shop):
     """The action is named by its number, with the item if that was asked for; nothing is written."""
@@ -448,17 +371,6 @@ def test_transact_a_guard_of_the_rules_beside_a_condition_is_no_error(shop):
         tx.update("user", user("7"), set={"rank": n(1)}, condition="attribute_exists(PK)")
     assert tx.result.attempts == 2
     assert item(shop, "USER#7", "ORDER#10")["user_name"] == s("Eve")
-
-
-def test_transact_a_check_is_part_of_it(shop):
-    """A check of the application, on an item that rules write or on another one."""
-    with shop.transact() as tx:
-        tx.check("user", user("7"), "attribute_exists(PK)")
-        tx.put("order", order("7", "9", 12))
-    assert item(shop, "USER#7", "PROFILE")["counted"] == n(1)
-    with pytest.raises(TransactionCanceled), shop.transact() as tx:  # noqa: PT012
-        tx.check("user", user("8"), "attribute_exists(PK)")
-        tx.put("order", order("7", "10", 12))
 
 
 NUMBERED = """
@@ -583,16 +495,6 @@ def test_transact_a_kept_attribute_may_be_put_back_as_it_was_read(shop):
     put_order(shop)
     with shop.transact() as tx:
         tx.put("order", {**item(shop, "USER#7", "ORDER#9"), "total": n(13)})
-    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
-
-
-def test_transact_override_stands_until_the_stream_heals_it(shop):
-    """The application insists; the result tells of it, and the stream sets it right."""
-    with shop.transact() as tx:
-        tx.put("order", order("7", "9", 1, user_name=s("Eve")), override=True)
-    assert "names" in {one.rule for one in tx.result.left}
-    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Eve")
-    shop.rest()
     assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
 
 
