@@ -33,11 +33,6 @@ def delivered(on_the_way: Arrivals) -> list[tuple[str, ...]]:
     return found
 
 
-def test_delivery_in_order_is_by_batches_of_at_most_so_many():
-    """Records come as they were made, as many at once as a batch may hold."""
-    assert delivered(arrivals(Delivery(batch_max_records=3))) == [("1", "2", "3"), ("4", "5", "6"), ("7", "8")]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_delivery_shuffled_keeps_the_order_of_each_item(seed):
     """Every record comes once, and those of one item in their order."""

@@ -56,13 +56,6 @@ def test_demo_nonsense_names_the_examples(examples, monkeypatch, capsys):
     assert capsys.readouterr().err.endswith("Did you mean 'car-parts'?\n")
 
 
-def test_demo_says_that_there_are_no_examples(tmp_path, monkeypatch):
-    """Nothing is offered where there is nothing to choose from."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"no example 'car-parts'\. Known: none\. There is no folder \./examples here"):
-        folder_of("car-parts")
-
-
 def test_demo_says_what_a_folder_lacks(examples):
     """A folder without a scenario is not taken for one with another name."""
     with pytest.raises(UserError, match=r"examples/half: expected a folder with rules\.yaml and scenario\.yaml"):

@@ -35,12 +35,6 @@ def there(faulty: FaultyWorld) -> int:
     return sum(item is not None for item in faulty.store.read(Read(KEYS)))
 
 
-def test_faults_throttled_reads_raise():
-    """A read that is throttled is a StoreError, as of a store."""
-    with pytest.raises(StoreError, match="Throttling"):
-        world(throttles=1).answer(Read(KEYS))
-
-
 def test_faults_throttled_writes_may_have_happened_or_may_happen_yet():
     """A throttled write is answered as failed, and was made, is made later, or is never made."""
     fates: Counter[str] = Counter()

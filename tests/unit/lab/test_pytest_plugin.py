@@ -44,19 +44,6 @@ def run_apart(suite: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return suite.runpytest_subprocess("-p", MODULE, *arguments)
 
 
-def test_plugin_plays_each_scenario_under_each_delivery(suite):
-    """One test per way of delivery, named by its file and the way; other tests run as ever."""
-    result = run(suite, "--sync-rules", "-v")
-    result.assert_outcomes(passed=len(VARIANTS) + 1)
-    result.stdout.fnmatch_lines([f"scenarios/scenario.yaml::{how.name} PASSED*" for how in VARIANTS])
-
-
-def test_plugin_does_nothing_unless_asked(suite):
-    """Without the option no scenario is looked at, not even one that is wrong."""
-    (suite.path / "scenarios/scenario.yaml").write_text("steps: {}")
-    run(suite).assert_outcomes(passed=1)
-
-
 def test_plugin_chooses_by_node_and_by_variant(suite):
     """A test can be named, chosen with -k, or by its way of delivery."""
     run(suite, "--sync-rules", "scenarios/scenario.yaml::crashing").assert_outcomes(passed=1)

@@ -111,16 +111,6 @@ def test_recording_that_cannot_be_read_is_refused(tmp_path, content, line, found
     assert "Ada" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("content", "found"), [(None, "No such file"), (b"\xff\xfe{}", "UTF-8")])
-def test_recording_of_no_text_is_refused(tmp_path, content, found):
-    """A file that is not there, or is no text, is named."""
-    path = tmp_path / "r.jsonl"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(UserError, match=found):
-        read(path, RULES)
-
-
 def test_recording_puts_tables_in_the_order_of_time(tmp_path):
     """Tables that were read one after the other are replayed as things happened; an item never overtakes itself."""
     late = record_of(RULES, Change(BOOK, WRITTEN.new, None, "4", 6_000))  # a clock that went back
@@ -163,17 +153,6 @@ def test_recording_is_never_written_over(tmp_path):
     with pytest.raises(UserError, match="no recording is overwritten"), open_recording(path, Header()):
         pytest.fail("nothing may be written")
     assert path.read_text() == before
-
-
-def test_recording_is_appended_to_one_of_the_same_sort(tmp_path):
-    """A recording that was appended to is read whole, with the tables of both parts."""
-    path = tmp_path / "r.jsonl"
-    for name, bodies in (("authors", BODIES[:1]), ("books", BODIES[1:])):
-        with open_recording(path, Header({name: name}), append=True) as write:
-            write(bodies)
-    found = read(path, RULES)
-    assert len(found.records) == 3
-    assert found.header.tables == {"authors": "authors", "books": "books"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import Delete, Put, Update
 from tests.support.builders import author_item, book_item, key, n, s
 from tests.support.every_kind import order, rules_of
@@ -43,16 +42,6 @@ def stage() -> Rehearsal:
     return stage
 
 
-def test_rehearsal_rests_when_all_is_right(stage):
-    """After rest, every change was worked on, those of the pipeline too."""
-    assert "name" not in (stage.item(BOOK) or {})
-    assert stage.rest()
-    assert (stage.item(BOOK) or {})["name"] == s("Ada")
-    stage.do(Update(AUTHOR, ((("name",), s("Bea")),), (), ()))
-    assert stage.rest()
-    assert (stage.item(BOOK) or {})["name"] == s("Bea")
-
-
 @pytest.mark.parametrize(("action", "expired"), [(Expire, True), (lambda key: Delete(key, ()), False)])
 def test_rehearsal_tells_expiry_from_a_delete(action, expired):
     """A called function gets the item as it was, and sees if Time to Live deleted it."""
@@ -72,23 +61,6 @@ def test_rehearsal_gives_up_rules_that_do_not_end(stage, monkeypatch):
     monkeypatch.setattr(rehearsal, "ROUNDS_MAX", 1)
     monkeypatch.setattr(rehearsal, "ROUNDS_PER_CHANGE", 0)
     assert not stage.rest()
-
-
-def test_rehearsal_rejects_what_dynamodb_would(stage):
-    """A write that cannot be is an error of the scenario, not silence."""
-    with pytest.raises(StoreError, match="ValidationException"):
-        stage.do(Update(BOOK, ((("author_id",), n(7)),), (), ()))
-
-
-def test_rehearsal_raises_what_fails(stage, monkeypatch):
-    """A request that fails raises its error in a rehearsal without faults."""
-
-    def broken(_request):
-        raise StoreError("Broken")
-
-    monkeypatch.setattr(stage.store, "read", broken)
-    with pytest.raises(StoreError, match="Broken"):
-        stage.rest()
 
 
 # ---------------------------------------------------------------- deliveries
@@ -139,13 +111,3 @@ def test_calls_are_made_once_for_each_change():
     assert stage.rest()
     assert stage.rest()
     assert stage.calls("called") == len(caller.calls) == 1
-
-
-def test_calls_that_fail_each_time_are_reported():
-    """A call that always fails leaves a failure record after its last try."""
-    caller = Telephone()
-    caller.broken = "Broken"
-    stage = Rehearsal(rules_of(), caller)
-    stage.do(Put(ORDER, order("1", "1", 5), ()))
-    assert stage.rest()
-    assert stage.reports() == [("called", "Broken")]

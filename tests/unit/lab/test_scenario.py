@@ -123,11 +123,6 @@ steps:
     assert expire == Expire(key(SHOP, "USER#1", "ORDER#1"))
 
 
-def test_scenario_needs_no_data(load):
-    """Without data.yaml the first step loads nothing."""
-    assert load("steps: []").steps[0].actions == ()
-
-
 def test_scenario_answers_are_plain_values(load):
     """Answers of read.py are compared as plain Python values."""
     loaded = load("answers: {a: [1.5, x], b: !set [y]}")
@@ -165,14 +160,6 @@ def test_scenario_without_rules_is_told(tmp_path, scenario, said):
     with pytest.raises(UserError) as error:
         load_scenario(tmp_path)
     assert said in str(error.value).replace(f"{tmp_path}/", "")
-
-
-def test_scenario_may_bring_its_data(load):
-    """Data in the file stand in place of data.yaml."""
-    loaded = load("data: {scores: [{id: 1}, {id: 2, x: y}]}", "shop: nonsense")
-    assert [action.key for action in loaded.steps[0].actions] == [
-        key(RULES.tables["scores"], number) for number in "12"
-    ]
 
 
 # ---------------------------------------------------------------- which there are
@@ -251,35 +238,8 @@ def test_scenario_mistakes_are_told_all_at_once(refused):
     ]
 
 
-def test_scenario_that_is_not_there_is_an_error(tmp_path):
-    """A folder without scenario.yaml is no scenario."""
-    with pytest.raises(UserError, match=r"scenario\.yaml: no such file"):
-        load_scenario(tmp_path, RULES)
-
-
 # ---------------------------------------------------------------- played
 DATA = f"shop: [{{{USER}, name: Ada}}, {{{ORDER}, total: 5}}]"
-
-
-def test_scenario_that_holds_has_nothing_wrong(wrong):
-    """Copies, failures, calls and what is gone, all as expected."""
-    scenario = f"""
-expect:
-  shop: [{{{ORDER}, user_name: Ada, total: 5.0, nickname: <absent>}}, {{{USER}, orders: {{"1": {{total: 5}}}}}}]
-steps:
-  - say: one too many
-    put: {{shop: {{PK: USER#1, SK: ORDER#2, total: 6}}}}
-    expect_calls: {{told: 2}}
-    expect_failures: {{orders-of-users: TooManyItems}}
-  - say: the old one expires
-    expire: {{shop: {{{ORDER}}}}}
-    expect: {{shop: {{{USER}, orders.2.total: 6}}}}
-    expect_gone: {{shop: {{{ORDER}}}}}
-  - say: the other is deleted
-    delete: {{shop: {{PK: USER#1, SK: ORDER#2}}}}
-    expect: {{shop: {{{USER}, orders: {{}}}}}}
-"""
-    assert wrong(scenario, DATA) == []
 
 
 @pytest.mark.parametrize(
@@ -308,18 +268,6 @@ def test_scenario_tells_of_failures_nobody_expected(wrong):
     step = f"steps: [{{say: too many, put: {{shop: {{PK: USER#1, SK: ORDER#2}}}}}}, {{say: rest}}]\nexpect: {{shop: {{{USER}}}}}"
     (line,) = wrong(step, DATA)
     assert line.endswith("too many · failures of orders-of-users\n  expected no failure\n  found    TooManyItems")
-
-
-def test_scenario_tells_of_a_pipeline_that_does_not_rest(load):
-    """A pipeline that does not come to rest fails each step."""
-
-    class Restless(Rehearsal):
-        def rest(self) -> bool:
-            super().rest()
-            return False
-
-    ((_, (line,)),) = play(load("steps: []", DATA), Restless(RULES))
-    assert line.endswith("load the data\n  the pipeline did not come to rest")
 
 
 def test_scenario_shows_values_as_files_have_them():

@@ -8,7 +8,7 @@ import pytest
 
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.plain_rehearsal import PlainRehearsal
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import UserError
 from tests.support.every_kind import rules_of
 
 USER = {"PK": "USER#1", "SK": "PROFILE"}
@@ -98,9 +98,3 @@ def test_plain_mistakes_are_told(engine, action, said):
     """A table, key, value or path that cannot be is the user's mistake."""
     with pytest.raises(UserError, match=said):
         action(engine)
-
-
-def test_plain_writes_that_dynamodb_rejects_are_rejected(engine):
-    """A write that DynamoDB would reject raises its ValidationException in memory too."""
-    with pytest.raises(StoreError, match="ValidationException"):
-        engine.update("shop", USER, {"name.first": "Ada"})

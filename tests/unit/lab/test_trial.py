@@ -65,13 +65,6 @@ def test_trial_every_example_holds(file, delivery):
     assert run_trial(load_scenario(file), delivery).wrong == ()
 
 
-def test_trial_of_sound_rules_holds(load):
-    """A trial of sound rules takes all steps and finds nothing wrong."""
-    scenario = load()
-    assert failed(scenario) == set()
-    assert run_trial(scenario, VARIANTS[0]).steps == scenario.steps
-
-
 # ---------------------------------------------------------------- what it says
 def test_trial_tells_what_was_expected_where_and_how_to_see_it_again(load):
     """The account has the place, both values, the delivery, the steps before, and the command for this alone."""
@@ -87,13 +80,6 @@ def test_trial_tells_what_was_expected_where_and_how_to_see_it_again(load):
         "    my scenario.yaml:10 Ada marries\n"
         "  again: sync-rules test 'my scenario.yaml' --variant shuffled --seed 7"
     )
-
-
-def test_trial_stops_at_the_first_step_that_goes_wrong(load):
-    """A trial stops at its first wrong step, because later errors follow from that one."""
-    trial = run_trial(load(SCENARIO.replace("user_name: Ada}", "user_name: Eva}")), VARIANTS[0])
-    assert [step.say for step in trial.steps] == ["load the data"]
-    assert len(trial.wrong) == 1
 
 
 def test_trial_tells_of_a_write_that_dynamodb_would_reject(load):
