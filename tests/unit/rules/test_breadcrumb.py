@@ -98,21 +98,6 @@ def test_breadcrumb_is_made_of_names_and_renamed_with_them():
     assert len(scene.tap.writes) == 2
 
 
-def test_breadcrumb_that_is_too_long_is_reported_with_rule_and_key():
-    """An item whose breadcrumb would not fit is parked by rule and key; those above it are right."""
-    scene = shop(**TREE)
-    put(scene, "c", name="x" * 200_000)
-    put(scene, "l", name="y" * 150_000)
-    scene.rest()
-    assert {(failure.rule, failure.key) for failure in scene.parked.failures} == {("trails", where(scene, "l"))}
-    assert column(scene)["c"] == "Electronics / " + "x" * 200_000
-    put(scene, "c", name="Cameras")
-    scene.rest()
-    scene.receive()
-    scene.rest()
-    assert (column(scene)["z"] or "").startswith("Electronics / Cameras / yyy")
-
-
 # ---------------------------------------------------------------- one item
 def test_breadcrumb_goes_with_the_path_of_ids():
     """A breadcrumb follows the parent's where the ids can follow, and is said of nowhere else."""

@@ -84,12 +84,6 @@ def discards(at, attribute, value):
 
 
 # ---------------------------------------------------------------- judging one part
-@pytest.mark.parametrize("strings", [{}, {"edges": {"SS": ["other"]}}])
-def test_collect_adds_the_element_of_an_edge_without_reading_the_others(strings):
-    """An element goes in with nothing asked of the node but that it exists."""
-    rule = graph()
-    write = rule.write_for(Part(rule, G1, U1, LEAD), goal(**strings), member())
-    assert write == adds(G1, "edges", {"SS": [LEAD]})
 
 
 @pytest.mark.parametrize(

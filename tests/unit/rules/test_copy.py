@@ -8,7 +8,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.rules.rule import Blocked
-from tests.support.builders import book_item, key, library, m, mapping, n, order_item, s, shop, user_item
+from tests.support.builders import book_item, key, library, m, mapping, order_item, s, shop, user_item
 from tests.support.worlds import Scene
 
 USER = user_item("1", name=s("Ada"), address=m(city=s("Rome"), zip=s("1")))
@@ -104,12 +104,6 @@ rules:
     assert (order["rank"], order["name"], scene.parked.told) == (s("none"), s("new"), [])
 
 
-def test_copy_is_blocked_by_a_condition_that_cannot_be_evaluated():
-    """Nobody knows whether a rule speaks of a target whose condition fails: its reason is reported."""
-    bare = rule(where=compile_where("length(total) > `2`", "user"))
-    assert bare.compute_values([USER], order_item("1", "1", total=n(1))) == Blocked("WhereFailed: length() of number")
-
-
 def test_copy_of_a_snapshot_fills_older_targets_when_its_source_meets_where():
     """Targets that came before their source met `where` are filled when the source does, and never changed again."""
     scene = Scene(shop(mode="snapshot", where=where("user.verified")))
@@ -147,13 +141,6 @@ def test_copy_watches_what_where_reads():
     assert one.pulls(order)
     assert not rule().pushes(user)
     assert not rule().pulls(order)
-
-
-def test_copy_is_made_of_what_where_reads_too():
-    """An attribute that `where` reads of a source decides a copy as the copied one does: rules that write it come first."""
-    (node,) = rule(where=where("user.active && status == 'OPEN'")).nodes()
-    assert {path for _, path in node.reads} == {("name",), ("active",)}
-    assert {path for _, path in node.deciding_paths} >= {("status",)}
 
 
 @pytest.mark.parametrize("policy", ["keep", "clear", "delete", "restrict"])

@@ -164,14 +164,6 @@ def test_derive_reads_truth_values_by_a_table_and_obeys_where(item, state, defau
     assert made.body() != replace(made, where=None).body()
 
 
-def test_derive_whose_condition_fails_keeps_the_value():
-    """A condition that cannot be evaluated blocks the rule, and says why."""
-    made = replace(rule(), where=compile_where("length(role_count) > `1`", "member"))
-    blocked = made.compute_values((), {**ITEM, "role_count": n(1)})
-    assert isinstance(blocked, Blocked)
-    assert blocked.reason.startswith("WhereFailed")
-
-
 @pytest.mark.parametrize(
     ("item", "state"),
     [

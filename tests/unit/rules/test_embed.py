@@ -117,12 +117,6 @@ def test_embed_entries_equal_a_plain_recompute(children, image):
 
 
 # ---------------------------------------------------------------- entries
-def test_embed_of_no_children_is_empty_and_not_missing():
-    """A parent without children has an empty map, or an empty list."""
-    assert embed().compute_values((), parent()) == {INTO: m()}
-    assert embed(shape="list").compute_values((), parent()) == {INTO: {"L": []}}
-    nested = ("profile", "addresses")
-    assert after(embed(into=nested), (), parent())["profile"] == m(addresses=m())
 
 
 def test_embed_shows_every_attribute_but_the_table_key_when_no_fields_are_named():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.durations import seconds_of
 from sync_rules.model.errors import UserError
 from sync_rules.rules.expiry import Expiry, is_expiry, parse_expiry
 from tests.support.builders import n, s
@@ -56,8 +55,3 @@ def test_expiry_that_is_none_is_refused(text):
     assert is_expiry(text)
     with pytest.raises(UserError):
         parse_expiry(text)
-
-
-def test_durations_have_four_units():
-    """Seconds, minutes, hours, days."""
-    assert [seconds_of(text) for text in ("30s", "15m", "12h", "60d")] == [30, 900, 43_200, 5_184_000]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from decimal import Decimal
-
 import pytest
 
 from sync_rules.model.errors import UserError
@@ -83,12 +80,6 @@ def test_formula_is_whole_or_absent(formula, values):
     assert text(formula, **values) is None
 
 
-def test_formula_names_its_fields_once():
-    """The fields are those between braces, as they are spelt, each once."""
-    formula = parse_formula("{name.first}-{b:upper}-{name.first:lower}{c:date(%H:%M)}", {})
-    assert formula.fields == ("name.first", "b", "c")
-
-
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
@@ -155,12 +146,3 @@ def test_formula_shards_are_even_and_stable():
     shards = [int(text("{a:shard(8)}", a=n(number))) for number in range(4000)]
     assert set(shards) == set(range(8))
     assert all(400 < shards.count(shard) < 600 for shard in range(8))
-
-
-def test_formula_pad_sorts_as_numbers_do():
-    """Padded texts of numbers that fit sort as the numbers do, with fractions too."""
-    randoms = random.Random(11)
-    numbers = [Decimal(randoms.randint(0, 10**6)) / randoms.choice((1, 10, 1000)) for _ in range(500)]
-    formula = parse_formula("{a:pad(8)}", {})
-    padded = {number: formula.text({"a": n(str(number))}.get) for number in numbers}
-    assert sorted(numbers, key=padded.__getitem__) == sorted(numbers)

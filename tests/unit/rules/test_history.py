@@ -53,19 +53,6 @@ def ups(shop: Scene, *prices: int) -> None:
 # ---------------------------------------------------------------- once, and never again
 
 
-def test_history_reads_no_source_for_what_a_record_showed():
-    """A put version needs two reads by key, of itself and of the one before it, and one write."""
-    shop = scene()
-    ups(shop, 3)
-    shop.rest()
-    shop.tap.requests.clear()
-    shop.put("shop", product(2, name=s("tea"), price=n(4)))
-    shop.deliver()
-    ((read,), (write,)) = (shop.tap.requests[:1], shop.tap.writes)
-    assert [key.values[1][2] for key in read.keys] == ["V#001", "V#002"]
-    assert (write.key.values[1][2], len(write.guard)) == ("V#002", 1)
-
-
 def test_history_of_all_leaves_out_what_would_list_a_version_as_current():
     """`all` is all but the key and the keys of indexes, where a version would stand among the items of now."""
     shop = scene("")

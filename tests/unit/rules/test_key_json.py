@@ -34,13 +34,6 @@ def test_a_key_that_is_no_map_of_values_is_refused(text):
         parse_key(text, None, rules_of())
 
 
-def test_a_long_text_that_is_no_key_is_quoted_in_short():
-    """A file given by mistake does not fill the terminal."""
-    with pytest.raises(UserError) as error:
-        parse_key("x" * 100_000, None, rules_of())
-    assert f"'{'x' * 80}'... is not a key: expected a JSON object" in str(error.value)
-
-
 @pytest.mark.parametrize("value", ["", "x" * 2049])
 def test_a_key_that_no_item_can_have_is_refused(value):
     """DynamoDB would refuse a read of it, and the rules file is not to blame."""

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.model.numbers import is_holdable, total_of
-from sync_rules.model.templates import is_possible
 from sync_rules.rules import ledger
 from sync_rules.rules.ledger import Contribution
 from tests.support.builders import entity, key, n, s, table
@@ -96,44 +95,6 @@ def test_ledger_keys_of_two_rules_differ():
     assert [e for e in (one.entries, one.totals, one.ranks) if e.fields(at) is not None] == []
 
 
-def test_naming_gives_equal_numbers_one_text():
-    """A key number written in two ways names the same entry."""
-    page, _ = ENTITIES["numbers"]
-    made = ledger.ledger_of("pages", page, page, COUNTS)
-    one, two = (
-        made.entries.key_of(ledger.write_fields("child", page, key(NUMBERED, *k)))
-        for k in (("1", "2.50"), ("1.0", "2.5"))
-    )
-    assert one == two is not None
-
-
-def test_ranks_of_a_parent_are_one_listing():
-    """The listing of a parent's rank items is the partition that they stand in, and the link reads the parent back."""
-    (order, order_key), (user, user_key) = ENTITIES["composite"], ENTITIES["fixed"]
-    made = ledger.ledger_of("least", order, user, COUNTS)
-    fields = {
-        **ledger.write_fields("parent", user, user_key),
-        **ledger.write_fields("child", order, order_key),
-        "rank": s("1"),
-    }
-    rank = made.ranks.key_of(fields).attributes()
-    assert {field: ref.read(rank) for field, ref in made.link} == user.fields(user_key)
-    listing = made.find.conditions({ref.field: user.fields(user_key)[field] for field, ref in made.link})
-    assert listing.equals == (("PK", rank["PK"]),)
-    assert listing.begins_with is None
-
-
-def test_ledger_names_no_child_whose_key_is_too_long():
-    """A child whose key is too long for a key of the ledger has no entry; a possible key stands for its absence."""
-    pair, _ = ENTITIES["slashes"]
-    made = ledger.ledger_of("spent", pair, pair, COUNTS)
-    long = key(PAIRS, "x" * 2048, "y")
-    assert made.entries.key_of(ledger.write_fields("child", pair, long)) is None
-    assert all(
-        is_possible({kind: value}, 1024) for _, kind, value in ledger.make_empty_place("spent", COUNTS, long).values
-    )
-
-
 @pytest.mark.parametrize(
     ("keys", "fits"),
     [
@@ -156,13 +117,6 @@ def test_ledger_supports_no_binary_keys(kind, is_supported):
 
 
 # ---------------------------------------------------------------- entries
-def test_entry_says_what_it_was_told():
-    """A contribution is read back from its entry as it was."""
-    at = key(COUNTS, "spent/L/1", "-")
-    contribution = Contribution(key(COUNTS, "spent/T/u", "-"), "=OPEN", Decimal("-1.50"))
-    entry = ledger.entry_item(at, contribution)
-    assert ledger.contribution_of(COUNTS, entry) == contribution
-    assert entry["n"] == n("-1.5")
 
 
 @pytest.mark.parametrize("broken", [{"n": s("1")}, {"at": n(1)}, {"into": s("x")}, {"into": {"L": [s("x")]}}, {"into": {"L": [s("x"), n(1)]}}])  # fmt: skip

@@ -8,8 +8,6 @@ from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, Update
-from sync_rules.pipeline.joint_writes import join_writes
-from sync_rules.pipeline.tasks import PartLook
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked
@@ -165,18 +163,6 @@ def test_mirror_never_touches_its_source():
     assert by_tag(target=POST, each=None, where=bare("no")).write_for(part, post(), post()) is None
 
 
-def test_mirror_move_is_one_transaction():
-    """The delete and the put of a moved mirror become one transaction with one check of the source."""
-    rule = by_email()
-    change = Change(U1, user(), user(email="bea@x"))
-    mirrors = {ADA: look_up(), BEA: None}
-    parts = list(rule.parts(change, USER))
-    assert [part.target for part in parts] == [ADA, BEA]
-    writes = [(PartLook(part), rule.write_for(part, mirrors[part.target], change.new)) for part in parts]
-    (joint,) = join_writes(writes)
-    assert [type(action) for action in joint.write.actions] == [Check, Delete, Put]
-
-
 # ---------------------------------------------------------------- all attributes, one mirror for each element
 def test_mirror_of_all_holds_every_attribute_but_the_key():
     """With all attributes the mirror is the source under another key; what its key binds is not held twice."""
@@ -185,15 +171,6 @@ def test_mirror_of_all_holds_every_attribute_but_the_key():
     check, put = rule.write_for(Part(rule, tag_key("a"), post_key()), None, source).actions
     assert put.item == tagged("a", tags={"SS": ["a", "b"]}, title=s("T"))
     assert check.guard == (THERE, equals("tags", {"SS": ["a", "b"]}), equals("title", s("T")))
-
-
-def test_mirror_of_all_loses_what_its_source_lost():
-    """With all attributes nothing may stay that the source does not hold."""
-    rule = by_tag()
-    source = post(tags={"SS": ["a"]})
-    stale = tagged("a", tags={"SS": ["a", "b"]}, title=s("T"))
-    update = rule.write_for(Part(rule, tag_key("a"), post_key()), stale, source).actions[1]
-    assert (update.sets, update.removes) == (((("tags",), {"SS": ["a"]}),), (("title",),))
 
 
 @pytest.mark.parametrize(

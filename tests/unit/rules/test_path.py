@@ -75,14 +75,6 @@ def test_path_of_a_child_continues_its_parents():
     assert tree().compute_values((untenanted,), part("B", "A")) == {**expected, TENANT: None}
 
 
-def test_path_writes_only_what_is_asked_for():
-    """Graph, depth and what is carried are optional."""
-    one = tree(graph=None, depth=None, carry=())
-    assert one.copies == (PATH,)
-    assert one.compute_values((ROOT,), part("B", "A")) == {PATH: s("A|B")}
-    assert one.compute_values((), part("B")) == {PATH: s("B")}
-
-
 @pytest.mark.parametrize("path", [None, s(""), n(1)])
 def test_path_waits_for_its_parents(path):
     """An item below a parent without a path waits for the path, and is parked if none appears."""
@@ -149,12 +141,6 @@ def test_path_compares_whole_segments(own, parents_path, is_cycle):
     expected = Blocked(CYCLE, patient=True) if is_cycle else s(f"{parents_path}|{own}")
     found = tree().compute_values((parent,), part(own, "P"))
     assert (found if isinstance(found, Blocked) else found[PATH]) == expected
-
-
-def test_path_of_an_item_that_is_its_own_parent_is_trouble():
-    """An item that is its own parent is blocked as a cycle, with or without a path."""
-    for item in (part("A", "A"), part("A", "A", Path="A")):
-        assert tree().compute_values((item,), item) == Blocked(CYCLE)
 
 
 @pytest.mark.parametrize(
