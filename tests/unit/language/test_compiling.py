@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.language.load import parse_rules
 from sync_rules.rules.kinds.counted_rule import Weights
 from sync_rules.rules.kinds.derive import DeriveRule
 
@@ -31,10 +31,6 @@ def loaded(form, **environ):
 def compiled(form, **environ):
     """The rules that one entry becomes, by what follows its name."""
     return {name.removeprefix("r").lstrip("."): rule for name, rule in loaded(form, **environ).rules.items()}
-
-
-def ends(link):
-    return [(field, ".".join(ref.path)) for field, ref in link]
 
 
 # ---------------------------------------------------------------- embed and collect
@@ -84,18 +80,6 @@ def test_derive_may_fill_the_key_whose_template_names_its_field():
     assert rule.compute_values((), item) == {("GSI1PK",): {"S": "ROLE#LEAD"}}
     other = parse_rules(f"{base}  r: {{derive: part.label, as: '{{role}}'}}\n").rules["r"]
     assert other.compute_values((), item) == {("label",): {"S": "OLD"}}
-
-
-def test_path_shares_the_other_fields_of_the_key():
-    """Within a tenant: the parent is of the same one, and its link comes first."""
-    rules = parse_rules(
-        "tables: {nodes: {key: {tenant: S, id: S}, indexes: {kids: {partition: {tenant: S, up: S}}}}}\n"
-        "entities: {node: {table: nodes}}\n"
-        "rules: {r: {path: node.way, parent: up}}\n"
-    )
-    rule = rules.rules["r"]
-    assert ends(rule.link) == [("id", "up"), ("tenant", "tenant")]
-    assert (rule.own.field, rule.find.index) == ("id", "kids")
 
 
 # ---------------------------------------------------------------- mirror
@@ -204,24 +188,8 @@ def test_fingerprint_changes_with_every_option(kind, option):
 
 
 @pytest.mark.parametrize("kind", FULL)
-def test_every_rule_is_named_in_the_file(kind):
-    """Every rule made from an entry has the entry's name, alone or with a part."""
-    rules = compiled(written({**FULL[kind], **({"on_delete": "delete"} if "on_delete" in FULL[kind] else {})}))
-    assert "" in rules
-    assert {rule.title for rule in rules.values()} == {"r"}
-    assert {rule.kind for name, rule in rules.items() if name != "parent"} == {kind}
-
-
-@pytest.mark.parametrize("kind", FULL)
 def test_a_where_reads_the_one_item_by_bare_names(kind):
     """In rules over one item, bare names in `where` are the item's attributes."""
     wheres = [rule.where for rule in compiled(written(FULL[kind])).values() if getattr(rule, "where", None)]
     assert all(not where.source_paths and where.target_paths for where in wheres)
     assert bool(wheres) == ("where" in FULL[kind])
-
-
-def test_tables_of_a_ledger_and_its_entities_are_not_unused():
-    """No warning about them, and they are not counted as entities of the file."""
-    rules, problems = check_rules(f"{BASE}  r: count order into user.orders\n", {})
-    assert [problem.message for problem in problems if "ledger" in problem.message] == []
-    assert rules is not None

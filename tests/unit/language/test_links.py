@@ -7,7 +7,6 @@ import pytest
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model import lookups
 from sync_rules.model.entities import Ref
-from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Pointer
 from sync_rules.model.templates import parse_template
 from tests.support.builders import entity, m, s, table
@@ -24,17 +23,6 @@ def conditions(rule, **identity):
     key = rule.source.key_of({field: {"S": value} for field, value in identity.items()})
     asked = rule.conditions(key)
     return [(name, *value.values()) for name, value in asked.equals], asked.begins_with
-
-
-def test_link_takes_other_names_and_nested_places():
-    """`link` says where; an index key with a template of the nested field lists by it."""
-    rule = compiled(
-        "campaigns: {key: {_id: S}}, orders: {key: {order_id: S}, indexes: {by_campaign: {CPK: S}}}",
-        'campaign: {table: campaigns}, order: {table: orders, key: {CPK: "C#{campaign._id}"}}',
-        "{copy: campaign.name, into: order.campaign.name, link: {_id: campaign._id}}",
-    )
-    assert rule.pointer({"CPK": {"S": "C#5"}}).values == (("_id", "S", "5"),)
-    assert conditions(rule, _id="5") == ([("CPK", "C#5")], None)
 
 
 def test_find_fills_keys_of_several_attributes():
@@ -56,18 +44,6 @@ def test_find_prefers_a_key_that_depends_on_the_source():
         "copy author.name into book.author_name",
     )
     assert rule.find.index == "by_author"
-
-
-def test_singleton_source_is_everybodys():
-    """A source with a fixed key needs no link, and targets that are listed by a fixed partition."""
-    rule = compiled(
-        "settings: {key: {name: S}}, books: {key: {kind: S, book_id: S}}",
-        "prices: {table: settings, key: {name: prices}}, book: {table: books, key: {kind: BOOK}}",
-        "copy prices.vat into book.vat",
-    )
-    assert rule.link == ()
-    assert rule.pointer({}) == ItemKey("settings", (("name", "S", "prices"),))
-    assert conditions(rule) == ([("kind", "BOOK")], None)
 
 
 USERS = "users: {key: {user_id: S}}"

@@ -71,12 +71,6 @@ def rotations(drawn):
     return {tuple(names[turn:] + names[:turn]) for turn in range(len(names))}, set(rules.strip(")").split(", "))
 
 
-def test_two_cycles_are_both_drawn():
-    """One report for each."""
-    rules = ["copy a.x into b.x", "copy b.x into a.x", "copy a.y into c.y", "copy c.y into a.y"]
-    assert codes(*rules) == ["SR305", "SR305"]
-
-
 def test_writers_of_neighbours_are_well_and_of_a_map_around_them_are_not():
     """Two paths are one attribute when one leads through the other."""
     assert codes("copy a.x into b.m.x", "copy c.x into b.m.y") == []

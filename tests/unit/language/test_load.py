@@ -87,21 +87,6 @@ def test_unset_variable_stops_a_run_but_not_a_check():
     assert "SR405" in [problem.code for problem in problems]
 
 
-def test_error_carries_every_problem_and_no_warning():
-    """All at once, in the order of the file."""
-    text = (
-        BASE
-        + "  a: copy usr.name into order.a\n  b: copy user.name into ordr.b\n  c: {copy: user.c, into: order.c, strict: true}\n"
-    )
-    with pytest.raises(RulesFileError) as caught:
-        parse_rules(text, "my.yaml", {})
-    assert [(problem.code, problem.location.line) for problem in caught.value.problems] == [
-        ("SR102", 12),
-        ("SR102", 13),
-    ]
-    assert str(caught.value).startswith("my.yaml:12:11 · rule a · copy\n")
-
-
 def test_file_is_read_with_or_without_a_byte_order_mark(tmp_path):
     """Windows editors add one."""
     file = tmp_path / "rules.yaml"

@@ -124,15 +124,6 @@ def test_section_of_a_package_reports_its_problems(install, given, problem):
     assert problem in said(f"{BASE}{given}\n")
 
 
-def test_section_of_a_package_has_codes_of_its_own(install):
-    """A code whose number begins with 4 is a warning, and has a cure."""
-    install()
-    rules, (problem,) = check_rules(BASE + OWNERS.replace("support", "nobody"))
-    assert rules is not None
-    assert problem.severity == "warning"
-    assert "cure: see its documentation" in problem.render("rules.yaml")
-
-
 def test_section_of_a_package_adds_keys_to_entities(install):
     """They are checked where the file uses the section."""
     install()
