@@ -10,35 +10,12 @@ import pytest
 from sync_rules.model.item_change import identity, item_change
 from sync_rules.model.items import Call, Change
 from sync_rules.model.json_bytes import canonical
-from sync_rules.model.python_values import plain_of
-from tests.support.builders import key, m, n, s, table
+from tests.support.builders import key, n, s, table
 
 TABLE = table("things", {"PK": "S", "n": "N"})
 AT = key(TABLE, "a", "1")
 ITEM = {"PK": s("a"), "n": n(1), "v": s("x")}
 CHANGE = Change(AT, ITEM, None, "100", 5, expired=True)
-DIGITS = "12345678901234567890123456789012345678"
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (s("x"), "x"),
-        (n(DIGITS), Decimal(DIGITS)),
-        (n("1e-130"), Decimal("1e-130")),
-        ({"B": b"\xff"}, b"\xff"),
-        ({"BOOL": False}, False),
-        ({"NULL": True}, None),
-        ({"SS": ["a", "b"]}, {"a", "b"}),
-        ({"NS": ["1", DIGITS]}, {Decimal(1), Decimal(DIGITS)}),
-        ({"BS": [b"a"]}, {b"a"}),
-        ({"L": [n(1), {"L": []}]}, [Decimal(1), []]),
-        (m(a=m(b=n(2))), {"a": {"b": Decimal(2)}}),
-    ],
-)
-def test_changes_values_are_plain_python(value, expected):
-    """Every type of DynamoDB, nested too; numbers to the last of their 38 digits."""
-    assert plain_of(value) == expected
 
 
 def test_changes_tell_all_of_a_change():

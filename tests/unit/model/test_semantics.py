@@ -13,7 +13,6 @@ from sync_rules.model.semantics import (
     apply_action,
     apply_update,
     apply_write,
-    is_storable,
     is_well_formed,
     take_item,
     to_update,
@@ -58,20 +57,6 @@ def plus(**amounts):
 def test_is_well_formed_refuses_what_dynamodb_refuses_unseen(action):
     """Paths that touch, a path of the key, an empty set, an element twice, a number that cannot be."""
     assert not is_well_formed(action)
-
-
-@pytest.mark.parametrize(
-    ("number", "held"),
-    [
-        ("1" * 38, True), ("1" * 39, False), ("1" * 38 + "000", True), ("-0." + "1" * 38, True), ("9.9e125", True),
-        ("1e126", False), ("1e-130", True), ("1e-131", False), ("0", True), ("NaN", False), ("Infinity", False),
-        ("", False),
-    ],
-)  # fmt: skip
-def test_is_storable_knows_the_numbers(number, held):
-    """A number can be stored with at most 38 digits, from 1E-130 to 9.9...E+125."""
-    assert is_storable(n(number)) is held
-    assert is_storable(m(a={"L": [{"NS": [number]}]})) is held
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,6 @@ def test_sizes_of_keys(values, expected):
     assert is_possible_key(key(THINGS, *values)) is expected
 
 
-@pytest.mark.parametrize("digits", [38, 39])
-def test_sizes_of_number_keys(digits):
-    """A number has at most 38 digits; zeros at its ends are none."""
-    at = table("numbered", {"number": "N"})
-    assert is_possible_key(key(at, "1" * digits)) is (digits == 38)
-    assert is_possible_key(key(at, "1" * 38 + "0" * 10))
-
-
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

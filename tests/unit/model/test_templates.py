@@ -88,19 +88,6 @@ def test_template_refuses_what_could_parse_in_two_ways(text):
         parse_template(text)
 
 
-def test_template_repeats_a_field_only_with_one_value():
-    """`{a}#{a}` is a key whose two parts agree."""
-    template = parse_template("{a}#{a}")
-    assert template.parse({"S": "1#1"}) == {"a": {"S": "1"}}
-    assert template.parse({"S": "1#2"}) is None
-
-
-@pytest.mark.parametrize("value", [None, {"N": "1"}, {"B": b"USER#1"}, {"S": "user#1"}, {"S": "USER#"}])
-def test_template_leaves_what_is_not_its_own(value):
-    """A key of another type, with another prefix or an empty field does not match the template."""
-    assert parse_template("USER#{user_id}").parse(value) is None
-
-
 def test_template_of_one_field_takes_every_key_type():
     """`{id}` is the attribute itself: number and binary keys stay what they are."""
     template = parse_template("{id}")

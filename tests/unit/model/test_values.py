@@ -52,12 +52,6 @@ def test_path_with_braces_is_refused_with_a_path_as_its_cure(text):
         assert parse_path(said.partition("write ")[2].partition(";")[0])
 
 
-@given(VALUES, VALUES)
-def test_same_does_not_depend_on_the_side(left, right):
-    """Equality is symmetric."""
-    assert same(left, right) == same(right, left)
-
-
 @pytest.mark.parametrize(
     ("left", "right", "equal"),
     [
