@@ -16,7 +16,6 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import KeyAttribute, Ref
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.lookups import Find, KeyConditions
-from sync_rules.model.python_values import raw_of
 from sync_rules.model.semantics import identity
 from sync_rules.model.templates import parse_template
 from sync_rules.read import Graph, Hierarchy, Listing, Reader, UnprocessedKeysError, requests_of
@@ -77,16 +76,6 @@ def failed(code):
 
 def reader(client, **options):
     return Reader(client, **{"sleep": lambda seconds: None, **options})
-
-
-# ---------------------------------------------------------------- values
-
-
-@pytest.mark.parametrize("value", [1.5, object(), set(), {"a", 1}, Decimal("NaN"), Decimal("sNaN"), 10**40 + 1, {None}])
-def test_values_that_dynamodb_does_not_have_are_refused(value):
-    """A float is not exact, a set holds one type and is not empty, a number has 38 digits."""
-    with pytest.raises(UserError):
-        raw_of(value)
 
 
 # ---------------------------------------------------------------- nodes by key
@@ -259,13 +248,6 @@ def test_listing_pages_are_what_iterating_gives(count, page_items, limit, backwa
     assert [item["a"] for item in found] == expected
 
 
-def test_listing_asks_for_no_more_than_a_page():
-    """A page of two is a request for two."""
-    client = Fake(EDGES).put("edges", *map(edge, "abc"))
-    listing(client).page(2)
-    assert [p["Limit"] for _, p in client.calls] == [2]
-
-
 @pytest.mark.parametrize("length", range(1, 21))
 def test_listing_reads_a_cursor_of_any_length(length):
     """The text of a cursor ends anywhere within four letters of base64."""
@@ -419,23 +401,6 @@ def test_graph_tells_no_edges_from_too_many():
     assert (none.found, none.omitted) == ((), False)
     assert (omitted.found, omitted.omitted) == ((), True)
     assert missing is None
-
-
-def test_graph_lists_the_edges_of_a_node():
-    """All edges of a node, and not the node itself, by its key."""
-    graph = graph_on(records())
-    (node,) = graph.nodes([{"source": "GOAL-G2", "target": "GOAL-G2"}])
-    assert [edge["target"] for edge in graph.edges_of(node)] == [
-        f"GOALMEMBERSHIP-{member}" for member in ("TEAM-T1", "USER-U1", "USER-U9")
-    ]
-
-
-def test_graph_names_omitted_nodes():
-    """The result of three steps says of which nodes the neighbours were left out, in its place among the others."""
-    client = records().put("records", membership("GOAL-G4", "USER-U7", "LEAD"))
-    graph = graph_on(client)
-    result = graph.three_steps(graph.edges({"target": "GOALMEMBERSHIP-USER-U7"}, index="gsi0"))
-    assert [node["source"] for node in result.omitted] == ["GOAL-G4"]
 
 
 def test_graph_shows_elements_that_name_no_edge():
