@@ -295,17 +295,6 @@ def test_rollup_is_written_by_nothing_else():
         refuse_kept_attributes(own, None, rules)
 
 
-def test_rollup_link_that_names_something_hits_it():
-    """A rule makes what its items name, so a link misses only if no item has its field."""
-    scene = scene_of()
-    scene.there("orders", *(order(str(number), 1) for number in range(20)))
-    assert not sample_links(scene.rules, scene.rules.keeper_names, scene.memory)
-    scene = scene_of()
-    scene.there("orders", *({"order_id": s(str(number)), "date": s("1"), "units": n(1)} for number in range(20)))
-    found = sample_links(scene.rules, scene.rules.keeper_names, scene.memory)
-    assert [one.title for one in found if "point to no day" in one.found] == ["most", "orders", "units"]
-
-
 def test_rollup_that_expires_comes_back():
     """Its members are still there; `check` warns of it. With the last member it goes for good."""
     expiry = 'orders: count order into day.orders\n  expiry: {derive: day.expires_at, as: "ttl(day, 9d)"}'
@@ -399,15 +388,6 @@ def test_child_is_in_the_group_of_each_element():
     assert not [item for item in scene.memory.items("ledger") if "/EL/" in item["PK"]["S"] or "/R/" in item["PK"]["S"]]
 
 
-def test_entries_of_a_child_are_listed_by_its_key():
-    """They share its partition, in the order of their parents."""
-    scene = scene_of(TAGGED)
-    scene.put("shop", post("1", texts("b", "a")))
-    scene.rest()
-    entries = [item for item in scene.memory.items("ledger") if item["PK"] == s("posts/EL/POST#1")]
-    assert sorted(item["SK"]["S"] for item in entries) == ["en\x1fa", "en\x1fb"]
-
-
 @pytest.mark.parametrize(
     ("tags", "reason", "groups"),
     [
@@ -431,18 +411,6 @@ def test_child_whose_elements_name_no_groups_is_reported(tags, reason, groups):
     assert set(tags_of(scene)) == groups
     assert scene.parked.told == ([("posts.ledger", reason)] if reason else [])
     assert {one.member for one in scene.parked.failures} <= {scene.at("shop", "POST#1", "en")}
-
-
-def test_each_element_may_name_an_item_of_the_same_entity():
-    """A person counts those who name it as a friend."""
-    scene = scene_of("""
-tables: {people: {key: {person: S}}, ledger: {key: {PK: S, SK: S}}}
-entities: {person: {table: people}}
-rules: {known-by: {count: person, into: person.known_by, link: {person: {each: friends}}}}
-""")
-    scene.put("people", {"person": s("a"), "friends": texts("b")}, {"person": s("b"), "friends": texts("a", "b")})
-    scene.rest()
-    assert [scene.item(scene.at("people", name))["known_by"] for name in "ab"] == [n(1), n(2)]
 
 
 def test_each_element_may_name_a_parent_that_exists():
