@@ -140,9 +140,7 @@ def test_records_keeps_every_value_as_it_is(old, new):
         (-1, None),
         (1e30, None),
         (True, None),
-        (None, None),
         (float("nan"), None),
-        (float("inf"), None),
     ],
 )
 def test_records_reads_the_time_in_any_unit(stamp, milliseconds):
@@ -185,14 +183,12 @@ def test_records_of_a_foreign_table_are_ignored():
     [
         ("MODIFY", "NEW_IMAGE", ("NewImage",), "old"),
         ("REMOVE", "NEW_IMAGE", (), "old"),
-        ("REMOVE", "KEYS_ONLY", (), "old"),
         ("MODIFY", "OLD_IMAGE", ("OldImage",), "new"),
         ("INSERT", "NEW_IMAGE", ("NewImage",), ""),
         ("MODIFY", "NEW_IMAGE", ("NewImage", "OldImage"), ""),
         ("MODIFY", "NEW_AND_OLD_IMAGES", ("NewImage",), ""),
         ("REMOVE", "NEW_AND_OLD_IMAGES", (), ""),
         ("REMOVE", "OLD_IMAGE", (), ""),
-        ("MODIFY", None, ("NewImage",), ""),
     ],
 )
 def test_records_say_which_image_their_stream_does_not_have(name, view, there, lacking):
@@ -227,7 +223,6 @@ BY_OTHERS = [
     {},
     "Service",
     [],
-    {"type": "Service"},
     {"principalId": "dynamodb.amazonaws.com"},
     {"type": "Service", "principalId": "application-autoscaling.amazonaws.com"},
     {"type": "AssumedRole", "principalId": "dynamodb.amazonaws.com"},

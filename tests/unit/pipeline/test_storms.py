@@ -106,8 +106,8 @@ tables:
   posts: {key: {post_id: S}, indexes: {by_user: {user_id: S}}}
 entities: {user: {table: users}, post: {table: posts}}
 rules:
-  one: {embed: post, into: user.pinned, by: "{post_id}", fields: [], where: pinned, limit: {items: 5}, via: by_user}
-""".replace("fields: [], ", "fields: [user_id], ")
+  one: {embed: post, into: user.pinned, by: "{post_id}", fields: [user_id], where: pinned, limit: {items: 5}, via: by_user}
+"""
         )
     )
     scene.there("posts", *({"post_id": s(str(number)), "user_id": s("u")} for number in range(1_001)))
