@@ -181,22 +181,6 @@ def test_transact_effects_are_left():
 # ---------------------------------------------------------------- when it tries again
 
 
-def test_transact_what_an_item_was_is_compared():
-    """A user is put without an address, and gets one meanwhile: the item of that address goes with it."""
-    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "mails"), effects=False))
-    key = shop.scene.there("shop", user("7", name=s("Ada")))
-
-    def address() -> None:
-        shop.scene.memory.update(key, [(("email",), s("a@x"))])
-        shop.rest()
-
-    once(shop, address)
-    with shop.transact() as tx:
-        tx.put("user", user("7", name=s("Bob")))
-    assert tx.result.attempts == 2
-    assert item(shop, "EMAIL#a@x", "EMAIL") is None
-
-
 def test_transact_retries_have_tokens_of_their_own(shop):
     """The answer of the first attempt may have been lost: its token is of another request."""
     sent: list[str] = []
