@@ -47,14 +47,6 @@ def test_delivery_shuffled_keeps_the_order_of_each_item(seed):
         assert mine == sorted(mine)
 
 
-def test_delivery_shuffled_is_shuffled():
-    """Different seeds draw different orders, in batches of different sizes; the same seed draws the same."""
-    seen = [delivered(arrivals(Delivery(seed=seed, shuffled=True, batch_max_records=3))) for seed in (0, 1, 2, 0)]
-    assert seen[0] == seen[3]
-    assert len({str(one) for one in seen}) == 3
-    assert {len(batch) for one in seen for batch in one} == {1, 2, 3}
-
-
 def test_delivery_duplicated_comes_again_at_once_or_later():
     """Some batches come twice within a rest, and each comes once more some other time."""
     on_the_way = arrivals(Delivery(duplicated=True, batch_max_records=1))

@@ -104,11 +104,3 @@ def test_expiring_reader_marks_one_delete_of_the_item():
     )
     reader.expire("t-shop", KEY)
     assert expired(reader) == [False, False, True, False]
-
-
-def test_expiring_reader_marks_again_what_is_read_again():
-    """A record is delivered again as it was delivered first."""
-    reader = ExpiringReader(OneShard(record("REMOVE", 3)))
-    assert expired(reader) == [False]
-    reader.expire("t-shop", KEY)
-    assert [expired(reader), expired(reader)] == [[True], [True]]

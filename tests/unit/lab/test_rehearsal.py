@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 
 from sync_rules.lab import rehearsal
-from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
-from sync_rules.model.writes import Delete, Put, Update
+from sync_rules.model.writes import Delete, Put
 from tests.support.builders import author_item, book_item, key, n, s
-from tests.support.every_kind import order, rules_of
 from tests.support.worlds import Telephone
 
 RULES = parse_rules(
@@ -31,7 +30,6 @@ rules:
 )
 AUTHORS, BOOKS = RULES.tables["authors"], RULES.tables["books"]
 AUTHOR, BOOK = key(AUTHORS, "a"), key(BOOKS, "b")
-ORDER = key(rules_of().tables["shop"], "USER#1", "ORDER#1")
 
 
 @pytest.fixture
@@ -83,31 +81,3 @@ def test_rehearsal_meets_what_its_delivery_says():
         assert faulty.rest()
         assert (faulty.item(BOOK) or {})["name"] == s("Ada")
     assert min(faults["died"], faults["failed"]) > 0
-
-
-def test_rehearsal_works_bit_by_bit():
-    """`work` takes what arrives next, so that an application may write in between."""
-    slow = Rehearsal(RULES, delivery=Delivery(batch_max_records=1))
-    slow.do(Put(AUTHOR, author_item("a", name=s("Ada")), ()))
-    slow.do(Put(BOOK, book_item("b", "a"), ()))
-    assert slow.work()
-    assert (slow.item(BOOK) or {})["name"] == s("Ada")
-    slow.do(Update(AUTHOR, ((("name",), s("Bea")),), (), ()))
-    assert slow.rest()
-    assert not slow.work()
-    assert (slow.item(BOOK) or {})["name"] == s("Bea")
-
-
-def test_calls_are_made_once_for_each_change():
-    """A change is called once however often it is delivered; a failed call is repeated."""
-    caller = Telephone()
-    stage = Rehearsal(rules_of(), caller, Delivery(duplicated=True))
-    caller.broken = "Broken"
-    stage.do(Put(ORDER, order("1", "1", 5), ()))
-    for _ in range(4):
-        assert stage.work()
-    assert stage.calls("called") == 0
-    caller.broken = ""
-    assert stage.rest()
-    assert stage.rest()
-    assert stage.calls("called") == len(caller.calls) == 1

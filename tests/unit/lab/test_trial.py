@@ -12,7 +12,7 @@ from sync_rules.lab import rehearsal
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
-from sync_rules.lab.trial import choose_deliveries, describe_drifts, run_trial
+from sync_rules.lab.trial import choose_deliveries, run_trial
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.report import Report
 
@@ -101,14 +101,6 @@ def test_trial_finds_a_wrong_copy_that_nobody_expects_anything_of(load, monkeypa
     (wrong,) = run_trial(scenario, VARIANTS[0]).wrong
     assert wrong.startswith("my scenario.yaml:1:1 · load the data\n  expected every copy to be right\n")
     assert wrong.endswith("found    what is missing: shop[USER#1, ORDER#1] user_name (rule names)")
-
-
-def test_trial_of_rules_without_copies_has_nothing_to_compare(load):
-    """Rules that only call keep nothing in a table."""
-    rules = RULES[: RULES.index("  names")] + "  old: {call: shop.keep, on: order, when: [deleted]}\n"
-    scenario = load("steps: []", rules)
-    assert list(describe_drifts(scenario.rules, rehearsal.Rehearsal(scenario.rules).world)) == []
-    assert failed(scenario, [0]) == set()
 
 
 def test_trial_variants_are_chosen_by_name():
