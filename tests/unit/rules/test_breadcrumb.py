@@ -111,19 +111,3 @@ def test_breadcrumb_goes_with_the_path_of_ids():
     assert crumbs().compute_values((bare,), part("B", "A", name="Two")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
     cleared = crumbs(on_delete="clear").compute_values((None,), part("B", "A", name="Two"))
     assert cleared == dict.fromkeys((PATH, GRAPH, DEPTH, TRAIL, TENANT))
-
-
-def test_breadcrumb_reads_a_field_of_the_key_from_the_key():
-    """`by` may be a field of the item's key, which no attribute holds and which cannot change."""
-    rules = parse_rules("""
-tables:
-  shop: {key: {PK: S, SK: S}, indexes: {by_up: {PK: S, up: S}}}
-entities:
-  folder: {table: shop, key: {PK: "T#{tenant}", SK: "F#{name}"}}
-rules:
-  ways: {path: folder.way, by: name, separator: /, parent: up}
-""")
-    scene = Scene(rules)
-    scene.put("shop", {"PK": s("T#1"), "SK": s("F#a")}, {"PK": s("T#1"), "SK": s("F#b"), "up": s("a")})
-    scene.rest()
-    assert scene.item(scene.at("shop", "T#1", "F#b"))["way"] == s("a/b")

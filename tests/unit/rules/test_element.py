@@ -27,16 +27,16 @@ def test_element_is_whole_or_absent(role):
     assert ROLE.build(edge) is None
 
 
-@pytest.mark.parametrize("text", ["", "U1", "-LEAD", "U1-", "-"])
-def test_element_parses_nothing_that_lacks_a_value(text):
-    """A text without the separator, or with nothing on one side of it, is no element."""
-    assert ROLE.parse(text) is None
-
-
-@pytest.mark.parametrize("text", ["E<a-b::c", "<a-b::c>", "E<a-b>", "E<a::c-b>", "E<a-::c>", "E<>", "E>"])
-def test_element_parses_nothing_of_another_template(text):
-    """The texts around and between the fields must all be there, in order."""
-    assert LONG.parse(text) is None
+@pytest.mark.parametrize(
+    ("element", "texts"),
+    [
+        (ROLE, ("", "U1", "-LEAD", "U1-", "-")),
+        (LONG, ("E<a-b::c", "<a-b::c>", "E<a-b>", "E<a::c-b>", "E<a-::c>", "E<>", "E>")),
+    ],
+)
+def test_element_parses_nothing_of_another_template(element, texts):
+    """The texts around and between the fields must all be there, in order, and a value in each field."""
+    assert {element.parse(text) for text in texts} == {None}
 
 
 def test_element_with_a_field_twice_holds_one_value():

@@ -19,7 +19,6 @@ from tests.support.builders import n, s
         (n("1792816000.75"), "1798000000"),
         (n("-86400"), "5097600"),
         (None, None),
-        ({"NULL": True}, None),
         (s(""), "string"),
         (s("tomorrow"), "string"),
         (s("1792816000"), "string"),
