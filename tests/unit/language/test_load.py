@@ -38,11 +38,9 @@ def mapping(form):
     ("form", "pairs"),
     [
         ("copy user.name into order.user_name", {"name": "user_name"}),
-        ("{copy: user.name, into: order.user_name}", {"name": "user_name"}),
         ("{copy: user.home, into: order.user.home}", {"home": "user.home"}),
         ("copy user.name, user.email into order.user", {"name": "user.name", "email": "user.email"}),
         ("copy user.name, user.email into order", {"name": "name", "email": "email"}),
-        ("{copy: [user.name], into: order.user}", {"name": "user.name"}),
         ("{copy: [user.home.city, user.name], into: order}", {"home.city": "city", "name": "name"}),
         ("{copy: {user.name: user_name}, into: order}", {"name": "user_name"}),
         ("{copy: {user.home.city: town.name}, into: order.to}", {"home.city": "to.town.name"}),
