@@ -11,15 +11,12 @@ from sync_rules.model.values import AttributeValue
 @pytest.mark.parametrize(
     ("before", "after", "effect"),
     [
-        (None, {"S": "a"}, Alteration.SET),
         (None, {"N": "0"}, Alteration.SET),
         ({"S": "a"}, {"S": "b"}, Alteration.REPLACED),
         ({"N": "2"}, {"N": "3"}, Alteration.REPLACED),
         ({"N": "0"}, {"N": "3"}, Alteration.REPLACED),
-        ({"S": "a"}, {"S": "0"}, Alteration.REPLACED),
         ({"N": "2"}, {"N": "0"}, Alteration.ZEROED),
         ({"S": "two"}, {"N": "0.0"}, Alteration.ZEROED),
-        ({"N": "2"}, None, Alteration.REMOVED),
         ({"NULL": True}, None, Alteration.REMOVED),
     ],
 )

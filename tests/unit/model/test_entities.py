@@ -45,16 +45,6 @@ def test_entity_is_not_of_a_key_that_an_earlier_one_fits():
     assert edge.key_of({"source": s("a"), "target": s("b")}) is not None
 
 
-def test_entity_is_not_of_what_is_no_key_of_its_table():
-    """A key with other or fewer attributes than the table's belongs to no entity, without an error."""
-    node = graph(MIRROR).rules.entities["node"]
-    key = node.key_of({"id": s("a")})
-    assert key is not None
-    renamed = tuple((name.lower() + "?", kind, value) for name, kind, value in key.values)
-    for values in (renamed, (key.values[0], *renamed[1:]), key.values[:1], (), (*key.values, *key.values)):
-        assert node.fields(key._replace(values=values)) is None
-
-
 KEYED = ("A#{id}", "A#", "{id}", "A#{id}#B", "A#{id}#{no}", "{id}#{no}", "B{other}", "A#{id}B{id}")
 WITHIN = ("", "x", "#", "A#")  # what may stand in place of a field, also where none can
 TEXTS = sorted({text.format(id=one, no=two, other=one) for text in KEYED for one in WITHIN for two in WITHIN})
@@ -87,23 +77,6 @@ def test_a_mirror_leaves_an_item_of_another_entity_alone():
     scene.memory.delete(follow)
     scene.rest()
     assert scene.item(node)["name"] == s("Ann")
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        f"{{count: follow, into: edge.n, {NAMED}}}",
-        "{copy: follow.since, into: edge.n, link: {follower: target, followed: source}}",
-    ],
-)
-def test_a_rule_does_not_write_on_an_item_of_another_entity(rule):
-    """A rule on edges does not write on a node whose key an edge could have."""
-    scene = graph(rule)
-    node = scene.put("graph", {"source": s("a"), "target": s("a")})
-    scene.rest()
-    scene.put("follows", {**OWN, "since": s("x")})
-    scene.rest()
-    assert "n" not in scene.item(node)
 
 
 def test_a_recount_does_not_count_the_node_itself():

@@ -14,7 +14,6 @@ from sync_rules.model.semantics import (
     apply_update,
     apply_write,
     is_well_formed,
-    take_item,
     to_update,
 )
 from sync_rules.model.templates import CANONICAL_NUMBER
@@ -57,24 +56,6 @@ def plus(**amounts):
 def test_is_well_formed_refuses_what_dynamodb_refuses_unseen(action):
     """Paths that touch, a path of the key, an empty set, an element twice, a number that cannot be."""
     assert not is_well_formed(action)
-
-
-@pytest.mark.parametrize(
-    "mistaken",
-    [change(adds=[(A, n(1))]), change(discards=[(A, s("x"))]), change(adds=[(("a", "b"), {"SS": ["x"]})])],
-    ids=["number", "text", "nested"],
-)
-def test_to_update_takes_sets_only(mistaken):
-    """A number is only ever added in an increment; elements only at the top of an item."""
-    with pytest.raises(AssertionError):
-        to_update(mistaken)
-
-
-@pytest.mark.parametrize("item", [{}, {"id": s("2")}, {"id": n(1)}], ids=str)
-def test_take_item_returns_an_item_of_its_own_key(item):
-    """A put whose item has another key than the one guarded is refused."""
-    with pytest.raises(AssertionError):
-        take_item(Put(AT, item, ()))
 
 
 # ---------------------------------------------------------------- what comes of it

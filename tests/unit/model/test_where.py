@@ -74,17 +74,14 @@ def test_where_does_not_depend_on_what_it_does_not_name(text, source, target, ot
     ("text", "source", "target"),
     [
         ("status == 'OPEN'", [], ["status"]),
-        ("user.active", ["active"], []),
         ("user.address.city == city", ["address"], ["city"]),
         ("user.tags[0] == 'a'", ["tags"], []),
         ("contains(tags, user.name)", ["name"], ["tags"]),
-        ("lines[?price > `3`]", [], ["lines"]),
         ("length(keys(address)) > `1`", [], ["address"]),
         ("user.tags.[first, second] == `[1]`", ["tags"], []),
         ("length(values(user.flags.{a: a, b: b})) > `0`", ["flags"], []),
         ("not_null(user.a.b.length(@)) == `1`", ["a"], []),
         ('"full name"', [], ["full name"]),
-        ("`true`", [], []),
     ],
 )
 def test_where_names_the_attributes_it_reads(text, source, target):
@@ -108,7 +105,6 @@ def test_where_refuses_what_names_no_attribute(text):
         ("length(name) > `0`", {"name": {"N": "5"}}, "WhereFailed: length() of number"),
         ("starts_with(name, 'a')", {"name": {"B": b"secret"}}, "WhereFailed: starts_with() of binary"),
         ("sum(list) > `1`", {"list": {"L": [{"S": "secret"}]}}, "WhereFailed: sum() of string"),
-        ("total > `1`", {"total": {"N": "1E400"}}, "WhereFailed: ValueError"),
         ("total > `1`", {"total": {"N": "secret"}}, "WhereFailed: ValueError"),
         ("merge(a, b) == `{}`", {"a": {"M": {}}, "b": {"S": "secret"}}, "WhereFailed: ValueError"),
         ("open || length(name) > `0`", {"open": {"BOOL": True}}, True),  # decided before it is asked
@@ -117,9 +113,7 @@ def test_where_refuses_what_names_no_attribute(text):
         ("contains(name, `1`)", {"name": {"S": "a1"}}, False),
         ("contains(list, `1`)", {"list": {"L": [{"BOOL": True}]}}, False),
         ("raw", {"raw": {"B": b""}}, False),
-        ("!raw", {"raw": {"B": b""}}, True),
         ("raw && open", {"raw": {"B": b""}, "open": {"BOOL": True}}, False),
-        ("raw", {"raw": {"B": b"a"}}, True),
         ("day >= '2026-02-01'", {"day": {"S": "2026-03-09"}}, True),
     ],
 )
