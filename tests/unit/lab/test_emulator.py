@@ -125,19 +125,16 @@ def test_engine_that_is_not_installed_says_how(monkeypatch):
         pass
 
 
-def server(directory, program):
-    return Server("a server", [sys.executable, "-c", program], free_port(), "/", directory, {})
-
-
-def test_engine_that_ends_at_once_shows_its_words(tmp_path):
-    """Exit code and output are the reason."""
-    broken = server(tmp_path, "import sys; print('no such module'); sys.exit(3)")
-    with pytest.raises(UserError, match=r"(?s)exit code 3 .*no such module"), run_server(broken):
-        pass
-
-
-def test_engine_that_stays_silent_is_given_up(tmp_path):
-    """After the deadline, with what it said."""
-    silent = server(tmp_path, "import sys; print('thinking', flush=True); sys.stdin.read()")
-    with pytest.raises(UserError, match=r"(?s)did not answer .* within 0.5 s.*thinking"), run_server(silent, 0.5):
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import sys; print('no such module'); sys.exit(3)", r"(?s)exit code 3 .*no such module"),
+        ("import sys; print('busy', flush=True); sys.stdin.read()", r"(?s)did not answer .* within 0.5 s.*busy"),
+    ],
+    ids=["ends", "is silent"],
+)
+def test_engine_that_does_not_serve_shows_its_words(tmp_path, program, said):
+    """Exit code and output are the reason, and after the deadline the output alone."""
+    server = Server("a server", [sys.executable, "-c", program], free_port(), "/", tmp_path, {})
+    with pytest.raises(UserError, match=said), run_server(server, 0.5 if "stdin" in program else 20):
         pass

@@ -98,27 +98,19 @@ def test_default_is_part_of_the_fingerprint_where_there_is_one():
     assert "default" not in compiled(ONE).body()
 
 
-def test_default_deeper_than_dynamodb_holds_is_refused():
-    """The levels of its path and its own are at most 32 together."""
-
-    def errors(levels):
-        given = "[" * levels + "]" * levels
-        _, problems = check_rules(f"{BASE}  r: {{copy: user.a, into: order.a.b, default: {given}}}\n")
-        return [(one.code, one.cure) for one in problems if one.severity == "error"]
-
-    assert errors(30) == []
-    assert errors(31) == [("SR106", "use a value that is less deep")]
-
-
-def test_default_larger_than_an_item_is_refused():
-    """A default may have as many bytes as an item may, and not one more: no item could hold it."""
-
-    def errors(size):
-        _, problems = check_rules(f"{BASE}  r: {{{ONE}, default: {'x' * size}}}\n")
-        return [(one.code, one.cure) for one in problems if one.severity == "error"]
-
-    assert errors(400 * 1024) == []
-    assert errors(400 * 1024 + 1) == [("SR106", "use a smaller value")]
+@pytest.mark.parametrize(
+    ("most", "make", "cure"),
+    [
+        (30, lambda levels: "[" * levels + "]" * levels, "use a value that is less deep"),
+        (400 * 1024, lambda size: "x" * size, "use a smaller value"),
+    ],
+    ids=["levels", "bytes"],
+)
+def test_default_that_no_item_can_hold_is_refused(most, make, cure):
+    """The levels of its path and its own are at most 32 together. It may have as many bytes as an item, and no more."""
+    for size, expected in ((most, []), (most + 1, [("SR106", cure)])):
+        _, problems = check_rules(f"{BASE}  r: {{copy: user.a, into: order.a.b, default: {make(size)}}}\n")
+        assert [(one.code, one.cure) for one in problems if one.severity == "error"] == expected
 
 
 @pytest.mark.parametrize(

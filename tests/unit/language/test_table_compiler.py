@@ -32,13 +32,6 @@ def test_no_fingerprint_depends_on_settings():
     assert fingerprints.of_each(with_all) == fingerprints.of_each(with_none)
 
 
-@pytest.mark.parametrize("name", ["billing", "warm", "class", "deletion_protection", "backups"])
-def test_setting_of_the_table_itself_is_refused(name):
-    """A file that was written for them says what becomes of each, once, at its key."""
-    _, problems = check_rules(TEXT.replace("    ttl:", f"    {name}: {{read: 1}}\n    ttl:"))
-    assert [(problem.code, problem.location.line, problem.location.column) for problem in problems] == [("SR130", 5, 5)]
-
-
 TIMED = """
 tables: {{games: {{key: {{game_id: S}}{ttl}}}}}
 entities: {{game: {{table: games}}}}

@@ -46,6 +46,8 @@ def elements(scene: Scene, at) -> set[str]:
 
 
 # ---------------------------------------------------------------- one write for several
+
+
 def test_parts_of_one_set_are_one_update_each_way():
     """Any number of edges of one node are one ADD and one DELETE."""
     scene = scene_of("tags")

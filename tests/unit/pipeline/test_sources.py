@@ -11,7 +11,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.requests import List, read_all
+from sync_rules.pipeline.requests import List
 from sync_rules.pipeline.sources import Target, read_sources, split_rounds
 from sync_rules.rules.kinds import gathered_rule
 from sync_rules.rules.rule import Blocked
@@ -43,12 +43,6 @@ def fails(scene: Scene, condition) -> None:
 
 
 # ---------------------------------------------------------------- listing
-def test_sources_of_the_base_table_are_images_at_once():
-    """Rows of the base table are members as they are: nothing is read again, other entities' rows are left out."""
-    scene = scene_of(listed=LISTED)
-    at = scene.there("shop", ADA, order("1", "a", 1), {"PK": s("USER#1"), "SK": s("NOTE#1")}, order("2", "b", 1), ADA)
-    assert [item["SK"] for item in found(scene, at)["listed"]] == [s("ORDER#a")]
-    assert [type(request) for request in scene.tap.requests] == [List]
 
 
 def test_sources_that_are_not_enough_go_on_in_whole_pages():
@@ -122,14 +116,3 @@ def test_sources_of_a_listing_that_fails_fail_their_rule_alone():
     }  # fmt: skip
     assert scene.consumer.telemetry.outcomes["posts", Outcome.FAILED] == 1
     assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
-
-
-def test_sources_that_cannot_be_read_fail_those_of_their_table_only():
-    """Keys are read table by table, each once: one that fails holds up no other."""
-    scene = scene_of("posts", "names")
-    one, two = scene.there("shop", ADA), scene.there("posts", post("p", "1", "x"))
-    fails(scene, lambda request: request.keys[0].table == "posts")
-    items = scene.drive(read_all([one, two, one, one._replace(values=(*one.values[:1], ("SK", "S", "X")))]))
-    assert items[one] == ADA
-    assert isinstance(items[two], StoreError)
-    assert None in items.values()

@@ -107,13 +107,6 @@ def test_get_gives_one_result_per_key_in_order(asked, left):
     assert ids_of(found) == [str(i) if i < 200 else None for i in asked]
 
 
-def test_get_asks_for_100_keys_at_a_time_and_for_each_once():
-    """201 keys, each given twice, are three requests."""
-    client = nodes_client(201)
-    reader(client).get(NODES, keys_of(*map(str, range(201))) * 2)
-    assert [len(p["RequestItems"]["nodes"]["Keys"]) for _, p in client.calls] == [100, 100, 1]
-
-
 def test_get_knows_equal_numbers_for_one_key():
     """1 and 1.0 are the key of one item."""
     client = Fake(BY_NUMBER).put("numbers", {"id": n(1)})

@@ -53,31 +53,36 @@ def ups(shop: Scene, *prices: int) -> None:
 # ---------------------------------------------------------------- once, and never again
 
 
-def test_history_of_all_leaves_out_what_would_list_a_version_as_current():
-    """`all` is all but the key and the keys of indexes, where a version would stand among the items of now."""
-    shop = scene("")
-    shop.put("shop", product(1, name=s("tea"), GSI1PK=s("CATEGORY#1"), box=m(a=n(1))))
+LISTED = FILE.replace('SK: "V#{version:pad(3)}"', 'SK: "V#{version:pad(3)}", GSI1PK: "VERSIONS#{id}"')
+EXPIRING = FILE % ", attributes: [price, at]" + "  go: {derive: version.gone, as: 'ttl(at, 1d)'}\n"
+LIVE = FILE % (SOME + ", where: \"state == 'LIVE'\"")
+
+
+@pytest.mark.parametrize(
+    ("text", "states", "kept"),
+    [
+        (
+            FILE % "",  # a version with the key of an index would stand among the items of now
+            [product(1, name=s("tea"), GSI1PK=s("CATEGORY#1"), box=m(a=n(1)))],
+            {"V#001": {"version": n(1), "name": s("tea"), "box": m(a=n(1))}},
+        ),
+        (
+            LISTED % "",  # but a key that the version's template makes is its own
+            [product(1, GSI1PK=s("CURRENT"), price=n(3))],
+            {"V#001": {"GSI1PK": s("VERSIONS#7"), "version": n(1), "price": n(3)}},
+        ),
+        (LIVE, [product(1), product(2, price=n(2), state=s("LIVE")), product(3)], {"V#002": {"price": n(2)}}),
+        (EXPIRING, [product(1, at=n(1_000))], {"V#001": {"at": n(1_000), "gone": n(87_400)}}),
+    ],
+    ids=["all", "index key of its own", "where", "time to live"],
+)
+def test_history_keeps_of_each_state_what_its_rule_says(text, states, kept):
+    """All but the keys, or what is named, of the states that `where` admits; and verify finds no drift."""
+    shop = Scene(parse_rules(text))
+    shop.put("shop", *states)
     shop.rest()
-    assert versions(shop) == {"V#001": {"version": n(1), "name": s("tea"), "box": m(a=n(1))}}
-
-
-def test_history_of_all_keeps_the_index_key_of_its_own_template():
-    """An index key that the version's template makes is the version's own: it lists versions, and never goes."""
-    file = FILE.replace('SK: "V#{version:pad(3)}"', 'SK: "V#{version:pad(3)}", GSI1PK: "VERSIONS#{id}"')
-    shop = Scene(parse_rules(file % ""))
-    shop.put("shop", product(1, GSI1PK=s("CURRENT"), price=n(3)))
-    shop.rest()
-    assert versions(shop) == {"V#001": {"GSI1PK": s("VERSIONS#7"), "version": n(1), "price": n(3)}}
-
-
-def test_history_where_says_which_states_are_kept():
-    shop = scene(SOME + ", where: \"state == 'LIVE'\"")
-    shop.put("shop", product(1, price=n(1)))
-    shop.put("shop", product(2, price=n(2), state=s("LIVE")))
-    shop.put("shop", product(3, price=n(3)))
-    shop.rest()
-    assert versions(shop) == {"V#002": {"price": n(2)}}
-    assert shop.parked.told == []
+    assert (versions(shop), shop.parked.told) == (kept, [])
+    assert [*Verifier(shop.rules, shop.world, shop.rules.keeper_names, grace_seconds=0).sweep()] == []
 
 
 # ---------------------------------------------------------------- what cannot be kept is reported
@@ -145,16 +150,6 @@ def test_history_reports_a_changed_newest_version_and_leaves_the_others():
         shop.rest()
     assert [failure.key.values[1][2] for failure in shop.parked.failures] == ["V#002"]
     assert versions(shop) == {"V#001": {"price": n(99)}, "V#002": {"price": n(99)}}
-
-
-def test_history_versions_expire_by_a_rule_of_their_own():
-    """A derive rule makes the time at which a version goes, and verify finds nothing to complain of."""
-    lines = FILE % ", attributes: [price, at]" + "  go: {derive: version.gone, as: 'ttl(at, 1d)'}\n"
-    shop = Scene(parse_rules(lines))
-    shop.put("shop", product(1, price=n(3), at=n(1_000)))
-    shop.rest()
-    assert versions(shop) == {"V#001": {"price": n(3), "at": n(1_000), "gone": n(87_400)}}
-    assert [*Verifier(shop.rules, shop.world, shop.rules.keeper_names, grace_seconds=0).sweep()] == []
 
 
 # ---------------------------------------------------------------- what people do

@@ -6,13 +6,17 @@ The kind lives in `tests/support/toy_kind`. Nothing in the product names it.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
 
 from sync_rules.adapters.state import MemoryState
+from sync_rules.audit.compare import Drift
 from sync_rules.audit.leftovers import FormerRules, prune_page, remove
+from sync_rules.audit.standings import list_standings
 from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.where_used import find_uses
 from sync_rules.cli import main
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.permissions import BACKFILL, STREAM, list_needs
@@ -29,6 +33,7 @@ from tests.simulation.choices import drawn
 from tests.simulation.runs import failures_in, play
 from tests.support.builders import n, s
 from tests.support.every_kind import order, user
+from tests.support.tapes import Tape, recorded
 from tests.support.toy_kind import stamp
 from tests.support.toy_kind.language import KIND
 from tests.support.toy_kind.trial import TRIAL
@@ -43,6 +48,16 @@ entities:
 """
 NOW = SCHEMA + "rules: {names: copy user.name into order.name}\n"
 TEXT = SCHEMA + "rules:\n  last: {latest: order.total, into: user.last, by: order_id}\n"
+SCENARIO = """
+rules: rules.yaml
+data:
+  shop: [{PK: USER#1, SK: PROFILE}, {PK: USER#1, SK: ORDER#a, total: 1}, {PK: USER#1, SK: ORDER#b, total: 2}]
+expect: {shop: {PK: USER#1, SK: PROFILE, last: 2}}
+steps:
+  - say: the newest order is taken back
+    delete: {shop: {PK: USER#1, SK: ORDER#b}}
+    expect: {shop: {PK: USER#1, SK: PROFILE, last: 1}}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +154,22 @@ def test_toy_kind_is_planned_and_backfilled(scene):
     assert last(scene) == n(20)
 
 
+def test_toy_kind_is_explained(scene):
+    """`explain` works for a toy kind: the state of a parent, and where a child is used."""
+    child, parent = scene.at("shop", "USER#1", "ORDER#b"), scene.at("shop", "USER#1", "PROFILE")
+    assert [one.state for one in scene.drive(list_standings(parent, scene.item(parent), scene.rules))] == [
+        Drift.MISSING
+    ]
+    scene.put("shop", order("1", "b", 25))
+    scene.rest()
+    assert [use.target for use in find_uses(child, scene.rules, scene.memory)] == [parent]
+
+
+def test_toy_kind_is_drawn(shown):
+    """`graph` has its arrow, from what the rule reads to what it writes."""
+    assert re.search(r'-->\|"last \(latest\)<br>.*total.* → last"\|', shown("graph", "rules.yaml"))
+
+
 def test_toy_kind_is_pruned(scene):
     """Prune finds and removes what a dropped rule of a toy kind has written."""
     scene.put("shop", order("1", "c", 30))
@@ -161,6 +192,20 @@ def test_toy_kind_is_deployed(registered, shown):
     shown("infra", "--rules", "rules.yaml")
     assert "SyncRules: {Rules: rules.yaml}" in (registered / "template.yaml").read_text()
     assert main.main(["infra", "--check"]) == 0
+
+
+def test_toy_kind_is_tried_by_a_scenario(registered, shown):
+    """`test` plays its steps under every way of delivery."""
+    (registered / "scenario.yaml").write_text(SCENARIO)
+    assert shown("test", "scenario.yaml")
+
+
+def test_toy_kind_is_replayed(registered, rules, shown):
+    """A recording ends right under every way of delivery."""
+    tape = Tape(rules)
+    tape.put("shop", user("1"), order("1", "a", 10), order("1", "b", 20))
+    recorded(registered / "tape.jsonl", rules, tape.bodies)
+    assert "every copy is right at the end" in shown("replay", "tape.jsonl", "--seeds", "1")
 
 
 @pytest.fixture
