@@ -299,12 +299,3 @@ def test_history_has_the_sources_that_an_item_named_before(tmp_path):
     ]
     found = {str(event.change.key) for event in list_history(events, RULES, "names", [BOOK])}
     assert found == {"books[b]", "authors[a]", "authors[c]"}
-
-
-def test_event_tells_names_and_values_only_when_asked():
-    """An event prints the names of attributes that changed, without the key's, and their values only on request."""
-    change = Change(BOOK, book_item("b", "a", x=n("1.0"), y=s("old")), book_item("b", "a", x=n(1), z=s("new")))
-    event = ReplayEvent("rules", change)
-    assert (event.name, event.text()) == ("MODIFY", "-y, z")
-    assert event.text(values=True) == 'y: "old" -> <absent>, z: <absent> -> "new"'
-    assert ReplayEvent("data", Change(BOOK, book_item("b", "a"), None)).text() == ""

@@ -18,24 +18,6 @@ def compiled(tables, entities, rule):
     return rules.rules["r"]
 
 
-def conditions(rule, **identity):
-    """Key conditions of the Query that lists the targets of a source with this identity."""
-    key = rule.source.key_of({field: {"S": value} for field, value in identity.items()})
-    asked = rule.conditions(key)
-    return [(name, *value.values()) for name, value in asked.equals], asked.begins_with
-
-
-def test_find_fills_keys_of_several_attributes():
-    """Up to four attributes in each key: all of the partition's, and of the sort key's as many as are known."""
-    rule = compiled(
-        "users: {key: {tenant: S, user_id: S}},"
-        "tasks: {key: {task_id: S}, indexes: {by_user: {partition: {tenant: S}, sort: {user_id: S, due: S, rank: N}}}}",
-        'user: {table: users}, task: {table: tasks, key: {due: "DUE#{day}"}, required: [rank]}',
-        "copy user.name into task.user_name",
-    )
-    assert conditions(rule, tenant="t", user_id="7") == ([("tenant", "t"), ("user_id", "7")], ("due", "DUE#"))
-
-
 def test_find_prefers_a_key_that_depends_on_the_source():
     """A fixed partition lists everybody's targets, so an index that the link fills comes first."""
     rule = compiled(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import replace
 
 import pytest
@@ -57,22 +56,6 @@ def test_batch_reports_an_item_by_its_first_record():
     positions = [change.position for change in scene.records]
     fail(scene, first)
     assert scene.deliver() == [positions[0]]
-
-
-def test_batch_delivered_twice_changes_nothing():
-    """Old records, delivered again in any order and any number, leave every item as it is."""
-    scene = Scene(library())
-    books(scene)
-    scene.put("authors", author_item("a1", name=s("Eve")))
-    records = list(scene.records)
-    scene.rest()
-    before = [scene.item(key(scene.rules.tables["books"], f"b{i}")) for i in range(4)]
-    chance = random.Random(1)
-    for _ in range(5):
-        chance.shuffle(records)
-        scene.deliver(records)
-        assert scene.records == []
-    assert [scene.item(key(scene.rules.tables["books"], f"b{i}")) for i in range(4)] == before
 
 
 def test_batch_an_unreadable_record_is_parked_and_stops_nothing():

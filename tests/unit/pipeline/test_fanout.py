@@ -8,12 +8,11 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage, PushMessage
 from sync_rules.pipeline.requests import List, Read
-from tests.support.builders import author_item, book_item, key, library, n, order_item, s, shop, user_item
+from tests.support.builders import author_item, book_item, key, library, n, s, shop, user_item
 from tests.support.every_kind import RULES, order, post, user
 from tests.support.worlds import Scene, scene_of
 
@@ -106,17 +105,6 @@ def test_fanout_heals_what_the_index_hid():
     assert scene.item(late)["author_name"] == s("Eve")
 
 
-@pytest.mark.parametrize("scene", [scene_with(3, settle_seconds=0), Scene(shop())], ids=["settle-0", "base-table"])
-def test_fanout_looks_once_where_nothing_lags(scene):
-    """A listing of the base table, and one whose rule says 0, needs no second look."""
-    if "shop" in scene.rules.tables:
-        scene.there("shop", order_item("1", "1"))
-        scene.put("shop", user_item("1", name=s("Ada")))
-    scene.deliver()
-    assert scene.outcomes() == {Outcome.COPIED: 3 if "books" in scene.rules.tables else 1}
-    assert scene.queue.messages == []
-
-
 # ---------------------------------------------------------------- the rest as messages
 def test_fanout_out_of_time_hands_over_everything():
     """Without time nothing is begun; the whole push becomes a message and the record is done."""
@@ -206,27 +194,6 @@ def test_fanout_a_listing_that_never_goes_on_fails():
 
 # ---------------------------------------------------------------- targets made of members
 ADA = user("1", name=s("Ada"))
-
-
-def test_fanout_of_two_groups_waits_for_the_slower_index():
-    """One second look serves all groups of a target, when the last of their indexes must have caught up."""
-    slower = RULES["posts"].replace("into: user.posts", "into: user.shown").replace("60", "90")
-    scene = scene_of("posts", slower=slower)
-    scene.there("shop", user("1"))
-    scene.put("posts", post("p", "1", "a"))
-    scene.deliver()
-    assert [delay for _, delay in scene.queue.messages] == [90]
-
-
-def test_fanout_of_parts_reports_the_node_that_lists():
-    """Elements that a node's listing finds and that cannot be written fail the node's record."""
-    scene = scene_of("tags")
-    scene.there("shop", order("1", "a", 1))
-    scene.put("shop", ADA)
-    (position,) = (change.position for change in scene.records)
-    scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
-    assert scene.deliver() == [position]
-    assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
 
 
 def test_fanout_reports_a_lost_parent_once():

@@ -257,16 +257,6 @@ def test_chunk_that_takes_long_goes_on_as_what_is_left_of_it(looks):
         assert names(scene) == {"Eve": 6}
 
 
-def test_chunk_that_failed_otherwise_too_comes_again_whole():
-    """A chunk with a failure of another kind fails whole, and sends no message for a part of it."""
-    scene = scene_with(6)
-    message = chunk(scene, *(f"b{i:05}" for i in range(6)))
-    broken = message.targets[0]
-    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key == broken else None
-    assert not handled(scene, message, looks=4)
-    assert scene.queue.messages == []
-
-
 def test_chunk_whose_rest_cannot_be_sent_comes_again():
     """The message is done only when another one stands for what is left."""
 

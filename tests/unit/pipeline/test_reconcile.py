@@ -14,7 +14,7 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
-from tests.support.builders import author_item, book_item, library, mapping, n, rules_of, s, shop, user_item
+from tests.support.builders import author_item, book_item, library, mapping, n, rules_of, s
 from tests.support.worlds import Scene, event_of
 
 ADA = author_item("a1", name=s("Ada"), bio=s("..."))
@@ -120,18 +120,6 @@ def test_reconcile_strict_gives_up_on_a_source_that_never_rests():
     report = scene.pull(book, STALE)
     assert report.failed[book].reason == "SourceChanging"
     assert len(scene.tap.seen(Read)) == scene.limits.source_reads_max_tries
-
-
-def test_reconcile_strict_never_names_an_item_twice():
-    """A strict copy within one item has its checks in the update: a transaction may name an item only once."""
-    rules = shop()
-    user = rules.entities["user"]
-    own = also(rules, target=user, strict=True, mapping=mapping(name="shown"))
-    own = replace(own, link=(("user_id", user.ref("user_id")),))
-    scene = Scene(rules_of(own))
-    key = scene.there("shop", user_item("1", name=s("Ada")))
-    assert outcomes(scene.pull(key)) == {Outcome.COPIED: 1}
-    assert scene.item(key)["shown"] == s("Ada")
 
 
 # ---------------------------------------------------------------- deletion

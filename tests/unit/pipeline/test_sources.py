@@ -45,16 +45,6 @@ def fails(scene: Scene, condition) -> None:
 # ---------------------------------------------------------------- listing
 
 
-def test_sources_that_are_not_enough_go_on_in_whole_pages():
-    """A listing with few members among its rows continues in whole pages."""
-    few = "{embed: order, into: user.few, fields: [total], where: \"status == 'OPEN'\", limit: {items: 3}}"
-    scene = scene_of(few=few)
-    at = scene.there("shop", *(order("1", f"{i:03}", i) for i in range(150)), ADA)
-    scene.there("shop", *(order("1", f"9{i}", i, status=s("OPEN")) for i in range(9)))
-    assert len(found(scene, at)["few"]) == 9
-    assert [request.limit for request in scene.tap.seen(List)] == [4, 1000]
-
-
 def test_sources_of_too_many_members_are_a_trouble(monkeypatch):
     """A group of more members than are looked at is parked under its rule's name, and the value stays as it was."""
     monkeypatch.setattr(gathered_rule, "MEMBERS_MAX_ITEMS", 3)

@@ -118,15 +118,6 @@ rules:
 
 
 # ---------------------------------------------------------------- failures
-@pytest.mark.parametrize("rule", ["{collect: post, into: user.posts, as: '{post_id}'}", "{count: post, into: user.n}"])
-def test_a_busy_parent_is_no_failure(rule):
-    """A parent that gets many children quickly is not parked as contended."""
-    scene = Scene(parse_rules(f"{SHOP}{rule}\n"), limits=Limits(fixes_per_target_max_writes=5))
-    scene.put("shop", USER)
-    for number in range(12):
-        scene.put("shop", post(number))
-        scene.rest()
-    assert scene.parked.failures == []
 
 
 def test_keys_that_are_swapped_in_one_batch_are_taken_over_at_once():

@@ -188,16 +188,6 @@ def test_plan_of_a_hint_reads_the_target():
         assert {rule.name for rule in pull.rules} == {"posts", "heads"}
 
 
-def test_plan_of_a_hint_at_a_target_that_is_gone():
-    """A hint at a target deleted in the same batch is dropped if the records are in order."""
-    rules = kinds("posts")
-    gone = Change(parent_of(rules), every_kind_user("1"), None)
-    hint = Change(key(rules.tables["posts"], "p"), None, post("p", "1", "x"))
-    assert tasks_of([hint, gone], rules).pulls == ()
-    (pull,) = tasks_of([hint, replace(gone, in_order=False)], rules).pulls
-    assert pull.image is None
-
-
 def test_plan_names_whose_records_ask():
     """Each piece of work names the items whose records caused it, such as the member of a parent."""
     rules = kinds("posts", "tags", "counted")
@@ -211,17 +201,6 @@ def test_plan_names_whose_records_ask():
         parent_of(rules): [edge, member], entry: [edge],
     }  # fmt: skip
     assert [look.part.target for look in plan.parts] == [parent_of(rules), entry]
-
-
-def test_plan_names_an_item_whose_own_record_asks_too():
-    """Work that only the record of its own item asked for is that item's, without being noted: as in most of a stream."""
-    rules = kinds("posts")
-    parent, member = parent_of(rules), key(rules.tables["posts"], "p")
-    own = Change(parent, None, every_kind_user("1"))
-    hint = Change(member, None, post("p", "1", "x"))
-    assert tasks_of([own], rules).origins == {}
-    for changes in ([own, hint], [hint, own]):
-        assert tasks_of(changes, rules).origins[parent].keys() == {parent, member}
 
 
 def test_plan_lists_a_nodes_edges_once():
@@ -245,13 +224,3 @@ def test_plan_has_an_effect_for_each_change():
     images = [every_kind_order("1", "a", total) for total in range(3)]
     changes = [Change(at, old, new) for old, new in zip([None, *images], [*images, None], strict=True)]
     assert [(one, effect.change) for one, effect in tasks_of(changes, rules).effects] == [(at, c) for c in changes]
-
-
-def test_plan_of_parts_is_each_once():
-    """An edge that changes again and again is one look at its element; our own record of the node is the other."""
-    rules = kinds("tags")
-    edge, node = key(rules.tables["shop"], "USER#1", "ORDER#a"), parent_of(rules)
-    live, void = every_kind_order("1", "a", 1), every_kind_order("1", "a", 1, status=s("VOID"))
-    ours = Change(node, every_kind_user("1"), every_kind_user("1", orders={"SS": ["a"]}))
-    changes = [Change(edge, None, live), Change(edge, live, void), Change(edge, void, live), ours]
-    assert [(look.part.target, look.part.source) for look in tasks_of(changes, rules).parts] == [(node, edge)]

@@ -8,14 +8,13 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change
 from sync_rules.model.lookups import Find
-from sync_rules.model.templates import parse_template
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Update
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.collect import NOT_A_SET, CollectRule
 from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.rule import Blocked
-from tests.support.builders import entity, exists, index, key, n, s, table
+from tests.support.builders import entity, exists, key, n, s, table
 
 # ---------------------------------------------------------------- a graph in one table: nodes are self-edges
 GRAPH = table("graph", {"PK": "S", "SK": "S"})
@@ -44,43 +43,16 @@ def member(user="U1", role="LEAD", goal_id="G1", **values):
     return {"PK": s(goal_id), "SK": s(f"GOALMEMBERSHIP-USER-{user}"), "memberRole": s(role), **values}
 
 
-# ---------------------------------------------------------------- tickets that move between teams
-TEAMS = table("teams", {"team_id": "S"})
-TICKETS = table("tickets", {"PK": "S"}, index("by_team", {"team": "S"}))
-TEAM = entity("team", TEAMS)
-TICKET = entity("ticket", TICKETS, PK="TICKET#{ticket_id}")
-A, B = key(TEAMS, "a"), key(TEAMS, "b")
-
-
-def tickets(**given) -> CollectRule:
-    by_team = TICKETS.index("by_team")
-    rule = {
-        "name": "team-tickets", "source": TICKET, "target": TEAM, "into": "tickets", "numbers": False,
-        "element": parse_element("{ticket_id}-{priority}"), "where": None, "omit": None, "strict": False,
-        "link": (("team_id", Ref("team", ("team",))),),
-        "find": Find("by_team", ((by_team.partition[0], parse_template("{team}")),)),
-    }  # fmt: skip
-    return CollectRule(**{**rule, **given})
-
-
-def ticket(ticket_id="1", team="a", priority="HIGH", **values):
-    return {"PK": s(f"TICKET#{ticket_id}"), "team": s(team), "priority": s(priority), **values}
-
-
-def ticket_key(ticket_id="1"):
-    return key(TICKETS, f"TICKET#{ticket_id}")
-
-
 def bare(text):
     return compile_where(text, "")
 
 
 def adds(at, attribute, value):
-    return Update(at, (), (), (exists(GRAPH if at.table == "graph" else TEAMS),), adds=(((attribute,), value),))
+    return Update(at, (), (), (exists(GRAPH),), adds=(((attribute,), value),))
 
 
 def discards(at, attribute, value):
-    return Update(at, (), (), (exists(GRAPH if at.table == "graph" else TEAMS),), discards=(((attribute,), value),))
+    return Update(at, (), (), (exists(GRAPH),), discards=(((attribute,), value),))
 
 
 # ---------------------------------------------------------------- judging one part
@@ -135,19 +107,6 @@ def test_collect_number_sets_compare_by_value():
     assert rule.write_for(part, goal(orders={"NS": ["1.00"]}), None) == discards(G1, "orders", {"NS": ["1"]})
     change = Change(G1, goal(orders={"NS": ["1", "2"]}), goal(orders={"NS": ["1.0", "3"]}))
     assert {p.element for p in rule.parts(change, GOAL)} == {"2", "3"}
-
-
-# ---------------------------------------------------------------- strict
-
-
-def test_collect_strict_move_checks_one_edge_in_one_way():
-    """A strict move checks the edge alike for the node left and the node joined, so both fit into one transaction."""
-    rule = tickets(strict=True)
-    change = Change(ticket_key(), ticket(team="a"), ticket(team="b"))
-    nodes = {A: {"team_id": s("a"), "tickets": {"SS": ["1-HIGH"]}}, B: {"team_id": s("b")}}
-    writes = [rule.write_for(part, nodes[part.target], change.new) for part in rule.parts(change, TICKET)]
-    assert [write.actions[1].key for write in writes] == [A, B]
-    assert writes[0].actions[0] == writes[1].actions[0]
 
 
 # ---------------------------------------------------------------- parts of an edge

@@ -187,10 +187,13 @@ def test_derive_uses_the_first_case_that_holds(item, state):
     assert not made.always_writes
 
 
-def test_derive_whose_case_fails_keeps_the_value():
-    """A case whose condition cannot be evaluated blocks the rule, although a later case holds."""
-    cases = (compile_where("length(role_count) > `1`", "member"), parse_formula("A", {}))
-    made = replace(rule(), cases=(cases, (compile_where("role", "member"), parse_formula("B", {}))))
-    blocked = made.compute_values((), {**ITEM, "role_count": n(1)})
+FAILING = compile_where("length(role_count) > `1`", "member")
+CASES = ((FAILING, parse_formula("A", {})), (compile_where("role", "member"), parse_formula("B", {})))
+
+
+@pytest.mark.parametrize("options", [{"where": FAILING}, {"cases": CASES}], ids=["where", "case"])
+def test_derive_whose_condition_fails_keeps_the_value(options):
+    """A condition that cannot be evaluated blocks the rule, and says why, although a later case holds."""
+    blocked = replace(rule(), **options).compute_values((), {**ITEM, "role_count": n(1)})
     assert isinstance(blocked, Blocked)
     assert blocked.reason.startswith("WhereFailed")

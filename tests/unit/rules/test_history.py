@@ -140,30 +140,7 @@ def test_history_says_that_a_state_is_lost():
     assert [*versions(shop)] == ["V#002"]
 
 
-# ---------------------------------------------------------------- versions that others touch
-def test_history_reports_a_changed_newest_version_and_leaves_the_others():
-    shop = scene()
-    ups(shop, 3, 4)
-    shop.rest()
-    for name in ("V#001", "V#002"):
-        shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s(name), "price": n(99)})
-        shop.rest()
-    assert [failure.key.values[1][2] for failure in shop.parked.failures] == ["V#002"]
-    assert versions(shop) == {"V#001": {"price": n(99)}, "V#002": {"price": n(99)}}
-
-
 # ---------------------------------------------------------------- what people do
-def test_history_verify_finds_and_repairs_the_newest_version_alone():
-    shop = scene()
-    ups(shop, 3, 4)
-    shop.records.clear()  # nobody listened
-    verifier = Verifier(shop.rules, shop.world, shop.rules.keeper_names, repair=True, grace_seconds=0)
-    (finding,) = verifier.sweep()
-    assert (finding.difference.drift, finding.repaired) == (Drift.MISSING, True)
-    assert versions(shop) == {"V#002": {"name": s("tea"), "price": n(4)}}
-    shop.there("shop", {"PK": s("PRODUCT#7"), "SK": s("V#002"), "price": n(5)})
-    (finding,) = Verifier(shop.rules, shop.world, shop.rules.keeper_names, repair=True, grace_seconds=0).sweep()
-    assert (finding.difference.drift, finding.difference.reason, finding.repaired) == (Drift.STUCK, TAKEN, False)
 
 
 @pytest.mark.parametrize(("version", "drift"), [(2, Drift.MISSING), (3, Drift.STUCK)])

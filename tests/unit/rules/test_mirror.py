@@ -155,14 +155,6 @@ def test_mirror_reports_what_stands_in_the_way_of_a_copy():
     assert "card is a string" in trouble.reason
 
 
-def test_mirror_never_touches_its_source():
-    """A mirror under its source's own key is neither put nor deleted."""
-    rule = by_tag(target=POST, each=None)
-    part = Part(rule, post_key(), post_key())
-    assert rule.write_for(part, post(), post()) == Blocked("KeyTaken", patient=True)
-    assert by_tag(target=POST, each=None, where=bare("no")).write_for(part, post(), post()) is None
-
-
 # ---------------------------------------------------------------- all attributes, one mirror for each element
 def test_mirror_of_all_holds_every_attribute_but_the_key():
     """With all attributes the mirror is the source under another key; what its key binds is not held twice."""
@@ -261,16 +253,3 @@ def test_mirror_field_that_is_an_index_key_itself(given, expected):
     put = rule.write_for(Part(rule, ADA, U1), None, user(status=n("1.5"))).actions[1]
     assert put.item.get("state") == expected
     assert (("state",) in rule.copies) == (expected is not None)
-
-
-# ---------------------------------------------------------------- parts
-
-
-def test_mirror_of_all_is_looked_at_for_any_change():
-    """With all attributes, any change of a source or of a mirror is a reason to look."""
-    rule = by_tag()
-    old, new = post(tags={"SS": ["a"]}), post(tags={"SS": ["a"]}, title=s("T"))
-    assert list(rule.parts(Change(post_key(), old, new), POST)) == [Part(rule, tag_key("a"), post_key())]
-    stranger = Change(tag_key("a"), tagged("a"), tagged("a", foreign=s("x")))
-    assert list(rule.parts(stranger, TAGGED)) == [Part(rule, tag_key("a"), post_key())]
-    assert list(rule.parts(Change(post_key(), old, dict(old)), POST)) == []

@@ -6,8 +6,6 @@ from itertools import permutations
 
 import pytest
 
-from sync_rules.audit.verifier import Verifier
-from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import KeyAttribute, Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
@@ -18,7 +16,6 @@ from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, SEPARATOR_IN_ID, TreeRule
 from sync_rules.rules.rule import Blocked, causes
 from tests.support.builders import entity, index, key, n, s, table
-from tests.support.worlds import Scene
 
 NAMES = ("Path", "GraphId", "Depth", "tenant")
 PATH, GRAPH, DEPTH, TENANT = ((name,) for name in NAMES)
@@ -80,39 +77,6 @@ def test_path_waits_for_its_parents(path):
     """An item below a parent without a path waits for the path, and is parked if none appears."""
     parent = {**part("A"), **({} if path is None else {"Path": path})}
     assert tree().compute_values((parent,), part("B", "A")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
-
-
-PART_RULES = """
-tables:
-  parts: {key: {part_id: S}, indexes: {by_parent: {parent: S}}}
-entities:
-  part: {table: parts}
-rules:
-  paths: {path: part.path, parent: parent}
-"""
-
-
-@pytest.mark.parametrize(
-    ("parents", "troubles"),
-    [
-        ({"a": "b", "b": "a"}, {"a": PARENT_WITHOUT_PATH, "b": PARENT_WITHOUT_PATH}),
-        ({"a|b": None, "c": "a|b", "d": "c"}, {"a|b": SEPARATOR_IN_ID, "c": PARENT_WITHOUT_PATH, "d": PARENT_WITHOUT_PATH}),
-        ({"c": "b", "b": "a", "a": None}, {}),
-    ],
-    ids=["ring", "below a bad id", "children first"],
-)  # fmt: skip
-def test_path_that_never_comes_is_told(parents, troubles):
-    """An item in a ring, or below one without a path, is parked and stuck; one older than its parent is not."""
-    scene = Scene(parse_rules(PART_RULES))
-    for own, parent in parents.items():
-        scene.put("parts", {"part_id": s(own), **({} if parent is None else {"parent": s(parent)})})
-    scene.rest()
-    for _ in range(3):
-        scene.receive()
-        scene.rest()
-    assert {failure.key.values[0][2]: failure.reason for failure in scene.parked.failures} == troubles
-    verifier = Verifier(scene.rules, scene.world, frozenset(["paths"]), grace_seconds=0, sleep=lambda _: None)
-    assert {found.difference.target.values[0][2] for found in verifier.sweep()} == set(troubles)
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("keep", None), ("delete", None), ("restrict", None), ("clear", dict.fromkeys((PATH, GRAPH, DEPTH, TENANT)))])  # fmt: skip
@@ -190,18 +154,6 @@ def test_path_takes_numbers_for_ids():
     assert one.compute_values(({"id": n(1), "Path": s("1")},), {"id": n("2.0"), "parent": n(1)})[PATH] == s("1|2")
     assert one.compute_values((), {"id": n("2.0"), "parent": n(2)}) == Blocked(CYCLE)
     assert one.compute_values((), {"id": {"B": b"x"}}) is None
-
-
-def test_path_reads_ids_out_of_composite_keys():
-    """Own id and shared fields may lie in the key: trees of two tenants do not meet."""
-    shop = table("shop", {"PK": "S", "SK": "S"})
-    component = entity("part", shop, PK="T#{tenant_id}", SK="PART#{part_id}")
-    link = (("part_id", Ref("parent", ("parent",))), ("tenant_id", component.ref("tenant_id")))
-    one = tree(source=component, target=component, link=link, own=component.ref("part_id"), find=None)
-    item = {"PK": s("T#t1"), "SK": s("PART#b"), "parent": s("a")}
-    assert one.pointer(item) == key(shop, "T#t1", "PART#a")
-    assert one.compute_values(({"PK": s("T#t1"), "SK": s("PART#a"), "Path": s("a")},), item)[PATH] == s("a|b")
-    assert one.deciding_paths == (("parent",),)
 
 
 # ---------------------------------------------------------------- what matters, and guards

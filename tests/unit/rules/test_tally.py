@@ -12,10 +12,10 @@ from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Delete, Increment, Put
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.counted_rule import Weights
-from sync_rules.rules.kinds.tally import TallyRule, shard_of
+from sync_rules.rules.kinds.tally import shard_of
 from sync_rules.rules.ledger import contribution_of
 from sync_rules.rules.rule import Blocked
-from tests.support.builders import entity, key, n, s, table
+from tests.support.builders import key, n, s
 from tests.support.ledgers import COUNTS, key_of, order, tally
 
 U, V = key(COUNTS, "spent/T/u", "-"), key(COUNTS, "spent/T/v", "-")
@@ -183,21 +183,3 @@ def test_tally_looks_at_a_child_that_changed_in_what_decides(change):
     record = Change(key_of(CHILD), CHILD, {**CHILD, **change})
     assert list(rule.parts(record, rule.source)) == [Part(rule, entry_key(), key_of(CHILD))]
     assert list(rule.parts(Change(key_of(CHILD), CHILD, {**CHILD, "note": s("y")}), rule.source)) == []
-
-
-def test_tally_reads_fields_that_the_key_binds():
-    """Amount, group and parent may be part of the child's key; what is there cannot change and is not watched."""
-    shop = table("shop", {"PK": "S", "SK": "S"})
-    line = entity("line", shop, PK="USER#{user_id}", SK="LINE#{region}#{line_id}")
-    made = tally(
-        link=(("user_id", line.ref("user_id")),), per=("region",), where=compile_where("region != 'sea'", "line")
-    )
-    rule = TallyRule(
-        "spent.ledger", line, made.target, parent=made.parent, marks=made.marks, totals=made.totals, function="sum", of=("total",),
-        link=made.link, per=made.per, where=made.where,
-    )  # fmt: skip
-    child = {"PK": s("USER#u"), "SK": s("LINE#east#1"), "total": n(4)}
-    part = Part(rule, key(COUNTS, "spent/L/x", "-"), shop.key_of(child))
-    assert rule.write_for(part, None, child).actions[0] == added(U, ("=east", "4"))
-    assert rule.write_for(part, None, {**child, "SK": s("LINE#sea#1")}) is None
-    assert rule.source_paths == (("total",),)

@@ -106,16 +106,6 @@ def test_fresh_leaves_a_set_that_is_too_large_to_be_listed():
     assert max(len(one.keys) for one in asked) < 20
 
 
-def test_fresh_leaves_a_set_that_an_index_lists():
-    """An index may lag: the set stands as the stream keeps it."""
-    rules = every_kind.rules_of(effects=False, titles="{collect: post, into: user.titles, as: '{post_id}'}")
-    shop = Shop(rules)
-    shop.scene.there("shop", user("7", name=s("Ada"), titles={"SS": ["2"]}))
-    shop.scene.there("posts", every_kind.post("1", "7", "x"))
-    seen: Any = fresh(rules, None, "user", user("7"), raw=True, store=shop.scene.memory, deadline_seconds=60.0)  # type: ignore[arg-type]
-    assert seen["titles"] == {"SS": ["2"]}
-
-
 @pytest.mark.parametrize(("method", "entity", "field"), [("list", "user", "user_id"), ("read", "part", "part_id")])
 def test_fresh_raises_what_it_could_not_read(method, entity, field):
     """A listing, or the read of a parent, fails: nothing old is shown as if it were fresh."""

@@ -98,15 +98,6 @@ def test_fresh_page_reads_sources_once():
     assert not any("ORDER" in repr(key) for key in keys)
 
 
-def test_fresh_page_of_items_is_one_read():
-    """Items that were read before are read again together with their sources, and those that went are left out."""
-    shop = full_shop()
-    asked = counted(shop)
-    items = [order("7", str(number), 1) for number in range(70)]
-    assert len(page_of(shop, items, table="arn:aws:dynamodb:us-east-1:123456789012:table/shop").items) == 60
-    assert len(asked) == 1
-
-
 def test_fresh_page_reads_the_table_consistently_and_an_index_as_it_can():
     """The parameters of the application's Query go out as they are, but for the consistency of a base table."""
     shop = full_shop()

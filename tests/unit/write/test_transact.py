@@ -221,16 +221,6 @@ def test_transact_a_token_that_cannot_be_one_is_told(shop, token):
         shop.transact(token=token)
 
 
-def test_transact_other_elements_of_a_set_may_change_meanwhile():
-    """An element is added to the set as it then is."""
-    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "tags"), effects=False))
-    shop.scene.there("shop", user("7", orders={"SS": ["1"]}))
-    key = shop.scene.at("shop", "USER#7", "PROFILE")
-    once(shop, lambda: shop.scene.memory.update(key, adds=[(("orders",), {"SS": ["2"]})]))
-    assert put_order(shop).attempts == 1
-    assert item(shop, "USER#7", "PROFILE")["orders"] == {"SS": ["1", "2", "9"]}
-
-
 def with_names() -> Shop:
     """A shop where orders have their user's name."""
     shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "names"), effects=False))
@@ -343,18 +333,6 @@ def test_transact_a_condition_may_be_one_of_boto3(shop):
     for given in ({"condition": 7}, *({"condition": exists, **one} for one in beside)):
         with pytest.raises(WriteError, match="cannot be read"):
             shop.transact().update("user", user("7"), set={"rank": n(1)}, **given)
-
-
-def test_transact_a_guard_of_the_rules_beside_a_condition_is_no_error(shop):
-    """The name that was copied changed, and the condition holds: it is made anew."""
-    shop.scene.put("shop", order("7", "9", 12))
-    shop.rest()
-    once(shop, lambda: rename(shop, "Eve"))
-    with shop.transact() as tx:
-        tx.put("order", order("7", "10", 12))
-        tx.update("user", user("7"), set={"rank": n(1)}, condition="attribute_exists(PK)")
-    assert tx.result.attempts == 2
-    assert item(shop, "USER#7", "ORDER#10")["user_name"] == s("Eve")
 
 
 NUMBERED = """
