@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
 
 import pytest
@@ -47,17 +46,6 @@ def test_delivery_shuffled_keeps_the_order_of_each_item(seed):
         assert mine == sorted(mine)
 
 
-def test_delivery_duplicated_comes_again_at_once_or_later():
-    """Some batches come twice within a rest, and each comes once more some other time."""
-    on_the_way = arrivals(Delivery(duplicated=True, batch_max_records=1))
-    first = Counter(delivered(on_the_way))
-    assert set(first.values()) == {1, 2}
-    on_the_way.release_late()
-    assert Counter(delivered(on_the_way)) == dict.fromkeys(first, 1)
-    on_the_way.release_late()
-    assert delivered(on_the_way) == []
-
-
 def test_delivery_brings_back_what_was_not_finished_before_newer_records():
     """Everything from the first record of a failed item on is delivered again before newer records."""
     on_the_way = arrivals(Delivery(batch_max_records=4))
@@ -70,17 +58,6 @@ def test_delivery_brings_back_what_was_not_finished_before_newer_records():
     assert again.tries == 1
     on_the_way.retry(again)
     assert (on_the_way.next() or arrival).tries == 2
-
-
-def test_delivery_delayed_messages_come_after_everything_else():
-    """Records come before messages, and what is delayed at last."""
-    on_the_way = arrivals(Delivery())
-    on_the_way.send(PullMessage(A), 60)
-    on_the_way.send(PullMessage(B), 0)
-    found: list[Arrival] = []
-    while (arrival := on_the_way.next()) is not None:
-        found.append(arrival)
-    assert [one.message for one in found] == [None, PullMessage(B), PullMessage(A)]
 
 
 def test_delivery_what_was_set_aside_is_looked_at_while_something_changes():

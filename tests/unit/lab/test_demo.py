@@ -31,13 +31,6 @@ def examples(tmp_path, monkeypatch):
     return tmp_path / "examples"
 
 
-def test_demo_finds_an_example_by_name_or_folder(examples):
-    """The name of a folder under ./examples, or a path to any folder."""
-    assert folder_of("car-parts").resolve() == examples / "car-parts"
-    assert folder_of("examples/car-parts").resolve() == examples / "car-parts"
-    assert folder_of(str(examples / "car-parts")) == examples / "car-parts"
-
-
 def test_demo_finds_an_installed_example(examples, tmp_path, monkeypatch):
     """An example comes with the package too; one of the same name under ./examples goes first."""
     monkeypatch.chdir(tmp_path.parent)

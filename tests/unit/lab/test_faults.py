@@ -13,10 +13,10 @@ from sync_rules.lab.faults import DiedError, Faults, FaultyWorld
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
-from sync_rules.model.writes import WRITTEN, Put, Status, expect_value
+from sync_rules.model.writes import Put, Status, expect_value
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Later, Park, Read
-from tests.support.builders import key, n
+from tests.support.builders import key
 from tests.support.worlds import Inbox, Parked, Telephone
 
 TABLE = Table("items", "items", KeyAttribute("id", "S"), None, ())
@@ -50,16 +50,6 @@ def test_faults_throttled_writes_may_have_happened_or_may_happen_yet():
     assert min(fates[fate] for fate in ("done", "later", "never")) > 10
 
 
-def test_faults_a_write_that_lands_late_keeps_its_guard():
-    """A late write keeps its guard, so it does not overwrite a newer write."""
-    (first, *_) = KEYS
-    faulty = world()
-    faulty.faults.flying.append(WRITES[0])
-    assert faulty.store.apply(Apply((Put(first, {**first.attributes(), "n": n(1)}, WRITES[0].guard),))) == (WRITTEN,)
-    faulty.land(all_of_them=True)
-    assert faulty.store.read(Read((first,))) == ({**first.attributes(), "n": n(1)},)
-
-
 def test_faults_a_worker_dies_before_amid_or_after_its_writes():
     """A worker that dies during a request has done none, some or all of its writes."""
     seen = set()
@@ -83,14 +73,3 @@ def test_faults_a_message_may_be_sent_though_nobody_is_told():
         parked += len(faulty.failures.failures)  # type: ignore[attr-defined]
     assert 0 < sent < 20
     assert 0 < parked < 20
-
-
-def test_faults_end_when_the_world_is_calm():
-    """A calm world has no faults and draws no random numbers."""
-    faulty = world(crashes=1, throttles=1)
-    faulty.faults.calm = True
-    before = faulty.faults.random.getstate()
-    assert faulty.answer(Apply(WRITES)) == (WRITTEN,) * 4
-    assert faulty.answer(Read(KEYS[:1])) == (KEYS[0].attributes(),)
-    assert faulty.faults.random.getstate() == before
-    assert faulty.faults.met == 0

@@ -118,14 +118,6 @@ def test_recording_puts_tables_in_the_order_of_time(tmp_path):
     assert positions(read(path, RULES)) == ["1", "3", "4", "2"]
 
 
-def test_recording_keeps_what_has_no_time_behind_what_stood_before_it(tmp_path):
-    """Without any time the order of the file is all there is."""
-    bodies = [record_of(RULES, Change(AUTHOR, None, CAME.new, str(number))) for number in range(5)]
-    assert positions(read(lines(tmp_path / "r.jsonl", bodies), RULES)) == ["0", "1", "2", "3", "4"]
-    mixed = [BODIES[1], bodies[0], BODIES[0]]
-    assert positions(read(lines(tmp_path / "m.jsonl", mixed), RULES)) == ["2", "0", "1"]
-
-
 def test_recording_counts_what_is_left_out(tmp_path):
     """A record that stood there before, word for word, is one record; one of another table is counted by its table."""
     other = {**BODIES[0], "eventSourceARN": BODIES[0]["eventSourceARN"].replace("table/authors", "table/invoices")}

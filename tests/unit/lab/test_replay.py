@@ -128,29 +128,6 @@ def test_replay_does_not_bring_back_what_the_rules_deleted(records_of):
         assert run.counts["done"] + run.counts["gone"] + run.counts["copies"] == 5
 
 
-def test_replay_counts_what_no_table_takes(records_of):
-    """A replay skips and counts a write that the table refuses, such as an item that is too large."""
-    large = book_item("b", "a", text=s("x" * 400_000))
-    records = records_of(Change(BOOK, None, large), Change(BOOK, large, {**large, "more": s("x" * 9_600)}))
-    run = Replay(RULES, IN_ORDER)
-    list(run.mismatches(records))
-    assert (run.counts["done"], run.counts["refused"]) == (1, 1)
-
-
-# ---------------------------------------------------------------- what ends right
-
-
-def test_replay_keeps_an_item_of_the_application_under_the_key_of_a_mirror(tmp_path):
-    """An item that names no source is no mirror: it is replayed, and neither changed nor missed at the end."""
-    rules = every_kind.rules_of()
-    own = {"PK": s("EMAIL#a@b"), "SK": s("EMAIL"), "name": s("own")}
-    tape = Tape(rules)
-    tape.put("shop", own, every_kind.user("1", email=s("a@b")), own | {"name": s("edited")})
-    run = Replay(rules, IN_ORDER)
-    assert list(run.mismatches(recorded(tmp_path / "r.jsonl", rules, tape.bodies))) == []
-    assert run.store.item(rules.tables["shop"].key_of(own)) == own | {"name": s("edited")}
-
-
 # ---------------------------------------------------------------- what ends wrong
 def without_deletes(patch: pytest.MonkeyPatch) -> None:
     """A pipeline that does not look at records of deletes."""
@@ -287,15 +264,3 @@ def test_history_is_of_the_items_that_a_rule_links(tmp_path):
     assert {one.partition("/")[0] for one in related("counted") - {str(user), order}} == {"ledger[counted"}
     assert {str(user), order} < related("least")
     assert related("") == {str(user)}
-
-
-def test_history_has_the_sources_that_an_item_named_before(tmp_path):
-    """A book that was moved from one author to another, with both of them."""
-    tape = Tape(RULES)
-    tape.put("authors", author_item("a"), author_item("c"), author_item("d"))
-    tape.put("books", book_item("b", "a"), book_item("b", "c"))
-    events = [
-        ReplayEvent("record", one.change, one.number) for one in recorded(tmp_path / "r.jsonl", RULES, tape.bodies)
-    ]
-    found = {str(event.change.key) for event in list_history(events, RULES, "names", [BOOK])}
-    assert found == {"books[b]", "authors[a]", "authors[c]"}

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.scenario import Expire, Scenario, play, show, show_plain, wrong_answers
+from sync_rules.lab.scenario import Expire, Scenario, play, wrong_answers
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
@@ -261,18 +261,3 @@ def test_scenario_tells_what_does_not_hold(wrong, expected, said):
     (line,) = wrong(expected, DATA)
     assert line.startswith("scenario.yaml:1:")
     assert said in line
-
-
-def test_scenario_tells_of_failures_nobody_expected(wrong):
-    """A failure record that a step does not expect is wrong."""
-    step = f"steps: [{{say: too many, put: {{shop: {{PK: USER#1, SK: ORDER#2}}}}}}, {{say: rest}}]\nexpect: {{shop: {{{USER}}}}}"
-    (line,) = wrong(step, DATA)
-    assert line.endswith("too many · failures of orders-of-users\n  expected no failure\n  found    TooManyItems")
-
-
-def test_scenario_shows_values_as_files_have_them():
-    """Values are shown on one line, as they would be written; binaries by their length."""
-    value = m(a={"L": [n("1.50"), {"NULL": True}, {"BOOL": False}]}, b={"SS": ["y", "x"]}, c={"B": b"12"})
-    assert show(value) == '{a: [1.50, null, false], b: !set ["x", "y"], c: 2 bytes}'
-    assert show(None) == "<absent>"
-    assert show_plain((1, "é")) == '[1, "é"]'

@@ -71,17 +71,6 @@ def test_plain_call_stands_for_the_functions_of_the_rules():
     assert engine.failures() == [("called", "LookupError")]
 
 
-def test_plain_rest_fails_while_a_copy_is_wrong(engine, monkeypatch):
-    """A copy that is not right at rest is an assertion that fails, and says which."""
-    engine.update("shop", USER, {"name": "Bea"})
-    monkeypatch.setattr(engine.rehearsal, "rest", lambda: True)
-    with pytest.raises(AssertionError, match=r"what is wrong: shop\[USER#1, ORDER#1\] user_name \(rule names\)"):
-        engine.rest()
-    monkeypatch.setattr(engine.rehearsal, "rest", lambda: False)
-    with pytest.raises(AssertionError, match="did not come to rest"):
-        engine.rest()
-
-
 @pytest.mark.parametrize(
     ("action", "said"),
     [

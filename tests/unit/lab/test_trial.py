@@ -13,7 +13,6 @@ from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
 from sync_rules.lab.trial import choose_deliveries, run_trial
-from sync_rules.model.errors import UserError
 from sync_rules.pipeline.report import Report
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -101,17 +100,6 @@ def test_trial_finds_a_wrong_copy_that_nobody_expects_anything_of(load, monkeypa
     (wrong,) = run_trial(scenario, VARIANTS[0]).wrong
     assert wrong.startswith("my scenario.yaml:1:1 · load the data\n  expected every copy to be right\n")
     assert wrong.endswith("found    what is missing: shop[USER#1, ORDER#1] user_name (rule names)")
-
-
-def test_trial_variants_are_chosen_by_name():
-    """Variants are chosen by name, each with the seed, and an unknown name is refused."""
-    assert [how.name for how in choose_deliveries()] == [how.name for how in VARIANTS]
-    assert [(how.name, how.seed) for how in choose_deliveries(["crashing", "in-order"], 3)] == [
-        ("in-order", 3),
-        ("crashing", 3),
-    ]
-    with pytest.raises(UserError, match=r"no variant 'crash'.*Did you mean 'crashing'"):
-        choose_deliveries(["crash"])
 
 
 # ---------------------------------------------------------------- mutants: an invariant is removed

@@ -47,15 +47,6 @@ def test_embed_may_name_entries_by_an_attribute():
     assert (rule.claimed, rule.ids) == (False, ())
 
 
-def test_embed_of_one_child_per_parent_is_called_by_its_entity():
-    """A child whose key is its parent's has nothing of its own to be called by."""
-    (rule,) = parse_rules(
-        BASE.replace('PK: "PART#{part_id}", SK: PART', 'PK: "USER#{user_id}", SK: CART')
-        + "  r: {embed: part, into: user.cart, limit: {items: 1}}\n"
-    ).rules.values()
-    assert rule.by.text == "part"
-
-
 # ---------------------------------------------------------------- derive and path
 def test_derive_takes_a_formula_with_tables_or_fields_to_join():
     """Cells of tables are text, whatever YAML reads them as; joined fields stand a blank apart unless it is said."""
@@ -70,16 +61,6 @@ def test_derive_takes_a_formula_with_tables_or_fields_to_join():
         (("a", "b.c"), " "),
         (("a", "b.c"), "; "),
     ]
-
-
-def test_derive_may_fill_the_key_whose_template_names_its_field():
-    """A field bound only by the derived key is read as an attribute; any other rule reads the field from that key."""
-    base = BASE.replace('{PK: "PART#{part_id}", SK: PART}', '{PK: "PART#{part_id}", SK: PART, GSI1PK: "ROLE#{role}"}')
-    rule = parse_rules(f"{base}  r: {{derive: part.GSI1PK, as: 'ROLE#{{role}}'}}\n").rules["r"]
-    item = {"PK": {"S": "PART#1"}, "SK": {"S": "PART"}, "role": {"S": "LEAD"}, "GSI1PK": {"S": "ROLE#OLD"}}
-    assert rule.compute_values((), item) == {("GSI1PK",): {"S": "ROLE#LEAD"}}
-    other = parse_rules(f"{base}  r: {{derive: part.label, as: '{{role}}'}}\n").rules["r"]
-    assert other.compute_values((), item) == {("label",): {"S": "OLD"}}
 
 
 # ---------------------------------------------------------------- mirror

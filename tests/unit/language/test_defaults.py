@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.rules import fingerprints
 from tests.support.builders import m, n, s
 
 BASE = """
@@ -46,14 +45,6 @@ def test_default_is_the_value_that_is_written(text, value):
     assert compiled(f"{ONE}, default: {text}").defaults == {("user_name",): value}
 
 
-@pytest.mark.parametrize("given", ["user.name", """'user."a.b"'""", """'user."a: b"'"""])
-def test_default_of_several_copies_has_a_cure_that_can_be_pasted(given):
-    """The name of a copy that needs double quotes keeps them in YAML."""
-    form = f"copy: [{given}, user.bio], into: order.by"
-    _, (problem,) = check_rules(f"{BASE}  r: {{{form}, default: none}}\n")
-    assert [*compiled(f"{form}, {problem.cure}").defaults.values()] == [s("none")]
-
-
 def test_default_in_an_alias_keeps_its_digits():
     """Numbers that stand elsewhere in the file are as exact as those that stand here."""
     rules = f"{BASE}  r: {{{ONE}, default: &none 0.30000000000000001}}\n  q: {{copy: user.x, into: order.x, default: *none}}\n"
@@ -84,18 +75,6 @@ def test_default_is_brought_back_unless_on_delete_says_otherwise():
     assert compiled(ONE).on_delete == "keep"
     for policy in ("keep", "clear", "delete", "restrict"):
         assert compiled(f"{ONE}, default: x, on_delete: {policy}").on_delete == policy
-
-
-def test_default_is_part_of_the_fingerprint_where_there_is_one():
-    """A rule is another one by its default alone; one without is what it was before there were defaults."""
-
-    def of(form):
-        return fingerprints.of_each(parse_rules(f"{BASE}  r: {{{form}}}\n"))["r"]
-
-    prints = {of(f"{ONE}, on_delete: clear{more}") for more in ("", ", default: x", ", default: y", ", default: null")}
-    assert len(prints) == 4
-    assert of(f"{ONE}, default: x") == of(f"{ONE}, default: x, on_delete: clear")
-    assert "default" not in compiled(ONE).body()
 
 
 @pytest.mark.parametrize(

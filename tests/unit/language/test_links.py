@@ -12,22 +12,6 @@ from sync_rules.model.templates import parse_template
 from tests.support.builders import entity, m, s, table
 from tests.support.worlds import Scene
 
-
-def compiled(tables, entities, rule):
-    rules = parse_rules(f"tables: {{{tables}}}\nentities: {{{entities}}}\nrules:\n  r: {rule}\n", environ={})
-    return rules.rules["r"]
-
-
-def test_find_prefers_a_key_that_depends_on_the_source():
-    """A fixed partition lists everybody's targets, so an index that the link fills comes first."""
-    rule = compiled(
-        "authors: {key: {author_id: S}}, books: {key: {kind: S, book_id: S}, indexes: {by_author: {author_id: S}}}",
-        "author: {table: authors}, book: {table: books, key: {kind: BOOK}}",
-        "copy author.name into book.author_name",
-    )
-    assert rule.find.index == "by_author"
-
-
 USERS = "users: {key: {user_id: S}}"
 TENANTS = "users: {key: {tenant: S, user_no: N}}"
 

@@ -29,16 +29,6 @@ def test_schema_is_made_from_the_models(capsys):
     assert [name for name, has in described.items() if not has] == []
 
 
-def test_schema_has_one_form_for_each_kind():
-    """The schema has one form for each kind, recognised by its required key."""
-    schema = json_schema()
-    entries = next(iter(schema["properties"]["rules"]["patternProperties"].values()))["oneOf"]
-    forms = [schema["$defs"][entry["$ref"].rpartition("/")[2]] for entry in entries if "$ref" in entry]
-    assert [set(form["properties"]) & KINDS.keys() for form in forms] == [{kind} for kind in KINDS]
-    assert all(kind in form["required"] for kind, form in zip(KINDS, forms, strict=True))
-    assert not any(form["additionalProperties"] for form in forms)
-
-
 def alternatives(schema):
     """Every `oneOf` of the schema, with its parts looked up."""
     definitions = schema["$defs"]

@@ -26,7 +26,6 @@ rules:
   one: """
 NAMED = "link: {source: followed, target: follower}"
 MIRROR = f"{{mirror: follow, into: edge, {NAMED}, attributes: all}}"
-OWN = {"follower": s("a"), "followed": s("a")}
 
 
 def graph(rule: str) -> Scene:
@@ -62,21 +61,6 @@ def test_entity_has_the_keys_whose_fields_it_can_tell(partition):
             if one.has(key):
                 for last in ((("SK", "N", at_sort),), (("XK", "S", at_sort),), ()):
                     assert one.has(key._replace(values=(key.values[0], *last))) is False
-
-
-def test_a_mirror_leaves_an_item_of_another_entity_alone():
-    """A mirror whose key would be a node's is not made; the node that is there is neither overwritten nor deleted."""
-    scene = graph(MIRROR)
-    alone = scene.put("follows", OWN)
-    scene.rest()
-    assert list(scene.memory.items("graph")) == []
-    scene.memory.delete(alone)
-    node = scene.put("graph", {"source": s("a"), "target": s("a"), "name": s("Ann")})
-    follow = scene.put("follows", OWN)
-    scene.rest()
-    scene.memory.delete(follow)
-    scene.rest()
-    assert scene.item(node)["name"] == s("Ann")
 
 
 def test_a_recount_does_not_count_the_node_itself():

@@ -88,15 +88,6 @@ def test_template_refuses_what_could_parse_in_two_ways(text):
         parse_template(text)
 
 
-def test_template_of_one_field_takes_every_key_type():
-    """`{id}` is the attribute itself: number and binary keys stay what they are."""
-    template = parse_template("{id}")
-    for value in ({"S": "a"}, {"N": "1"}, {"B": b"a"}):
-        (kind,) = value
-        assert template.build({"id": value}, kind) == value
-        assert template.parse(value) == {"id": value}
-
-
 @pytest.mark.parametrize(
     ("value", "kind", "key"),
     [

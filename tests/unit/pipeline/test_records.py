@@ -287,6 +287,13 @@ def test_records_whose_image_cannot_be_read_name_their_item():
     assert found > 100  # some damage is another item that DynamoDB could hold
 
 
+@pytest.mark.parametrize("event", [[], None, "text", 5])
+def test_records_an_event_that_is_no_map_is_a_failure(event):
+    """An event of another shape is one failure that says what was expected."""
+    ((), (failure,)) = read(event)
+    assert "list of Records" in failure.reason
+
+
 def test_records_failures_quote_nothing_of_an_item():
     """A record whose image is plain JSON, not DynamoDB's, is refused without a word of its content."""
     record = record_of(SHOP, WRITTEN)

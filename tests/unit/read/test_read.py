@@ -151,13 +151,6 @@ def test_reader_leaves_retries_to_a_client_that_has_its_own(retries, calls):
     assert len(client.calls) == calls
 
 
-def test_reader_asks_for_unprocessed_keys_whatever_the_client_retries():
-    """No client asks again for keys that were left: that is done here in any case."""
-    script = [1]
-    client = with_config(nodes_client(2, leaves=lambda keys: keys[: script.pop()] if script else []), mode="standard")
-    assert ids_of(reader(client).get(NODES, keys_of("0", "1"))) == ["0", "1"]
-
-
 @pytest.mark.parametrize(
     ("code", "said"),
     [

@@ -19,14 +19,6 @@ def test_a_key_of_several_tables_is_that_of_the_entity_it_fits():
     assert parse_key('{"PK": "nothing", "SK": "known"}', "ledger", rules).table == "ledger"
 
 
-def test_a_key_of_no_table_of_the_rules_is_of_no_entity():
-    """Neither a key of another table nor one without values is of an entity; and neither is an error."""
-    rules = rules_of()
-    key = parse_key('{"PK": "USER#1", "SK": "ORDER#7"}', None, rules)
-    assert rules.entity_of(key._replace(table="another")) is None
-    assert rules.entity_of(key._replace(values=())) is None
-
-
 @pytest.mark.parametrize("text", ["{}", "[]", "5", "null", "{", '["PK"]'])
 def test_a_key_that_is_no_map_of_values_is_refused(text):
     """A key is a JSON object with at least one attribute."""

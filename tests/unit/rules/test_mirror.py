@@ -156,13 +156,6 @@ def test_mirror_reports_what_stands_in_the_way_of_a_copy():
 
 
 # ---------------------------------------------------------------- all attributes, one mirror for each element
-def test_mirror_of_all_holds_every_attribute_but_the_key():
-    """With all attributes the mirror is the source under another key; what its key binds is not held twice."""
-    rule = by_tag()
-    source = post(tags={"SS": ["a", "b"]}, title=s("T"))
-    check, put = rule.write_for(Part(rule, tag_key("a"), post_key()), None, source).actions
-    assert put.item == tagged("a", tags={"SS": ["a", "b"]}, title=s("T"))
-    assert check.guard == (THERE, equals("tags", {"SS": ["a", "b"]}), equals("title", s("T")))
 
 
 @pytest.mark.parametrize(

@@ -90,14 +90,6 @@ def test_record_that_is_none_is_told_and_not_left_out(broken):
     assert (changes, len(failures)) == ([], 1)
 
 
-def test_what_is_left_out_is_not_read():
-    """A record that is left out is not parsed, so an invalid value in it is no failure."""
-    image = {"PK": s("USER#1"), "SK": s("PROFILE"), "odd": {"what": "ever"}}
-    rules = plain_rules()
-    one = record(rules.tables["shop"], {"PK": image["PK"], "SK": image["SK"]}, image, image)
-    assert changes_of(read_event({"Records": [one]}, rules, filtered=True)) == ([], [])
-
-
 def test_room_that_was_made_in_an_item_is_asked_for():
     """A large item that shrinks may hold a copy now that did not fit, whichever attribute made room."""
     asks = parse_rules(BEGIN_ALIKE).record_filters["shop"].asks

@@ -10,7 +10,7 @@ from sync_rules.rules.kinds.tally import TotalRule
 from sync_rules.rules.ledger import ledger_of, write_fields
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, key, m, n, s, table
-from tests.support.ledgers import COUNTS, ORDER, USER, USERS, ledger, tally
+from tests.support.ledgers import COUNTS, ORDER, USER, ledger, tally
 
 INTO = ("stats", "spent")
 
@@ -54,14 +54,6 @@ def test_total_is_the_sum_over_the_shards(options, sources, value):
 def test_total_tells_what_it_cannot_say(sources, reason):
     """A total without a possible key, with a broken number or with too many digits blocks the parent's attribute."""
     assert total(2).compute_values(sources, {"user_id": s("u")}) == Blocked(reason)
-
-
-@pytest.mark.parametrize("shards", [1, 3])
-def test_total_hints_at_its_parent(shards):
-    """A record of any shard names the parent, be it there or not."""
-    for at in total(shards).source_keys({"user_id": s("u/1")}):
-        record = Change(at, None, {**at.attributes(), "n": n(1)})
-        assert list(total(shards).hints(record)) == [Hint(key(USERS, "u/1"))]
 
 
 def test_total_hints_at_a_parent_with_a_number_for_a_key():

@@ -15,7 +15,7 @@ from sync_rules.pipeline.requests import List
 from sync_rules.rules.kinds.values import ValueRule, ValuesRule
 from sync_rules.rules.ledger import rank_of_text
 from sync_rules.rules.rule import Blocked
-from tests.support.builders import entity, key, n, s
+from tests.support.builders import key, n, s
 from tests.support.ledgers import COUNTS, LINK, ORDER, TABLES, USER, USERS, key_of, ledger, order
 
 MADE = ledger()
@@ -180,12 +180,3 @@ def test_values_are_texts_and_numbers(value):
     (part, report) = kept().parts(Change(key_of(old), old, new), ORDER)
     assert "Delete" in str(kept().write_for(part, item_of(old), new))
     assert kept().write_for(report, None, new) == Blocked("NotAValue", member=key_of(new))
-
-
-def test_values_may_be_parts_of_the_childrens_keys():
-    """Such a value cannot change, and is not watched."""
-    tagged = entity("order", COUNTS, PK="ORDER#{number}", SK="{tag}")
-    given = {"parent": USER, "marks": MADE.marks, "link": LINK, "of": TAG, "order": TAG, "ranked": False}
-    rule = ValueRule("spent.ledger", tagged, MADE.ranks, numbers=False, **given)
-    assert rule.rank_of({"PK": s("ORDER#7"), "SK": s("a")}).held == {"L": [s("a")]}
-    assert rule.source_paths == (("user_id",),)

@@ -48,18 +48,6 @@ def test_consequences_leaves_a_rule_whose_listing_fails(monkeypatch):
     assert [(one.rule, one.why) for one in tx.result.left] == [("names", "ThrottlingException: table shop")]
 
 
-def test_consequences_leaves_a_copy_that_has_no_place():
-    """An order is put with text where its rule needs a map: the stream reports it."""
-    shop = Shop(parse_rules(text_of({"stuck": "copy user.name into order.text.name"})))
-    shop.scene.put("shop", user("7", name=s("Ada")))
-    shop.rest()
-    with shop.transact() as tx:
-        tx.put("order", order("7", "1", 5, text=s("no map")))
-    assert [(one.rule, one.why) for one in tx.result.left] == [
-        ("stuck", "text is a string: expected a map to hold name")
-    ]
-
-
 def test_consequences_leaves_every_rule_if_they_do_not_end(monkeypatch):
     """More rounds than are allowed: it is unknown which rules are done."""
     monkeypatch.setattr(consequences, "ROUNDS_MAX", 1)

@@ -153,16 +153,6 @@ WRONG = [
 ]  # fmt: skip
 
 
-def test_document_of_an_unknown_entity_is_told_those_of_the_file():
-    """The entities of the pipeline's own books cannot be written, so no message offers them."""
-    shop = made()
-    with pytest.raises(WriteError, match=r"no entity 'x'\. Known: ") as raised:
-        read_document({"actions": [{"put": {"entity": "x", "item": {}}}]}).add_to(shop.transact(raw=False))
-    offered = str(raised.value).split("Known: ")[1]
-    assert any("." in name for name in shop.rules.entities)
-    assert not any(name in offered for name in shop.rules.entities if "." in name)
-
-
 @pytest.mark.parametrize(("body", "said"), WRONG, ids=range(len(WRONG)))
 def test_document_that_is_wrong_is_refused_with_its_place(body, said):
     """Each mistake is a WriteError with a cure, before anything is read; no message has a value."""

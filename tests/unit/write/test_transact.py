@@ -15,7 +15,7 @@ from sync_rules.write import Left, Rules, TransactionCanceled, WriteError
 from sync_rules.write.consequences import BOOKS
 from tests.support import every_kind
 from tests.support.builders import n, s
-from tests.support.every_kind import order, post, text_of, user
+from tests.support.every_kind import order, text_of, user
 from tests.support.transacted import Shop
 from tests.support.transacting import cancelled, failed
 
@@ -460,6 +460,16 @@ def test_transact_a_kept_attribute_may_be_put_back_as_it_was_read(shop):
     assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
 
 
+def test_transact_override_stands_until_the_stream_heals_it(shop):
+    """The application insists; the result tells of it, and the stream sets it right."""
+    with shop.transact() as tx:
+        tx.put("order", order("7", "9", 1, user_name=s("Eve")), override=True)
+    assert "names" in {one.rule for one in tx.result.left}
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Eve")
+    shop.rest()
+    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
+
+
 def test_transact_override_takes_away_what_a_rule_gave(shop):
     """The copy is gone until the stream brings it back; nothing else is said to be left."""
     put_order(shop)
@@ -524,15 +534,6 @@ def test_transact_refuses_a_compiled_file_of_other_rules_than_those_beside_it(tm
         Rules.load(file)
     built.unlink()
     assert Rules.load(file).rules == {}
-
-
-def test_transact_without_rules_on_an_item_is_the_plain_write(shop):
-    """An item that no rule concerns is written without a guard."""
-    with shop.transact() as tx:
-        tx.put("post", post("1", "7", "x"))
-    assert tx.result.left == ()
-    (action,) = shop.client.requests[0]
-    assert "ConditionExpression" not in action["Put"]
 
 
 CUT = "cut \ud83d"
