@@ -128,6 +128,17 @@ def test_replay_does_not_bring_back_what_the_rules_deleted(records_of):
         assert run.counts["done"] + run.counts["gone"] + run.counts["copies"] == 5
 
 
+def test_replay_keeps_an_item_of_the_application_under_the_key_of_a_mirror(tmp_path):
+    """An item that names no source is no mirror: it is replayed, and neither changed nor missed at the end."""
+    rules = every_kind.rules_of()
+    own = {"PK": s("EMAIL#a@b"), "SK": s("EMAIL"), "name": s("own")}
+    tape = Tape(rules)
+    tape.put("shop", own, every_kind.user("1", email=s("a@b")), own | {"name": s("edited")})
+    run = Replay(rules, IN_ORDER)
+    assert list(run.mismatches(recorded(tmp_path / "r.jsonl", rules, tape.bodies))) == []
+    assert run.store.item(rules.tables["shop"].key_of(own)) == own | {"name": s("edited")}
+
+
 # ---------------------------------------------------------------- what ends wrong
 def without_deletes(patch: pytest.MonkeyPatch) -> None:
     """A pipeline that does not look at records of deletes."""
@@ -176,6 +187,22 @@ def test_replay_finds_what_a_broken_pipeline_leaves(tmp_path, monkeypatch, mutan
     assert not any(name in str(found) for name in ("Ada", "Bea", "Zoe"))
     assert "Ada" in "\n".join(found.history_lines(values=True))
     assert json.loads(json.dumps(found.body()))["rule"] == "names"
+
+
+def test_replay_finds_a_target_that_was_to_be_deleted(tmp_path, monkeypatch):
+    """An orphan older than its source's deletion is a mismatch under `on_delete: delete`; a later one is not."""
+    rules = library(NAMES % "delete")
+    tape = Tape(rules)
+    tape.put("authors", author_item("a", name=s("Ada")))
+    tape.put("books", book_item("b", "a"))
+    tape.do(Delete(AUTHOR, ()))
+    tape.put("books", book_item("late", "a"))
+    records = recorded(tmp_path / "r.jsonl", rules, tape.bodies)
+    assert replay(records, rules) is None
+    without_deletes(monkeypatch)
+    found = first_wrong(records, rules)
+    assert (found.drift, found.key, found.check) == ("orphan", BOOK, "rules")
+    assert not any(event.change.key == key(rules.tables["books"], "late") for event in found.history)
 
 
 def test_replay_finds_what_the_pipeline_did_to_the_application(tmp_path, monkeypatch):

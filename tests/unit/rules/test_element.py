@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
 from sync_rules.rules.kinds.element import parse_element
-from tests.support.builders import s
+from tests.support.builders import n, s
 
 ROLE = parse_element("{target}-{memberRole}")
 LONG = parse_element("E<{a}-{b}::{c}>")
@@ -25,6 +25,11 @@ def test_element_is_whole_or_absent(role):
     edge = of(target=s("U1"), memberRole=role)
     assert ROLE.text(edge) is None
     assert ROLE.build(edge) is None
+
+
+def test_element_of_numbers_is_the_same_for_equal_numbers():
+    """A number stands in an element in the one form in which DynamoDB hands it out."""
+    assert ROLE.build(of(target=n("10.0"), memberRole=n("1E2"))) == "10-100"
 
 
 @pytest.mark.parametrize(

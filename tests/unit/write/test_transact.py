@@ -178,6 +178,22 @@ def test_transact_effects_are_left():
     )
 
 
+def test_transact_what_an_item_was_is_compared():
+    """A user is put without an address, and gets one meanwhile: the item of that address goes with it."""
+    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "mails"), effects=False))
+    key = shop.scene.there("shop", user("7", name=s("Ada")))
+
+    def address() -> None:
+        shop.scene.memory.update(key, [(("email",), s("a@x"))])
+        shop.rest()
+
+    once(shop, address)
+    with shop.transact() as tx:
+        tx.put("user", user("7", name=s("Bob")))
+    assert tx.result.attempts == 2
+    assert item(shop, "EMAIL#a@x", "EMAIL") is None
+
+
 # ---------------------------------------------------------------- when it tries again
 
 
