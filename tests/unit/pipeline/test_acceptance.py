@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.messages import PullMessage
 from tests.support.builders import s
 from tests.support.worlds import Scene
 
@@ -45,3 +46,13 @@ def test_unaccepted_rules_that_delete_are_parked_and_the_others_go_on():
     (order,) = scene.memory.items("orders")
     assert order.keys() == {"user", "order", "name", "nick"}
     assert sorted(scene.parked.told) == [("first", "NotAccepted: run it"), ("second", "NotAccepted: run it")]
+
+
+def test_unaccepted_rule_alters_no_value_that_no_record_explains():
+    """A pull by a message knows no old image."""
+    scene = scene_of("first")
+    scene.there("users", {"user": s("u"), "name": s("new"), "nick": s("k"), "mail": s("m")})
+    scene.consumer.handle_message(PullMessage(scene.at("orders", "u", "1")))
+    (order,) = scene.memory.items("orders")
+    assert order["name"] == s("n")
+    assert scene.parked.told == [("first", "NotAccepted: run it")]

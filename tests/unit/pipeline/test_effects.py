@@ -51,6 +51,7 @@ def test_effects_a_call_that_fails_never_fails_the_batch():
     assert scene.queue.messages == [(CallMessage("called", "tests.support.every_kind.told", change, 1), 60)]
     assert scene.item(scene.at("ledger", "counted/T/USER#1", "PROFILE"))["n"] == n(1)
     assert scene.consumer.telemetry.outcomes["called", Outcome.PARKED] == 1
+    assert scene.consumer.telemetry.reasons == {"called CallFailed": 1}
     scene.caller.broken = ""
     scene.receive()
     assert [(call.change, call.attempt) for call in scene.caller.calls] == [(change, 1)]

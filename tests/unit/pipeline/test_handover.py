@@ -197,6 +197,7 @@ def test_chunks_keep_within_both_limits(sizes, most, room):
     found = split_keys(keys, limits)
     assert [key for some in found for key in some] == keys
     weights = [[len(key.values[0][2]) + 5 for key in some] for some in found]
+    assert all(found) or not keys
     assert all(len(some) == 1 or (len(some) <= most and sum(some) <= room) for some in weights if some)
     for one, two in pairwise(weights):
         assert len(one) == most or sum(one) + two[0] > room
