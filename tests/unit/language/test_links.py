@@ -9,8 +9,35 @@ from sync_rules.model import lookups
 from sync_rules.model.entities import Ref
 from sync_rules.model.lookups import Pointer
 from sync_rules.model.templates import parse_template
-from tests.support.builders import entity, m, s, table
+from tests.support.builders import entity, key, m, s, table
 from tests.support.worlds import Scene
+
+
+def test_find_fills_keys_of_several_attributes():
+    """Up to four attributes in each key: all of the partition's, and of the sort key's as many as are known."""
+    rule = parse_rules("""
+tables:
+  users: {key: {tenant: S, user_id: S}}
+  tasks: {key: {task_id: S}, indexes: {by_user: {partition: {tenant: S}, sort: {user_id: S, due: S, rank: N}}}}
+entities: {user: {table: users}, task: {table: tasks, key: {due: "DUE#{day}"}, required: [rank]}}
+rules: {names: copy user.name into task.user_name}
+""").rules["names"]
+    asked = rule.conditions(key(rule.source.table, "t", "7"))
+    assert asked.equals == (("tenant", s("t")), ("user_id", s("7")))
+    assert asked.begins_with == ("due", "DUE#")
+
+
+def test_find_prefers_a_key_that_depends_on_the_source():
+    """A fixed partition lists everybody's targets, so an index that the link fills comes first."""
+    rules = parse_rules("""
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {kind: S, book_id: S}, indexes: {by_author: {author_id: S}}}
+entities: {author: {table: authors}, book: {table: books, key: {kind: BOOK}}}
+rules: {names: copy author.name into book.author_name}
+""").rules
+    assert rules["names"].find.index == "by_author"
+
 
 USERS = "users: {key: {user_id: S}}"
 TENANTS = "users: {key: {tenant: S, user_no: N}}"

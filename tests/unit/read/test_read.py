@@ -532,6 +532,7 @@ def test_graph_refuses_a_range_that_is_none(options, said):
 
 # ---------------------------------------------------------------- hierarchies
 PARENTS = {"CM2": "CM1", "CM3": "CM1", "CM4": "CM2", "CM5": "CM2", "CM6": "CM3", "CM7": "CM3", "CM8": "CM4", "CM9": "CM4", "CM10": "CM5"}  # fmt: skip
+TRAP = {"CM20": "CM1", "CM21": "CM20"}  # CM20 begins like CM2
 INDEXES = (
     index("GSI1", {"ParentId": "S"}, {"ComponentId": "S"}),
     index("GSI2", {"GraphId": "S"}, {"Path": "S"}),
