@@ -291,3 +291,12 @@ def test_history_is_of_the_items_that_a_rule_links(tmp_path):
     assert {one.partition("/")[0] for one in related("counted") - {str(user), order}} == {"ledger[counted"}
     assert {str(user), order} < related("least")
     assert related("") == {str(user)}
+
+
+def test_event_tells_names_and_values_only_when_asked():
+    """An event prints the names of attributes that changed, without the key's, and their values only on request."""
+    change = Change(BOOK, book_item("b", "a", x=n("1.0"), y=s("old")), book_item("b", "a", x=n(1), z=s("new")))
+    event = ReplayEvent("rules", change)
+    assert (event.name, event.text()) == ("MODIFY", "-y, z")
+    assert event.text(values=True) == 'y: "old" -> <absent>, z: <absent> -> "new"'
+    assert ReplayEvent("data", Change(BOOK, book_item("b", "a"), None)).text() == ""

@@ -167,6 +167,27 @@ def test_a_node_may_look_like_an_edge_if_it_is_declared_first():
     assert (problem.code, problem.cure) == ("SR306", "declare 'node' before 'edge'")
 
 
+def test_a_link_through_an_unfilled_key_is_told_once_with_cures_that_work():
+    """A rule that lists its items by that key cannot go by an attribute instead. A count lists nothing."""
+    base = """
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S}}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  cart: {table: shop, key: {PK: "CART#{cart_id}", SK: CART}}
+  order: {table: shop, key: {PK: "ORDER#{order_id}", SK: ORDER, GSI1PK: "USER#{user_id}"}, required: [GSI1PK]}
+rules:
+"""
+    owner = "{copy: cart.owner, into: order.user_id, mode: snapshot, link: {cart_id: cart_id}}"
+    for rule, by_attribute in (
+        ("{count: order, into: user.orders, on_delete: delete, via: GSI1}", True),
+        ("{embed: order, into: user.cards, limit: {items: 9}}", False),
+    ):
+        (found,) = (problem for problem in problems(owner, rule, base=base) if problem.code == "SR461")
+        assert ("itself" in found.cure) is by_attribute
+
+
 ORDERS = """
 tables:
   shop: {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S, GSI1SK: S}}}
