@@ -140,6 +140,17 @@ def test_history_says_that_a_state_is_lost():
     assert [*versions(shop)] == ["V#002"]
 
 
+def test_history_reports_a_changed_newest_version_and_leaves_the_others():
+    shop = scene()
+    ups(shop, 3, 4)
+    shop.rest()
+    for name in ("V#001", "V#002"):
+        shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s(name), "price": n(99)})
+        shop.rest()
+    assert [failure.key.values[1][2] for failure in shop.parked.failures] == ["V#002"]
+    assert versions(shop) == {"V#001": {"price": n(99)}, "V#002": {"price": n(99)}}
+
+
 # ---------------------------------------------------------------- what people do
 
 
