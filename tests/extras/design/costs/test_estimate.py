@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
+from sync_rules.extras.design.costs.efforts import find_effort
 from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
 from sync_rules.extras.design.costs.loads import Place
 from sync_rules.extras.design.costs.volumes import IndexRows, MeasuredEntity, Sizes, SizeSampler, replace_volumes
 from sync_rules.extras.design.costs.workload import WriteEvent, follow_rules
 from sync_rules.jobs.dryrun.money import MONTH_HOURS
 from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
+from sync_rules.rules.rule import Rule
 from tests.docs import test_costs as counted
 from tests.support import every_kind
 from tests.support.builders import s
@@ -121,14 +125,6 @@ def test_nothing_is_assumed_in_silence(without, named):
     found = made(text)
     assert any(named in one for one in (*found.gaps, *found.notes))
     assert found.whole.known is not bool(found.gaps)
-
-
-def test_a_file_without_patterns_has_storage_and_says_what_is_missing():
-    """Without `patterns` there is storage; the rest is not stated."""
-    found = made(SHOP.partition("patterns:")[0])
-    assert any("access patterns" in one for one in found.gaps)
-    (stored,) = found.stored
-    assert stored.table_gb == Decimal(410_000 * (1_024 + 100)) / 2**30
 
 
 UPDATES = """
@@ -275,6 +271,20 @@ def test_work_of_rules_is_what_the_pipeline_does(page, rule, story, entity, path
     assert sum(load.write_units for load in loads) == pytest.approx(meter.writes)
     near = 0.03 if page else 4  # a listing is not rounded; `cost` counts one listing for each target
     assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=near)
+
+
+def test_every_kind_states_its_effort():
+    """A kind without a function would cost nothing, in silence."""
+
+    def list_kinds(kind: type[Rule]) -> Iterator[type[Rule]]:
+        for one in kind.__subclasses__():
+            yield from list_kinds(one)
+            yield one
+
+    unstated = find_effort.dispatch(object)
+    leaves = [one for one in list_kinds(Rule) if not one.__subclasses__() and one.__module__.startswith("sync_rules.")]
+    assert len(leaves) >= len(KINDS)
+    assert [one.__name__ for one in leaves if find_effort.dispatch(one) is unstated] == []
 
 
 @pytest.mark.parametrize("when", ["created", "changed", "deleted"])
