@@ -1,16 +1,12 @@
-"""Data sets of two trades: a film rental with a table for each entity, and a field service in one table.
+"""The data set of a trade: a field service in one table.
 
-Each has what real data have beside its copies: numbers that close ranges share, dates that all items have, values of
-the past, and values of a parent's own that its children seem to make. Each function makes the same data set at each
-call.
+It has what real data have beside its copies: numbers that close ranges share, dates that all items have, values of the
+past, and values of a parent's own that its children seem to make. The function makes the same data set at each call.
 """
 
 # fmt: off
-# ruff: noqa: C901, PLR0912, PLR0915 - each data set is one list
+# ruff: noqa: C901, PLR0912 - each data set is one list
 from __future__ import annotations
-
-from decimal import Decimal
-from typing import Any
 
 from tests.extras.discover.datasets.careless import (
     collected,
@@ -18,83 +14,11 @@ from tests.extras.discover.datasets.careless import (
     counted,
     derived,
     formed,
-    listed,
-    mirrored,
     newest,
     rolled,
-    taken,
 )
 from tests.extras.discover.datasets.dataset import DataSet, Record
 from tests.extras.discover.datasets.words import Words
-
-
-def film_rental() -> DataSet:
-    """Films, their copies and who rented them: small numbers everywhere, and a date of change on each item."""
-    data, w = DataSet("film_rental"), Words("film rental")
-    for name, key, indexes in (
-        ("film", ("film_id",), {"by_language": ("language_id",)}), ("actor", ("actor_id",), {}), ("film_actor", ("film_id", "actor_id"), {"by_actor": ("actor_id",)}),
-        ("category", ("category_id",), {}), ("customer", ("customer_id",), {"by_address": ("address_id",), "by_store": ("store_id",)}), ("store", ("store_id",), {}),
-        ("staff", ("staff_id",), {"by_store": ("store_id",)}), ("address", ("address_id",), {"by_city": ("city_id",)}), ("city", ("city_id",), {"by_country": ("country_id",)}),
-        ("country", ("country_id",), {}), ("inventory", ("inventory_id",), {"by_film": ("film_id",)}), ("language", ("language_id",), {}),
-        ("rental", ("rental_id",), {"by_customer": ("customer_id",), "by_inventory": ("inventory_id",), "by_staff": ("staff_id",), "by_film": ("film_id",)}),
-        ("payment", ("payment_id",), {"by_customer": ("customer_id",), "by_rental": ("rental_id",)}), ("month", ("month",), {}), ("card", ("barcode",), {}),
-    ):
-        data.table(name, *key, **indexes)
-    e: dict[str, list[Record]] = {name: data.entity(name, name, []) for name in data.tables}
-
-    def add(name: str, count: int, made: Any) -> None:
-        e[name] += [{f"{name}_id": at, **made(at), "last_update": "2024-02-15T04:34:33Z" if w.yes(0.8) else w.time()} for at in range(1, count + 1)]
-
-    add("language", 6, lambda at: {"name": ("English", "Italian", "Japanese", "Mandarin", "French", "German")[at - 1]})
-    add("category", 16, lambda at: {"name": f"{w.one(['Action', 'Sports', 'New', 'Music'])} {at}"})
-    add("country", 40, lambda at: {"country": f"{w.place()}land {at}"})
-    add("city", 120, lambda at: {"city": f"{w.place()} {at}", "country_id": w.number(41, 1)})
-    add("address", 260, lambda at: {"street": f"{w.number(900)} {w.thing()} Lane", "district": w.place(), "city_id": w.number(121, 1), "phone": f"{w.number(10**9):09}"})
-    add("store", 3, lambda at: {"manager_id": at, "address_id": at, "name": f"Store {w.place()}"})
-    add("staff", 12, lambda at: {"first_name": w.person().split()[0], "last_name": w.person().split()[1], "store_id": w.number(4, 1), "address_id": 3 + at, "username": f"{w.person().split()[0]}{at}"})
-    add("customer", 240, lambda at: {"store_id": w.number(4, 1), "first_name": w.person().split()[0].upper(), "last_name": w.person().split()[1].upper(), "address_id": 15 + at, "active": w.yes(0.97), "_code": f"{w.number(10**9):09}"})
-    add("actor", 120, lambda at: {"first_name": w.person().split()[0].upper(), "last_name": f"{w.person().split()[1]} {at}".upper()})
-    add("film", 300, lambda at: {"title": f"{w.thing().upper()} {at}", "language_id": w.one([1, 1, 1, 1, 2, 3, 4, 5, 6]), "category_id": w.number(17, 1), "rental_rate": w.one([Decimal("0.99"), Decimal("2.99"), Decimal("4.99")]), "length": w.number(180, 46), "rating": w.one(["G", "PG", "R", "NC-17"]), "release_year": 2006, "replacement_cost": w.price(30)})
-    for film in e["film"]:
-        for actor in w.rng.sample(e["actor"], w.many(1, 8)):
-            e["film_actor"].append({"film_id": film["film_id"], "actor_id": actor["actor_id"], "billing": w.number(9, 1)})
-    add("inventory", 900, lambda at: {"film_id": w.number(301, 1), "store_id": w.number(4, 1)})
-    add("rental", 1800, lambda at: {"inventory_id": w.number(901, 1), "customer_id": w.number(241, 1), "staff_id": w.number(13, 1), "rented_at": w.time(200), "status": w.one(["out", "back", "back", "lost"])})
-    add("payment", 1700, lambda at: {"rental_id": at, "customer_id": e["rental"][at - 1]["customer_id"], "staff_id": w.number(13, 1), "amount": w.one([Decimal("0.99"), Decimal("2.99"), Decimal("4.99"), Decimal("6.99")]), "paid_at": w.time(200)})
-    e["month"] += [{"month": month} for month in sorted({one["paid_at"][:7] for one in e["payment"]})]
-    keep, by_film, by_customer = data.keep, {"film_id": "film_id"}, {"customer_id": "customer_id"}
-    films = {one["inventory_id"]: one["film_id"] for one in e["inventory"]}
-    for rental in e["rental"]:
-        rental["_film"] = films[rental["inventory_id"]]
-    keep(taken(data, "film.rental_rate", "rental.rate", {"film_id": "_film"}, "rented_at"))
-    data.natural(copied(data, "rental.customer_id", "payment.customer_id", {"rental_id": "rental_id"}))
-    keep(copied(data, "inventory.film_id", "rental.film_id", {"inventory_id": "inventory_id"}))
-    keep(copied(data, "film.title", "inventory.film_title", by_film))
-    keep(copied(data, "film.title", "rental.title", {"film_id": "_film"}))
-    keep(copied(data, "film.title", "film_actor.film_title", by_film))
-    keep(copied(data, "language.name", "film.language", {"language_id": "language_id"}))
-    keep(copied(data, "category.name", "film.category", {"category_id": "category_id"}))
-    keep(copied(data, "country.country", "city.country", {"country_id": "country_id"}))
-    keep(copied(data, "city.city", "address.city", {"city_id": "city_id"}))
-    keep(copied(data, "address.street", "customer.street", {"address_id": "address_id"}))
-    keep(copied(data, "address.phone", "customer.phone", {"address_id": "address_id"}))
-    keep(derived(data, "actor.full_name", ["first_name", "last_name"], lambda a: f"{a['first_name']} {a['last_name']}"))
-    keep(copied(data, "actor.full_name", "film_actor.actor_name", {"actor_id": "actor_id"}))
-    keep(collected(data, "film_actor.actor_id", "film.actor_ids", by_film))
-    keep(listed(data, "film_actor.actor_name", "film.cast", by_film, "actor_name"))
-    keep(counted(data, "count", "film_actor", "actor.film_count", {"actor_id": "actor_id"}))
-    keep(counted(data, "count", "inventory", "film.copies", by_film))
-    keep(counted(data, "count", "rental", "customer.rental_count", by_customer))
-    keep(counted(data, "count", "rental", "customer.rentals_out", by_customer, where=lambda one: one["status"] == "out"))
-    keep(counted(data, "sum", "payment.amount", "customer.total_paid", by_customer))
-    keep(newest(data, "rental", "customer.last_rented_at", by_customer, "rented_at", order="rented_at"))
-    keep(newest(data, "rental", "inventory.latest", {"inventory_id": "inventory_id"}, ["rental_id", "rented_at", "status"], order="rented_at"))
-    keep(rolled(data, "sum", "payment.amount", "month.revenue", group=lambda one: one["paid_at"][:7], named=lambda one: one["month"]))
-    keep(rolled(data, "count", "payment", "month.payments", group=lambda one: one["paid_at"][:7], named=lambda one: one["month"]))
-    for one in e["customer"]:
-        one["_own"] = one["card_code"] = one["_code"]
-    keep(mirrored(data, "customer", "card", lambda one: {"barcode": one["_code"], "member": one["customer_id"], "_own": one["_code"]}, attributes=["first_name", "last_name", "active"], key="_own"))
-    return data
 
 
 def field_service() -> DataSet:
@@ -163,4 +87,4 @@ def field_service() -> DataSet:
     return data
 
 
-TRADES = (film_rental, field_service)
+TRADES = (field_service,)
