@@ -635,26 +635,18 @@ TRAPS: Mapping[str, Callable[[str], Trap]] = {
 
 
 # ---------------------------------------------------------------- right rules
-def copied(spoil: Callable[[Words, Record, Record, Story, Trap], None] | None = None, *, value: str = "name", share: float = 0.05, **options: Any) -> Callable[[str], Trap]:
+def copied(spoil: Callable[[Words, Record, Record, Story, Trap], None], *, share: float = 0.05, style: str = "uuid4") -> Callable[[str], Trap]:
     """A live copy, and what is wrong with a share of the targets."""
 
     def build(seed: str) -> Trap:
-        story, words = tell(seed, value, value, f"user_{value}", changed=0.0, **options), Words(seed)
-        trap = Trap(tables_of(story, "users", "orders"), active={("copy", f"order.user_{value}")})
-        for source, target in story.pairs() if spoil else ():
+        story, words = tell(seed, "name", "name", "user_name", changed=0.0, style=style), Words(seed)
+        trap = Trap(tables_of(story, "users", "orders"), active={("copy", "order.user_name")})
+        for source, target in story.pairs():
             if words.yes(share):
                 spoil(words, source, target, story, trap)
         return trap
 
     return build
-
-
-def of_another(words: Words, source: Record, target: Record, story: Story, trap: Trap) -> None:
-    trap.spoil(target, "user_name", words.one([one for one in story.sources if one is not source])["name"])
-
-
-def missing(words: Words, source: Record, target: Record, story: Story, trap: Trap) -> None:
-    trap.spoil(target, "user_name", None)
 
 
 def typed(words: Words, source: Record, target: Record, story: Story, trap: Trap) -> None:
@@ -698,103 +690,11 @@ def counters(seed: str) -> Trap:
     return trap
 
 
-def auctions(seed: str) -> Trap:
-    """Lots with their lowest and highest bids, and the moment of the last one."""
-    words, lots, bids = Words(seed), [], []
-    for number in range(2 * PARENTS):
-        lots.append({"lot": f"l{number * 7919 % 9973:04}", "title": words.title()})
-        own = [{"lot": lots[-1]["lot"], "at": 1_700_000_000 + words.number(10**7), "offer": words.number(9000, 100)} for _ in range(words.number(8, 2))]
-        lots[-1] |= {"lowest_offer": min(one["offer"] for one in own), "highest_offer": max(one["offer"] for one in own), "last_bid": max(one["at"] for one in own)}
-        bids += own
-    return Trap(
-        [PlainTable("lots", {"lot": "S"}, lots), PlainTable("bids", {"lot": "S", "at": "N"}, bids)],
-        active={("min", "lot.lowest_offer"), ("max", "lot.highest_offer"), ("max", "lot.last_bid")},
-    )
-
-
-def groups(seed: str) -> Trap:
-    """Addresses in a map, tags in a set; an entry is missing from some."""
-    words, users, addresses = Words(seed), [], []
-    for number in range(2 * PARENTS):
-        users.append({"PK": f"USER#{number + 100}", "SK": "USER"})
-        addresses += [
-            {"PK": users[-1]["PK"], "SK": f"ADDRESS#{at}", "street": f"{words.place()} Road {words.number(300)}", "city": words.place(), "tag": words.thing()}
-            for at in range(1, words.number(5, 2))
-        ]
-    trap = Trap([PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *addresses])], active={("embed", "user.addresses"), ("collect", "user.tags")})
-    for user in users:
-        own = [one for one in addresses if one["PK"] == user["PK"]]
-        user["addresses"] = {one["SK"][8:]: {"street": one["street"], "city": one["city"]} for one in own}
-        user["tags"] = {one["tag"] for one in own}
-    trap.spoil(users[5], "addresses", {})
-    trap.spoil(users[8], "tags", set(sorted(users[8]["tags"])[1:]) or None)
-    return trap
-
-
-def formulas(seed: str) -> Trap:
-    """A month of a date, a key of an index and a name in small letters; what is wrong is of no former value."""
-    words = Words(seed)
-    items = [{"PK": f"TASK#{number * 7919 % 9973}", "SK": "TASK", "title": f"{words.title().title()} {number}", "status": words.one(["open", "done"]), "created_at": words.time()} for number in range(160)]
-    trap = Trap([], active={("derive", "task.month"), ("derive", "task.title_lower"), ("derive", "task.GSI1PK")})
-    for item in items:
-        item |= {"month": item["created_at"][:7], "title_lower": item["title"].lower(), "GSI1PK": f"STATUS#{item['status']}"}
-    trap.spoil(items[4], "month", "1999-01")
-    trap.spoil(items[5], "title_lower", items[5]["title"])
-    trap.spoil(items[6], "GSI1PK", "STATUS#none")
-    trap.tables.append(PlainTable("app", {"PK": "S", "SK": "S"}, items, {"GSI1": {"GSI1PK": "S"}}))
-    return trap
-
-
-def hierarchy(seed: str) -> Trap:
-    """Categories below each other, with their paths."""
-    words, items = Words(seed), list[Record]()
-    for number in range(90):
-        parent = words.one(items) if number > 5 else None
-        own = f"c{number * 7919 % 9973:04}"
-        items.append({"cid": own, "path": f"{parent['path']}|{own}" if parent else own, **({"parent_id": parent["cid"]} if parent else {})})
-    return Trap([PlainTable("categories", {"cid": "S"}, items)], active={("path", "category.path")})
-
-
-def lookups(seed: str) -> Trap:
-    """Accounts, and an item for each login; one holds the name of another account."""
-    words, items = Words(seed), []
-    for number in range(80):
-        account = {"full_name": make_value("name", words, number), "locale": words.one(["de", "en", "fr"])}
-        login = f"{words.ulid()[-8:].lower()}"
-        items.append({"PK": f"ACCOUNT#{number + 1000}", "SK": "ACCOUNT", "login": login, **account})
-        items.append({"PK": f"LOGIN#{login}", "SK": "LOGIN", "account_id": f"{number + 1000}", **account})
-    trap = Trap([PlainTable("accounts", {"PK": "S", "SK": "S"}, items)], active={("mirror", "login")})
-    trap.spoil(items[7], "full_name", items[30]["full_name"])
-    return trap
-
-
-def snapshots(**options: Any) -> Callable[[str], Trap]:
-    """Prices of their time, where time shows it: a snapshot, which overwrites nothing."""
-
-    def build(seed: str) -> Trap:
-        trap = history("price", "price", "unit_price", **options)(seed)
-        trap.active.add(("copy", "line.unit_price"))
-        return trap
-
-    return build
-
-
 RIGHT: Mapping[str, Callable[[str], Trap]] = {
-    "a copy without a fault": copied(),
-    "a copy of cities without a fault": copied(value="city"),
-    "a copy with values of other sources": copied(of_another),
-    "a copy that some lack": copied(missing),
     "a copy with slips of the pen": copied(typed),
     "a copy whose newest are wrong": copied(out_of_order, share=0.6, style="ulid"),
     "a copy with placeholders": copied(placeholder),
     "counters, sums and mosts": counters,
-    "leasts and lasts": auctions,
-    "maps and sets": groups,
-    "formulas and index keys": formulas,
-    "paths": hierarchy,
-    "mirrors": lookups,
-    "snapshots by date": snapshots(dated="text"),
-    "snapshots by ULID": snapshots(style="ulid"),
     "the newest child as a map": firsts("last_order", fields=("oid", "placed_at", "status"), active=True),
     "an attribute of the newest child": firsts("last_city", active=True),
     "numbers of a day": periods("bookings", active=True),
