@@ -330,6 +330,11 @@ def test_what_much_would_have_to_be_known_for_is_said(write, taken):
     assert sum(taken in note for note in found.notes) == 1
 
 
+def test_records_are_those_of_all_writes():
+    """An order and its copy are two a second; a tenth of a rename writes a user and his forty orders."""
+    assert made(SHOP).whole.load.records == pytest.approx({"shop": 2 + 0.1 * 41})
+
+
 def test_transactions_count_twice():
     """A strict copy writes target and source in a transaction: four units instead of one."""
     strict = SHOP.replace(
