@@ -17,7 +17,6 @@ from sync_rules.pipeline.sources import read_sources
 from tests.kinds.rollup import HEAD
 from tests.models.__main__ import models
 from tests.models.replay import Replay, Step, Table, Worker, judge_copies
-from tests.simulation import test_acceptance, test_versions_of_messages
 from tests.simulation.breaking import Mutant, replacing, unsent, wrapping
 from tests.simulation.safety import UnsafeError
 from tests.simulation.worlds import COUNTED, EDGES, NUMBERED, history
@@ -288,7 +287,7 @@ ACCEPTANCE: Final = Table(
         "read the target: #": ("look", "push sources x 0"),
         "written: the target = #": ("write", "targets x 0"),
     },
-    {"NO_ACCEPTANCE": test_acceptance.MUTANTS["targets are not protected"]},
+    {"NO_ACCEPTANCE": "acceptance: targets are not protected"},
     judge=find_lost_value,
     bounds={"unaccepted": {"name": "run a backfill"}},
 )
@@ -323,8 +322,8 @@ VERSIONS: Final = Table(
         "message for the added rule, to version #": ("message", "authors", "{0}"),
     },
     {
-        "NO_FAILED_MESSAGE": test_versions_of_messages.MUTANTS["an unknown rule is acknowledged in silence"],
-        "NEW_NAMES": test_versions_of_messages.MUTANTS["messages carry the new name of a rule"],
+        "NO_FAILED_MESSAGE": "versions: an unknown rule is acknowledged in silence",
+        "NEW_NAMES": "versions: messages carry the new name of a rule",
     },
     older=f"{VERSIONED}  names: {{copy: user.name, into: order.user_name}}\n",
     bounds=ONE_EACH,

@@ -40,7 +40,7 @@ from tests.simulation.oracle import (
 from tests.simulation.plain import RaisingError, same
 from tests.simulation.spec import Item, Place, Value, get
 from tests.simulation.workload import _put as put
-from tests.simulation.world import key_of, place_of, wire
+from tests.simulation.world import key_of, place_of
 
 UNSAID: Final = ("perhaps", "no id")  # what is open, and need not be found by verify
 
@@ -199,12 +199,6 @@ def _called(rule: Any, entity: Any, old: Item | None, new: Item | None) -> bool:
     if when != "changed" or not rule.get("watch"):
         return True
     return any(not same(get(old, (*one.split("."),)), get(new, (*one.split("."),))) for one in rule["watch"])
-
-
-def _spelt(value: Value) -> Any:
-    if "M" in value:
-        return sorted((name, _spelt(one)) for name, one in value["M"].items())
-    return [_spelt(one) for one in value["L"]] if "L" in value else repr(wire(value))
 
 
 # ---------------------------------------------------------------- damage is found and repaired

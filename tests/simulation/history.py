@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from greenlet import GreenletExit, greenlet
 
+from sync_rules.adapters.acceptance import list_guarded_rules
 from sync_rules.adapters.state import MemoryState
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call
@@ -39,11 +40,12 @@ from tests.simulation.kept_versions import lost
 from tests.simulation.oracle import Oracle, Verdict
 from tests.simulation.people import ENDINGS, Errand, People
 from tests.simulation.plots import change_the_source, disturb, fits, shrunk
-from tests.simulation.spec import Place
+from tests.simulation.safety import UnsafeError
+from tests.simulation.spec import Item, Path, Place, Value, get
 from tests.simulation.stops import Asking, Do, ask
 from tests.simulation.transacting import LOST, THROTTLED, ClientError, Submit, Writing, drawn, land, make
-from tests.simulation.versions import Numbers, other_version
-from tests.simulation.workload import OPERATIONS, Application, Playground, Write
+from tests.simulation.versions import Numbers, beside, other_version
+from tests.simulation.workload import OPERATIONS, OWN, Application, Playground, Write
 from tests.simulation.world import Batch, Direct, Note, World, place_of
 from tests.support.transacting import cancelled
 
@@ -93,9 +95,10 @@ class History:
         self.calm = self.late = False  # late: what was there before is right only in the end
         self.world = World(made, self.seen, self.tell)
         self.oracle = Oracle(made.spec)
-        playground = made.spec.known.get(("playground", ""))
+        place = "playground", f"{made.dense} {made.often}"
+        playground = made.spec.known.get(place)
         if playground is None:
-            playground = made.spec.known["playground", ""] = Playground(made.spec, made.dense, made.often)
+            playground = made.spec.known[place] = Playground(made.spec, made.dense, made.often)
         self.app = Application(playground, lambda: self.world.items, self.world.past, choices.application.pick)
         self.workers: list[Worker] = []
         self.versions = [made]  # of the rules file; the first one is deployed in the end
@@ -107,7 +110,15 @@ class History:
         self.people = People(self) if self.mode in PEOPLE else None
         self.transacting = choices.transactions.pick(3) == 2 or self.mode == "transact"  # an application does, too
         self.behind = [0.0, 0.0]  # by how much the clocks of each process are late
+        self.mixed = self.mode == "mixed" and (other := beside(made)) is not None  # two versions work on one queue
+        if self.mixed and other is not None:
+            self.versions.append(other.prompt if self.prompt else other)
         self.quiet_until = 0.0
+        self.accepted = True  # the rules
+        self.own: dict[
+            Place, dict[Path, Value]
+        ] = {}  # the application's values where rules write that are not accepted
+        self.world.watch = self._keep_own
         self.processes = 1 + choices.people.pick(3) // 2 if self.mode == "waits" else 2
         self._configure()
 
@@ -158,8 +169,11 @@ class History:
         if self.mode == "hinted":  # what an index does not show yet is told by its own record
             self.operations = [name for name in self.operations if name in ("insert", "change")] or ["insert", "change"]
             self.overtaking = 0
+        self.app.has_own = self.mode == "new"
+        if self.mode in ("stale", "new"):
+            self.transacting = False
         if self.mode == "stale":  # rows of an index lag in their copies alone, so no second look is due
-            self.overtaking, self.transacting = 0, False
+            self.overtaking = 0
         self.slow = pick(2) == 1  # an index that lags does so until the faults are over
         if pick(3) == 2:  # the items of one rule alone, so that the same ones meet again and again
             of_rules = self.app.playground.of_rules
@@ -193,8 +207,10 @@ class History:
         outside = Ports(ports, ports, ports, ports, ports, ports)
         late = self.choices.people.pick(2) if self.mode == "waits" else 0
         clocks = [lambda: self.world.now, lambda: self.world.now - self.behind[number]]
-        host = Host(clocks[1 - late], clocks[late], nullcontext)
-        return Consumer(self.versions[self.running].rules, outside, host, limits=self.limits)
+        version = number % 2 if self.mixed else self.running
+        host, rules = Host(clocks[1 - late], clocks[late], nullcontext), self.versions[version].rules
+        ways = {rule.name: "run a backfill" for rule in list_guarded_rules(rules)}
+        return Consumer(rules, outside, host, limits=self.limits, unaccepted=lambda: {} if self.accepted else ways)
 
     # ---------------------------------------------------------------- the whole of it
     def begin(self) -> bool:
@@ -204,7 +220,7 @@ class History:
         pick = self.choices.configuration.pick
         how = pick(12)
         if self.made.dense:
-            how = {"versions": 8, "people": 4 + how % 3, "late": 6}.get(
+            how = {"versions": 8, "people": 4 + how % 3, "late": 6, "new": 6}.get(
                 self.mode, 4
             )  # else a last backfill would hide much
         if how < 4:
@@ -218,6 +234,7 @@ class History:
             if write is not None:
                 with suppress(StoreError):
                     self.world.quietly(*write)
+                    self._note_own(*write)
         self.world.unheard = list(self.world.items.items())
         if how < 6 or (self.numbers and pick(2)):
             self.tell(f"-- a backfill of {len(self.world.items)} items")
@@ -225,6 +242,7 @@ class History:
         elif not self.world.unheard:  # all were refused: the tables are empty after all
             began(self.made, self.world)
         self.late = how >= 6 and bool(self.world.unheard)
+        self.accepted = self.mode != "new" or not self.late
         return self.late
 
     def _count(self, pick: Callable[[int], int]) -> None:
@@ -245,7 +263,8 @@ class History:
         self.actions += [*[self._touch] * 2, self._switch, *[self._backfill] * 2]
 
     def backfilled(self) -> None:
-        """A backfill, whose failures are redriven later."""
+        """A backfill, whose failures are redriven later. It accepts the rules."""
+        self.accepted = True
         if self.people is not None and self.late:
             self.people.bring_in_line()
             return
@@ -259,6 +278,9 @@ class History:
             self.people.starts(late=self.late)
         self._play(STORM_MAX_STEPS)
         self.world.loses = lambda: False
+        if self.mixed:
+            self.mixed = False
+            self._deploy()
         if self.running:
             self._go_to(0)
 
@@ -401,6 +423,24 @@ class History:
             self.world.store.catch_up()
         if self.world.operate(*write, expiring=expiring):
             self.seen["operation", name] += 1
+            self._note_own(*write)
+
+    def _note_own(self, place: Place, new: Item | None) -> None:
+        """Note the values of an item that no rule has made; each such text belongs to one place."""
+        kind = self.app.kind_of(place)
+        self.own[place] = {}
+        for path in kind.owned if kind is not None and self.app.has_own else ():
+            value = get(new, path) or {}
+            texts = [text for text in (value.get("S", ""), *value.get("SS", ())) if text.startswith(OWN)]
+            if texts and self.app.own_texts.setdefault(texts[0], (place, path)) == (place, path):
+                self.own[place][path] = {"SS": texts} if "SS" in value else value
+
+    def _keep_own(self, place: Place, new: Item | None) -> None:
+        """Raise UnsafeError if rules that are not accepted take a value of the application away."""
+        for path, value in () if self.accepted else self.own.get(place, {}).items():
+            now = get(new, path) or {}
+            if now != value and not {*value.get("SS", (OWN,))} <= {*now.get("SS", ())}:
+                raise UnsafeError(f"rules that are not accepted take {value} at {path} of {place}: {now}")
 
     def _transact(self, first: Write) -> bool:
         """An application begins a transaction with this write, or does not."""
@@ -587,6 +627,8 @@ class History:
     def _begin(self, origin: Batch | Note | Origin) -> None:
         self.begun += 1
         number = self.begun % len(self.consumers)
+        if isinstance(origin, Batch) and self.mixed and len({len(one.rules.rules) for one in self.versions}) > 1:
+            number = 0  # the version with fewer rules reads no stream: only messages can get lost
         consumer = self.consumers[number]
         if self.mode == "waits" and not self.calm and self.choices.people.pick(30) == 29:
             self.behind[number] += self.choices.people.pick(CLOCK_BEHIND_MAX_SECONDS)
@@ -744,7 +786,8 @@ class History:
         write = disturb(self.app, places)
         if write is not None:
             self.tell(f"application: change {_key(write[0])} -> {_words(write[1])}")
-            self.world.operate(*write)
+            if self.world.operate(*write):
+                self._note_own(*write)
 
     def _ahead(self, worker: Worker) -> list[Place]:
         """The items of a table whose listing goes on that it has not shown yet."""

@@ -26,7 +26,7 @@ SHARE: Final = 0.2  # of all files
 def history(file: File, number: int, attempt: int, condition: Callable[[File, str], str]) -> None:
     """Perhaps one more rule, of draws of its own, so that every other rule of the file is what it was without."""
     before, file.random = file.random, Random(f"history {number} {attempt}")
-    if file.chance(SHARE):
+    if file.chance(float("history" in file.only) if file.only else SHARE):
         sources = [one for one, ids in file.ids.items() if one not in file.mirrors and all(k != "B" for _, k in ids)]
         if sources:
             _rule(file, file.one(*sources), condition)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from sync_rules.pipeline import reconcile
 from sync_rules.pipeline.handover import Listing
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.sources import Target
 from tests.kinds import TRIALS
 from tests.simulation import (
     mutants_backfill,
@@ -36,95 +35,74 @@ from tests.simulation import (
     mutants_writes,
 )
 from tests.simulation.breaking import Mutant, Mutation, replacing, results, unsent, wrapping
-from tests.simulation.grammar import made
 from tests.simulation.runs import Failed, failures_in
-from tests.simulation.worlds import among, made_in
+from tests.simulation.worlds import among, forget, small
 
 # Where a mutant of no particular kind of rule is tried: among plain copies, which are quick to play.
-COPIES = among(
-    "", "base", "index", "keep", "delete", "strict", "index-delete", "index-strict", "shop", "two", "two-index",
-    "two-delete", "nested", "shared-map", "own", "where", "delete-where", "writes-link", "writes-where", "cascade",
-    "unordered", "snapshot",
-)  # fmt: skip
-OFTEN = among("", "often-base", "often-index", "often-keep")
-INDEX = among("", "index", "index-strict", "two-index", "index-delete")
-DELETE = among("", "delete", "index-delete", "two-delete")
-WRITES = among("", "writes-link", "writes-where")
-TRANSACTIONS = among("", "strict", "index-strict", "delete")
+COPIES = small("", "copy", "copy-within", "chain-copy", "copy-derive")
+COPY = small("", "copy")
+BASE, TABLES = among("", "base"), among("", "base", "index")
+LINK = among("", "writes-link")
+DELETES = among("", "index-delete", "delete-where")
+OFTEN = among("", "often-base")
 
 LAWS: Mapping[str, Mutation] = {
     # guards
-    "no link guard": Mutation(mutants_writes.no_link_guard),
+    "no link guard": Mutation(mutants_writes.no_link_guard, among("", "index-delete")),
     "upsert": Mutation(mutants_writes.upsert),
-    "no existence guard": Mutation(mutants_writes.no_existence_guard, among("", "shop")),
-    "no guard on the copy": Mutation(mutants_writes.no_copy_guard, among("", "base", "index", "keep")),
+    "no existence guard": Mutation(mutants_writes.no_existence_guard, COPY),
+    "no guard on the copy": Mutation(mutants_writes.no_copy_guard, BASE),
     "copy = NULL": Mutation(mutants_writes.null_guard),
     "guard from the old link": Mutation(mutants_writes.old_link),
-    "judged by a link in change": Mutation(replacing(reconcile, "list_rules_to_delay", lambda _wanted: []), WRITES),
-    "deferred rule forgotten": Mutation(mutants_writes.deferred_forgotten, WRITES),
+    "judged by a link in change": Mutation(replacing(reconcile, "list_rules_to_delay", lambda _wanted: []), LINK),
+    "deferred rule forgotten": Mutation(mutants_writes.deferred_forgotten, LINK),
     "right copies written again": Mutation(
-        replacing(reconcile, "differences", lambda _image, desired: dict(desired)), among("", "base", "index")
+        replacing(reconcile, "differences", lambda _image, desired: dict(desired)), COPY
     ),
     # reading the source
     "eventually consistent source": Mutation(mutants_reads.eventual_read),
-    "source cached across batches": Mutation(mutants_reads.cached_source),
-    "source read before the images": Mutation(mutants_reads.source_first),
-    "impossible key asked for": Mutation(mutants_reads.impossible_keys, among("", "shop", "base")),
+    "source read before the images": Mutation(mutants_reads.source_first, among("", "index-delete")),
+    "impossible key asked for": Mutation(mutants_reads.impossible_keys, BASE),
     "value from the image": Mutation(mutants_reads.value_from_image),
     "value in the message": Mutation(mutants_reads.value_in_message, OFTEN),
     # which records matter
-    "own records ignored": Mutation(mutants_work.own_records_ignored),
-    "no pull on insert": Mutation(mutants_work.no_pull_on_insert),
-    "no pull on insert, and nothing lists": Mutation(mutants_work.no_pull_on_insert, among("", "unlisted")),
-    "a removed copy not pulled, and nothing lists": Mutation(
-        mutants_work.pulls_without(lambda rule: rule.copies), among("", "unlisted")
-    ),
+    "own records ignored": Mutation(mutants_work.own_records_ignored, COPY),
+    "no pull on insert": Mutation(mutants_work.no_pull_on_insert, among("", "shop")),
     "no pull on link change": Mutation(mutants_work.pulls_without(lambda rule: rule.link_paths)),
     "no pull on a change of the copy": Mutation(mutants_work.pulls_without(lambda rule: rule.copies)),
-    "moving index key ignored": Mutation(
-        mutants_work.pulls_without(mutants_work.index_keys), among("prompt", "often-index", "often-two-index")
-    ),
-    "map around a copy ignored": Mutation(
-        mutants_work.pulls_without(lambda _rule: ()), among("impatient", "nested", "shared-map")
-    ),
-    "net difference of a batch": Mutation(lambda: mutants_work.planned(mutants_work.net_difference)),
-    "last record of an item only": Mutation(lambda: mutants_work.planned(mutants_work.last_record)),
-    "one rule re-checked": Mutation(lambda: mutants_work.planned(mutants_work.one_rule), among("", "two", "two-index")),
+    "map around a copy ignored": Mutation(mutants_work.pulls_without(lambda _rule: ()), small("impatient", "copy")),
+    "net difference of a batch": Mutation(lambda: mutants_work.planned(mutants_work.net_difference), COPY),
+    "last record of an item only": Mutation(lambda: mutants_work.planned(mutants_work.last_record), among("", "own")),
+    "one rule re-checked": Mutation(lambda: mutants_work.planned(mutants_work.one_rule), COPY),
     "no push": Mutation(lambda: mutants_work.planned(mutants_work.no_push)),
     "REMOVE ignored": Mutation(lambda: mutants_work.planned(mutants_work.ignore_remove)),
     **mutants_sieve.MUTANTS,
     # listing
-    "index row as image": Mutation(
-        mutants_work.index_row_as_image, among("stale", "index", "two-index", "often-index")
-    ),
-    "first page only": Mutation(mutants_work.first_page_only),
-    "no second look": Mutation(lambda: mutants_work.second_look_if(lambda _listing, _bounds: False), INDEX),
-    "second look after one page only": Mutation(
-        lambda: mutants_work.second_look_if(mutants_work.one_page), among("", "often-index", "often-two-index")
-    ),
-    # faults of the past, whose histories the older simulator had stored
-    "full target of a removed source": Mutation(
-        replacing(Target, "only", lambda self, rules: replace(self, rules=tuple(rules))),
-        among("", "two-delete"),
-        raises=True,
-    ),
+    "index row as image": Mutation(mutants_work.index_row_as_image, among("stale", "index")),
+    "first page only": Mutation(mutants_work.first_page_only, TABLES),
+    "no second look": Mutation(lambda: mutants_work.second_look_if(lambda _listing, _bounds: False), COPY),
     "unread target forgotten": Mutation(
         replacing(Listing, "unread", property(lambda _self: False, lambda *_args: None)),
-        among("prompt", "often-index", "index-strict"),
+        among("prompt", "index-strict"),
     ),
     # deletes and transactions
-    "delete without transaction": Mutation(lambda: mutants_writes.deletion(mutants_writes.without_transaction), DELETE),
-    "delete compares the copy": Mutation(lambda: mutants_writes.deletion(mutants_writes.comparing_the_copy), DELETE),
+    "delete without transaction": Mutation(
+        lambda: mutants_writes.deletion(mutants_writes.without_transaction), DELETES
+    ),
+    "delete compares the copy": Mutation(lambda: mutants_writes.deletion(mutants_writes.comparing_the_copy), DELETES),
     "refused delete not judged again": Mutation(
         lambda: mutants_writes.deletion(mutants_writes.not_judged_again), among("", "delete-where")
     ),
-    "delete from a pull": Mutation(mutants_writes.delete_from_pull, DELETE),
-    "strict without source check": Mutation(mutants_writes.no_source_check, TRANSACTIONS),
+    "delete from a pull": Mutation(mutants_writes.delete_from_pull, COPY),
+    "strict without source check": Mutation(mutants_writes.no_source_check, COPY),
     "conflict taken as refused": Mutation(
-        wrapping(reconcile, "_apply", results(mutants_writes.conflict_is_refused)), TRANSACTIONS
+        wrapping(reconcile, "_apply", results(mutants_writes.conflict_is_refused)), among("", "index-strict")
     ),
     # what fails
-    "throttled write taken as done": Mutation(wrapping(reconcile, "_apply", results(mutants_writes.failed_is_written))),
+    "throttled write taken as done": Mutation(
+        wrapping(reconcile, "_apply", results(mutants_writes.failed_is_written)),
+        among("", "base", "index", "writes-where"),
+    ),
     "failures forgotten": Mutation(mutants_writes.failures_forgotten),
     "dead letters dropped": Mutation(mutants_writes.dead_letters_dropped, mutants_errands.REDRIVES),
     "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(mutants_writes.rejected_is_failed))),
@@ -161,16 +139,14 @@ MUTANTS = {name: replace(one, worlds=one.worlds or COPIES) for name, one in LAWS
 @contextmanager
 def applied(*some: str | Mutant) -> Iterator[None]:
     """The product without some invariants: mutants, or their names. Rules are made again, because they remember what was computed of them."""
-    made.cache_clear()
-    made_in.cache_clear()
+    forget()
     try:
         with ExitStack() as stack:
             for one in some:
                 stack.enter_context(MUTANTS[one].mutant() if isinstance(one, str) else one())
             yield
     finally:
-        made.cache_clear()
-        made_in.cache_clear()
+        forget()
 
 
 def caught(name: str, first: int, count: int) -> Failed | None:

@@ -15,13 +15,10 @@ from sync_rules.jobs.backfill.page import Pages
 from sync_rules.jobs.backfill.progress import first_position
 from sync_rules.pipeline.requests import Request, Scan, run_work
 from sync_rules.rules.selection import Step
-from tests.simulation.breaking import Mutant, Mutation, Work, answered, known, replacing
-from tests.simulation.worlds import among
+from tests.simulation.breaking import Mutation, Work, answered, known, replacing
+from tests.simulation.worlds import among, small
 
-BACKFILLS = among("backfill", "base", "cascade", "mixed", "collect", "booked", "path")
-BESIDE = among("late", "base", "index", "two", "collect", "mirror", "recount")
-ROUNDS = among("backfill", "path", "path-keep", "path-delete")
-SEVERAL = among("backfill", "two", "cascade", "derive", "recount", "mixed", "booked", "ranked")
+BACKFILLS = small("backfill", "copy", "copy-derive", "copy-derive-embed-count", "collect", "count", "path")
 
 
 # ---------------------------------------------------------------- backfill: pages
@@ -59,13 +56,6 @@ class Asked:
         return answered(self._supply.page(*args), self._ask)
 
 
-def lagging_page(scan: Any, selection: Any, bounds: Any) -> Work:
-    """A page that may lag is taken for an image."""
-    page = yield scan
-    result = yield from backfill.process_items(scan.table, page.items, selection, bounds)
-    return replace(result, cursor=page.cursor)
-
-
 @contextmanager
 def sources_first() -> Iterator[None]:
     """The sources are read when a segment is begun, before its pages."""
@@ -95,11 +85,6 @@ def failures_acknowledged(self: Any, supply: Any, *args: Any, **_more: Any) -> A
     result = run_work(supply.page(cursor, selection, self._bounds), world)
     page.items, page.outcomes = result.items, result.report.outcomes
     return result
-
-
-def set_aside_in_silence(_self: Any, _brought: Any, _world: Any) -> bool:
-    """Mutant: items that keep failing on a page are forgotten."""
-    return True
 
 
 # ---------------------------------------------------------------- backfill: going on
@@ -139,24 +124,6 @@ def next_round(run: Any) -> None:
         run.position = replace(run.position, round=run.position.round + 1)
 
 
-def forgets_that(run: Any) -> None:
-    """Mutant: a resumed run does not know that writes before the kill are not counted."""
-    run._resumed = False
-
-
-@contextmanager
-def any_checkpoint() -> Iterator[None]:
-    """A checkpoint is of a step and a round, of whichever run."""
-    original = BackfillRun._body
-
-    def body(self: Any, *args: Any, **more: Any) -> Any:
-        document = original(self, *args, **more)
-        return {**document, "here": {**document["here"], "run": 0}}
-
-    with patch.object(BackfillRun, "_body", body):
-        yield
-
-
 def all_at_once(_rules: Any, names: Any) -> Iterator[Step]:
     """Mutant: copies made from copies are not backfilled after them."""
     yield Step(names)
@@ -167,21 +134,17 @@ def one_round(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda rules, names: (replace(step, max_rounds=1) for step in original(rules, names))
 
 
-def page_of(function: Callable[..., Any]) -> Mutant:
-    return replacing(backfill, "process_page", function)
-
-
 MUTANTS: Mapping[str, Mutation] = {
     "backfill: progress saved before the effect": Mutation(saved_before, BACKFILLS),
-    "backfill: a page that may lag as image": Mutation(page_of(lagging_page), BESIDE),
-    "backfill: sources read before the page": Mutation(sources_first, among("late", "base", "index", "keep")),
-    "backfill: failures acknowledged": Mutation(replacing(Pages, "process", failures_acknowledged), BESIDE),
-    "backfill: set aside in silence": Mutation(replacing(Pages, "_sets_aside", set_aside_in_silence), BESIDE),
-    "backfill: what was begun is done": Mutation(begun_is_done, BACKFILLS),
+    "backfill: sources read before the page": Mutation(sources_first, small("late", "copy")),
+    "backfill: failures acknowledged": Mutation(
+        replacing(Pages, "process", failures_acknowledged), among("late", "two")
+    ),
+    "backfill: what was begun is done": Mutation(begun_is_done, among("backfill", "mixed")),
     "backfill: goes on with the next step": Mutation(lambda: begun(next_step), BACKFILLS),
-    "backfill: goes on with the next round": Mutation(lambda: begun(next_round), ROUNDS),
-    "backfill: forgets that it goes on": Mutation(lambda: begun(forgets_that), ROUNDS),
-    "backfill: checkpoints of another run": Mutation(any_checkpoint, SEVERAL),
+    "backfill: goes on with the next round": Mutation(lambda: begun(next_round), among("backfill", "path-delete")),
     "backfill: no cascade": Mutation(replacing(backfill_run, "cascade", all_at_once), BACKFILLS),
-    "backfill: one round": Mutation(replacing(backfill_run, "cascade", one_round(backfill_run.cascade)), ROUNDS),
+    "backfill: one round": Mutation(
+        replacing(backfill_run, "cascade", one_round(backfill_run.cascade)), small("backfill", "path")
+    ),
 }

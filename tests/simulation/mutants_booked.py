@@ -20,14 +20,10 @@ from sync_rules.rules.kinds.values import ValueRule, ValuesRule
 from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutant, Mutation, replacing
 from tests.simulation.mutants_parts import ALWAYS, judged, kept, no_parts_of_target, only_new, parts_from, without_check
-from tests.simulation.worlds import among
+from tests.simulation.worlds import among, small
 
-BOOKED = among("", "booked", "booked-groups")
-GROUPS = among("", "booked-groups")
+BOOKED, RANKED, VALUED = small("", "count"), small("", "ranked"), small("", "values")
 WEIGHTS = among("", "booked-weights")
-MIXED = among("", "booked")
-RANKED = among("", "ranked")
-VALUED = among("", "valued")
 
 
 def entry_unguarded(write: Any) -> Any:
@@ -139,21 +135,21 @@ MUTANTS: Mapping[str, Mutation] = {
     "count: entry unguarded": Mutation(judged(TallyRule, entry_unguarded), BOOKED),
     "count: totals outside the transaction": Mutation(two_writes, BOOKED),
     "count: old total kept": Mutation(old_total_kept, BOOKED),
-    "count: entries not looked at again": Mutation(parts_from(TallyRule, no_parts_of_target), among("", "booked-few")),
+    "count: entries not looked at again": Mutation(parts_from(TallyRule, no_parts_of_target), BOOKED),
     "count: increments lost when joined": Mutation(replacing(joint_writes, "_sum", unsummed), BOOKED),
     "count: parents not looked at again": Mutation(replacing(TotalRule, "pulls", never), BOOKED),
     "count: totals name no parent": Mutation(replacing(TotalRule, "hints", none), BOOKED),
-    "count: one shard read": Mutation(one_shard, GROUPS),
+    "count: one shard read": Mutation(one_shard, BOOKED),
     "count: a truth value has no weight": Mutation(replacing(counted_rule, "word_of", lambda _value: None), WEIGHTS),
     "count: no default without a value": Mutation(nothing_for_nothing, WEIGHTS),
     "count: what is of no use stays counted": Mutation(
-        troubled_kept(TallyRule, lambda rule, part, child: [one for _, one in rule._shares(part.source, child)]), MIXED
+        troubled_kept(TallyRule, lambda rule, part, child: [one for _, one in rule._shares(part.source, child)]), BOOKED
     ),
     # min and max
     "rank: old place kept": Mutation(judged(RankRule, kept), RANKED),
     "rank: only the new place": Mutation(parts_from(RankRule, only_new), RANKED),
-    "rank: no check of the child": Mutation(judged(RankRule, without_check), RANKED),
-    "rank: places not looked at again": Mutation(parts_from(RankRule, no_parts_of_target), among("meddled", "ranked")),
+    "rank: no check of the child": Mutation(judged(RankRule, without_check), among("", "ranked")),
+    "rank: places not looked at again": Mutation(parts_from(RankRule, no_parts_of_target), small("meddled", "ranked")),
     "rank: what is of no use keeps its place": Mutation(
         troubled_kept(RankRule, lambda rule, part, child: rule._places(part.source, child)), RANKED
     ),
@@ -163,16 +159,16 @@ MUTANTS: Mapping[str, Mutation] = {
     "values: old place kept": Mutation(judged(ValueRule, kept), VALUED),
     "values: old value kept": Mutation(present_kept, VALUED),
     "values: only the new place": Mutation(parts_from(ValueRule, only_new), VALUED),
-    "values: no check of the child": Mutation(judged(ValueRule, without_check), VALUED),
+    "values: no check of the child": Mutation(judged(ValueRule, without_check), among("", "valued")),
     "values: items not looked at again": Mutation(
-        parts_from(ValueRule, no_parts_of_target), among("meddled", "valued")
+        parts_from(ValueRule, no_parts_of_target), small("meddled", "values")
     ),
-    "newest: fields not looked at again": Mutation(parts_from(ValueRule, where_it_was), among("", "newest")),
+    "newest: fields not looked at again": Mutation(parts_from(ValueRule, where_it_was), VALUED),
     "values: what is of no use keeps its place": Mutation(
         troubled_kept(ValueRule, lambda rule, part, child: rule._places(part.source, child)), VALUED
     ),
     "values: parents not looked at again": Mutation(replacing(ValuesRule, "pulls", never), VALUED),
     "values: items name no parent": Mutation(replacing(ValuesRule, "hints", none), VALUED),
-    "values: listed from the other end": Mutation(first_end_only, VALUED),
+    "values: listed from the other end": Mutation(first_end_only, among("", "valued")),
     "values: all of one order": Mutation(replacing(values, "_order_of", lambda _value: ("", "")), VALUED),
 }

@@ -12,13 +12,12 @@ from sync_rules.model.errors import StoreError
 from sync_rules.pipeline import consumer, fanout, handover
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
-from sync_rules.rules.families import TargetRule
 from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known, unsent, wrapping
-from tests.simulation.worlds import among
+from tests.simulation.worlds import among, small
 
-OFTEN = among("prompt", "often-index", "often-two-index")  # without a second look, which is no chunk
-INDEX = among("", "often-index", "often-index-delete")
-DELETE = among("", "often-delete", "often-index-delete")
+OFTEN = among("prompt", "often-index")  # without a second look, which is no chunk
+TWO, INDEX = among("prompt", "often-two-index"), among("", "often-index")
+DELETE = among("", "often-delete")
 SETS = among("prompt", "often-collect-index")
 OF_A_CHUNK = {"of": {"S": "a chunk"}}  # stands as the cursor of a push whose targets came in a chunk
 
@@ -34,10 +33,6 @@ def dropping(dropped: Callable[[Message, Any, Any], bool]) -> Any:
         )
 
     return lambda: patch.object(handover, "_send_chunks", _send_chunks)
-
-
-def unfilled(message: Message, _listing: Any, limits: Any) -> bool:
-    return isinstance(message, ChunkMessage) and len(message.targets) < limits.fan_out_chunk_max_items
 
 
 def before_the_rest(message: Message, listing: Any, _limits: Any) -> bool:
@@ -88,20 +83,6 @@ def marked(original: Any, chunks: Any, bounds: Any) -> Work:
 
 
 @contextmanager
-def no_link_check() -> Iterator[None]:
-    """Mutant: every key of a chunk is taken for a target of its source."""
-    original = fanout.list_linked_rules
-
-    def list_linked_rules(push: Any, image: Any) -> Any:
-        if push.cursor != OF_A_CHUNK:
-            return original(push, image)
-        return tuple(rule for rule in push.rules if isinstance(rule, TargetRule))
-
-    with looked_at(marked), patch.object(fanout, "list_linked_rules", list_linked_rules):
-        yield
-
-
-@contextmanager
 def no_parts() -> Iterator[None]:
     """Mutant: only the targets of a chunk are looked at, not its parts."""
     original = fanout.list_parts
@@ -141,18 +122,18 @@ def rows_as_images() -> Iterator[None]:
 
 
 MUTANTS = {
-    "chunk that is not full not sent": Mutation(dropping(unfilled), OFTEN),
     "keys before the rest not sent": Mutation(dropping(before_the_rest), OFTEN),
     "rest of a spread not sent": Mutation(dropping(the_rest), OFTEN),
-    "spread done though a send failed": Mutation(wrapping(handover, "_send_chunks", sent_anyway), OFTEN),
+    "spread done though a send failed": Mutation(wrapping(handover, "_send_chunks", sent_anyway), TWO),
     "spread never fails": Mutation(
-        lambda: patch.object(handover, "report_unfinished_pushes", lambda _listings, report: report), OFTEN
+        lambda: patch.object(handover, "report_unfinished_pushes", lambda _listings, report: report), TWO
     ),
     "no second look after a spread": Mutation(lambda: patch.object(handover, "second_look_of_push", nothing), INDEX),
     "chunk never fails": Mutation(lambda: looked_at(failures_forgotten), OFTEN),
-    "first target of a chunk only": Mutation(lambda: looked_at(first_target_only), OFTEN),
+    "first target of a chunk only": Mutation(
+        lambda: looked_at(first_target_only), small("prompt", "copy", how="often-")
+    ),
     "chunk forgets the removal": Mutation(lambda: looked_at(not_removed), DELETE),
-    "chunk without link check": Mutation(no_link_check, among("", "often-index-delete")),
     "chunk without parts": Mutation(no_parts, SETS),
     "chunk takes index rows for images": Mutation(rows_as_images, INDEX),
 }

@@ -14,16 +14,7 @@ from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.path import TreeRule
 from tests.simulation.breaking import Mutant, Mutation
-from tests.simulation.worlds import among
-
-
-def cleared_without_source() -> Any:
-    """Without a source the delete policy decides as if there were no default."""
-    return patch.object(
-        LinkedRule,
-        "without_source",
-        lambda rule, _target: dict.fromkeys(rule.copies) if rule.on_delete == "clear" else None,
-    )
+from tests.simulation.worlds import among, small
 
 
 def lacking_is_absent() -> Any:
@@ -74,23 +65,19 @@ def none_made(kind: Any, answer: str, **without: Any) -> Mutant:
     return lambda: patch.object(kind, answer, lambda rule, *args: original(replace(rule, **without), *args))
 
 
-CLEARED = among("", "default", "default", "default-nested", "default", "cascade")
-KEPT = among("", "default-keep", "default-keep")
+COPIES = small("", "copy", "copy-derive")
 
 MUTANTS: Mapping[str, Mutation] = {
-    "default: none without a source": Mutation(cleared_without_source, (*CLEARED, *KEPT)),
-    "default: none for what the source lacks": Mutation(lacking_is_absent, (*CLEARED, *KEPT)),
-    "default: none where no source is named": Mutation(named_sources_only, (*CLEARED, *KEPT)),
-    "default: over what is kept": Mutation(over_what_is_kept, KEPT),
-    "default: not brought back": Mutation(only_what_is_missing, CLEARED),
-    "default: not brought back by a REMOVE": Mutation(restored_by_the_record_alone, CLEARED),
+    "default: none for what the source lacks": Mutation(lacking_is_absent, COPIES),
+    "default: none where no source is named": Mutation(named_sources_only, among("", "default-keep")),
+    "default: over what is kept": Mutation(over_what_is_kept, small("", "copy")),
+    "default: not brought back": Mutation(only_what_is_missing, COPIES),
+    "default: not brought back by a REMOVE": Mutation(restored_by_the_record_alone, COPIES),
     "default: none where a formula makes nothing": Mutation(
-        none_made(DeriveRule, "compute_values", default=None), among("", "derive-default")
+        none_made(DeriveRule, "compute_values", default=None), small("", "derive")
     ),
     "default: none for what a child lacks": Mutation(
         none_made(EmbedRule, "_list_attributes", defaults={}), among("", "embed-default")
     ),
-    "default: nothing carried down": Mutation(
-        none_made(TreeRule, "compute_values", defaults={}), among("", "path-default", "path-default")
-    ),
+    "default: nothing carried down": Mutation(none_made(TreeRule, "compute_values", defaults={}), small("", "path")),
 }

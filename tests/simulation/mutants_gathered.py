@@ -14,7 +14,7 @@ from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.kinds.recount import RecountRule
 from tests.simulation.breaking import Mutant, Mutation, Work
-from tests.simulation.worlds import among
+from tests.simulation.worlds import among, small
 
 
 def hint_for_the_new_parent_only() -> Any:
@@ -105,23 +105,21 @@ def entries_name_nobody() -> Any:
     return patch.object(EmbedRule, "_ids_in", lambda _rule, _entry: None)
 
 
-BASE = among("", "embed", "embed", "embed-list", "embed-list", "embed", "recount")
-INDEX = among("", "embed-index", "embed-index", "embed-index")
+MEMBERS = small("", "embed", "count-ranked")
 SHOWN_LATE = among("hinted", "embed-index")
-
 CLAIMED = among("", "embed-claimed")
 
 MUTANTS: Mapping[str, Mutation] = {
-    "hint for the new parent only": Mutation(hint_for_the_new_parent_only, BASE + INDEX),
-    "embedding parent not pulled": Mutation(never_pulled(EmbedRule), BASE + INDEX),
+    "hint for the new parent only": Mutation(hint_for_the_new_parent_only, MEMBERS),
+    "embedding parent not pulled": Mutation(never_pulled(EmbedRule), MEMBERS),
     "recounting parent not pulled": Mutation(never_pulled(RecountRule), among("", "recount")),
     "hinting member not read": Mutation(hinting_member_not_read, SHOWN_LATE),
     "named members not read": Mutation(named_members_not_read, SHOWN_LATE),
     "refused write of a hint dropped": Mutation(refused_hint_dropped, SHOWN_LATE),
-    "no second look at members": Mutation(no_second_look_at_members, INDEX),
+    "no second look at members": Mutation(no_second_look_at_members, small("", "embed")),
     "entry claimed: first come first served": Mutation(first_come_first_served, CLAIMED),
     "entry claimed: listed no further than the limit": Mutation(listed_no_further_than_the_limit, CLAIMED),
     "entry claimed: left out in silence": Mutation(left_out_in_silence, CLAIMED),
     "entry claimed: entries name nobody": Mutation(entries_name_nobody, among("hinted", "embed-claimed-index")),
-    "belonging not checked": Mutation(belongs_not_checked, BASE + INDEX),
+    "belonging not checked": Mutation(belongs_not_checked, MEMBERS),
 }

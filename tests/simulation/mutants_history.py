@@ -15,10 +15,9 @@ from sync_rules.rules.kinds.history import TAKEN, UNNUMBERED, HistoryRule
 from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutant, Mutation, at_each_history, replacing
 from tests.simulation.mutants_parts import ALWAYS, judged, parts_from
-from tests.simulation.worlds import among
+from tests.simulation.worlds import small
 
-HISTORY = among("", "history", "history-where")
-WHERE = among("", "history-where")
+HISTORY = small("", "history")
 
 
 def over_another(write: Any) -> Any:
@@ -75,10 +74,10 @@ MUTANTS: Mapping[str, Mutation] = {
     "a version put over another": Mutation(judged(HistoryRule, over_another), HISTORY),
     "a version of the source as it is now": Mutation(parts_from(HistoryRule, without_states), HISTORY),
     "the state before a change is not kept": Mutation(
-        parts_from(HistoryRule, not_as_it_was), among("people", "history")
+        parts_from(HistoryRule, not_as_it_was), small("people", "history")
     ),
     "the state after a change is not kept": Mutation(parts_from(HistoryRule, only_last), HISTORY),
-    "a version of what where leaves out": Mutation(parts_from(HistoryRule, let_all_in), WHERE),
+    "a version of what where leaves out": Mutation(parts_from(HistoryRule, let_all_in), HISTORY),
     "two states of one version unreported": Mutation(silent(TAKEN), HISTORY),
     "a state set aside that is nowhere else": Mutation(unlucky, HISTORY),
     "a state without a version unreported": Mutation(silent(UNNUMBERED), HISTORY),

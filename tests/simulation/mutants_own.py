@@ -14,7 +14,7 @@ from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.path import CYCLE, Breadcrumb, TreeRule
 from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutation, replacing
-from tests.simulation.worlds import among
+from tests.simulation.worlds import among, small
 
 
 def inputs_not_guarded() -> Any:
@@ -71,11 +71,6 @@ def path_not_rechecked() -> Any:
     return patch.object(TreeRule, "pulls", pulls)
 
 
-def children_of_a_new_parent_forgotten() -> Any:
-    original = TreeRule.pushes
-    return patch.object(TreeRule, "pushes", lambda rule, change: change.old is not None and original(rule, change))
-
-
 def own_name_not_looked_at() -> Any:
     """A rename alone is no reason to look at an item."""
     original = TreeRule.pulls
@@ -86,18 +81,6 @@ def own_name_not_looked_at() -> Any:
         return original(rule, replace(change, old={**change.old, "name": change.new.get("name", {"S": ""})}))
 
     return patch.object(TreeRule, "pulls", pulls)
-
-
-def names_not_handed_down() -> Any:
-    """A change of a parent's breadcrumb alone is no reason to look at its children."""
-    original = TreeRule.pushes
-
-    def pushes(rule: TreeRule, change: Any) -> bool:
-        if change.old is None or change.new is None or rule.crumb is None:
-            return original(rule, change)
-        return original(rule, change) and has_changed(change.old, change.new, (rule.path,))
-
-    return patch.object(TreeRule, "pushes", pushes)
 
 
 def nameless_stop_the_line() -> Any:
@@ -123,20 +106,18 @@ def ring_of_names() -> Any:
     return patch.object(TreeRule, "compute_values", compute_values)
 
 
-NAMES = among("", "path-names", "path-names")
-PATHS = (*among("", "path", "path-keep", "path-delete"), *among("", "path", "path-keep"))
+NAMES = among("", "path-names")
+PATHS = small("", "path")
 
 MUTANTS: Mapping[str, Mutation] = {
-    "inputs of a derived attribute not guarded": Mutation(inputs_not_guarded, among("", "derive")),
-    "derived without its condition": Mutation(replacing(derive, "let_in", lambda *_: True), among("", "derive-where")),
+    "inputs of a derived attribute not guarded": Mutation(inputs_not_guarded, small("", "derive")),
+    "derived without its condition": Mutation(replacing(derive, "let_in", lambda *_: True), among("", "derive-cases")),
     "conditions of cases not watched": Mutation(cases_not_watched, among("", "derive-cases")),
-    "derived on insert only": Mutation(derived_on_insert_only, among("", "derive")),
+    "derived on insert only": Mutation(derived_on_insert_only, small("", "derive")),
     "path without the cycle rule": Mutation(no_cycle_rule, PATHS),
     "cycle found by a substring": Mutation(substring_test, PATHS),
     "path of an own record not re-checked": Mutation(path_not_rechecked, PATHS),
-    "children of a new parent forgotten": Mutation(children_of_a_new_parent_forgotten, PATHS),
     "breadcrumb: own name not looked at": Mutation(own_name_not_looked_at, NAMES),
-    "breadcrumb: names not handed down": Mutation(names_not_handed_down, NAMES),
-    "breadcrumb: the nameless stop the line": Mutation(nameless_stop_the_line, NAMES),
-    "breadcrumb: a ring of names": Mutation(ring_of_names, NAMES),
+    "breadcrumb: the nameless stop the line": Mutation(nameless_stop_the_line, PATHS),
+    "breadcrumb: a ring of names": Mutation(ring_of_names, PATHS),
 }

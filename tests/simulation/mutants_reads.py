@@ -43,24 +43,6 @@ def eventual_read() -> Iterator[None]:
 
 
 @contextmanager
-def cached_source() -> Iterator[None]:
-    """Mutant: a source read once is used by all later batches."""
-    cache: dict[Any, Any] = {}
-    read_sources = ancestors.read_sources
-
-    def ask(request: Request) -> Work:
-        missing = tuple(key for key in request.keys if key not in cache) if isinstance(request, Read) else ()
-        if missing:
-            cache.update(zip(missing, (yield Read(missing)), strict=True))
-        return tuple(cache[key] for key in request.keys)  # type: ignore[union-attr]
-
-    with ExitStack() as stack:
-        stack.enter_context(at_each_history(cache.clear))
-        stack.enter_context(patch.object(ancestors, "read_sources", lambda *args: answered(read_sources(*args), ask)))
-        yield
-
-
-@contextmanager
 def impossible_keys() -> Iterator[None]:
     """Mutant: links are followed even to keys that DynamoDB refuses to look up."""
     with patch.object(entities, "is_possible", _always), patch.object(lookups, "is_possible", _always):

@@ -14,18 +14,19 @@ from sync_rules.language import links
 from sync_rules.model import where as where_module
 from sync_rules.model.errors import ConditionError
 from sync_rules.model.where import Where
-from sync_rules.pipeline import parts, sources
+from sync_rules.pipeline import acceptance, consumer, parts, reconcile, sources
 from sync_rules.rules import expiry
 from sync_rules.rules.books import Books
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import VERSION
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
-from tests.simulation.breaking import Mutation, Work
-from tests.simulation.worlds import among
+from tests.simulation.breaking import Mutation, Work, replacing
+from tests.simulation.worlds import among, small
 
 RANDOM = among("", "random")
-VERSIONS = among("versions", "booked", "ranked", "valued")
+VERSIONS = small("versions", "count", "ranked", "values")
 
 
 def condition_false() -> Any:
@@ -175,33 +176,38 @@ def not_begun_before_the_first_entry() -> Any:
     return patch.object(parts, "begin", begin)
 
 
-def begun_again_meanwhile() -> Any:
-    """A backfill completes its books though another version began them in its middle, and this one once more."""
-    begin_all, finish_all = backfill_run.begin_all, backfill_run.finish_all
-
-    def loose(rules: Any, begun: Any) -> Work:
-        return (yield from finish_all(rules, (yield from begin_all(rules, begun))))
-
-    return patch.object(backfill_run, "finish_all", loose)
-
+MIXED = small("mixed", "copy", how="often-")
+NOTHING: Any = lambda *_given: None  # noqa: E731
+NEW = small("new", "copy")
 
 MUTANTS: Final[Mapping[str, Mutation]] = {
+    "versions: an unknown rule is acknowledged in silence": Mutation(
+        replacing(consumer, "list_unknown_rules", lambda *_: ()), MIXED
+    ),
+    "versions: messages carry the new name of a rule": Mutation(
+        replacing(Rule, "message_name", property(lambda rule: rule.name)), MIXED
+    ),
+    "acceptance: targets are not protected": Mutation(replacing(reconcile, "protect_target", NOTHING), NEW),
+    "acceptance: parts are not protected": Mutation(replacing(parts, "protect_part", NOTHING), small("new", "collect")),
+    "acceptance: every old image explains every value": Mutation(
+        replacing(acceptance, "_makes", lambda *_given: True), NEW
+    ),
+    "acceptance: what is there counts as set": Mutation(replacing(acceptance, "get", NOTHING), NEW),
     "where: what cannot be evaluated is false": Mutation(condition_false, RANDOM),
     "where: a text beside a number makes all false": Mutation(comparison_fails, among("", "where-either")),
     "books: damage is not made anew": Mutation(
         lambda: patch.object(TallyRule, "rebuild_part", lambda *_args: None),
-        among("damage", "booked", "booked-groups"),
+        small("damage", "count"),
     ),
-    "books: versions not read": Mutation(versions_not_read, among("damage", "booked", "booked-groups")),
+    "books: versions not read": Mutation(versions_not_read, among("damage", "booked-groups")),
     "books: mark ignored": Mutation(mark_ignored, VERSIONS),
     "books: no mark is a complete one": Mutation(mark_missing_ignored, VERSIONS),
     "books: mark set too early": Mutation(set_too_early, VERSIONS),
     "books: mark read too late": Mutation(read_too_late, VERSIONS),
     "books: mark not read again": Mutation(not_read_again, VERSIONS),
     "books: begun again unnoticed": Mutation(begun_unnoticed, VERSIONS),
-    "books: mark of another fingerprint": Mutation(of_another_fingerprint, VERSIONS),
-    "books: not begun before the first entry": Mutation(not_begun_before_the_first_entry, VERSIONS),
-    "books: begun again meanwhile": Mutation(begun_again_meanwhile, VERSIONS),
+    "books: mark of another fingerprint": Mutation(of_another_fingerprint, among("versions", "booked")),
+    "books: not begun before the first entry": Mutation(not_begun_before_the_first_entry, among("versions", "valued")),
     "index: items outside are not reported": Mutation(
         lambda: patch.object(Rules, "list_blind_rules", lambda *_args, **_more: ()), RANDOM
     ),
@@ -211,5 +217,5 @@ MUTANTS: Final[Mapping[str, Mutation]] = {
     "expiry: no date is left out in silence": Mutation(
         lambda: patch.object(DeriveRule, "find_omission", lambda *_args: None), among("", "expiry")
     ),
-    "expiry: a text of digits is a date": Mutation(digits_read, among("", "expiry")),
+    "expiry: a text of digits is a date": Mutation(digits_read, small("", "derive")),
 }

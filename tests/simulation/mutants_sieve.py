@@ -16,7 +16,7 @@ from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.values import ValueRule
 from sync_rules.rules.rule import Rule
 from tests.simulation.breaking import Mutant, Mutation, replacing
-from tests.simulation.worlds import among
+from tests.simulation.worlds import small
 
 
 def unwatched(kind: type[Rule], *, source: bool = False) -> Mutant:
@@ -32,14 +32,14 @@ def unwatched(kind: type[Rule], *, source: bool = False) -> Mutant:
 MUTANTS: Mapping[str, Mutation] = {
     "source not watched": Mutation(unwatched(LinkedRule, source=True)),
     "target not watched": Mutation(unwatched(TargetRule)),
-    "derived item not watched": Mutation(unwatched(DeriveRule, source=True), among("", "derive")),
-    "member not watched": Mutation(unwatched(GatheredRule, source=True), among("", "embed", "recount")),
-    "parent not watched": Mutation(unwatched(GatheredRule), among("", "embed", "recount")),
-    "counted child not watched": Mutation(unwatched(TallyRule, source=True), among("", "booked", "booked-groups")),
-    "ranked child not watched": Mutation(unwatched(RankRule, source=True), among("", "ranked")),
-    "child with a value not watched": Mutation(unwatched(ValueRule, source=True), among("", "valued")),
-    "edge not watched": Mutation(unwatched(CollectRule, source=True), among("", "collect")),
-    "node not watched": Mutation(unwatched(CollectRule), among("", "collect")),
-    "mirrored item not watched": Mutation(unwatched(MirrorRule, source=True), among("", "mirror")),
-    "mirror not watched": Mutation(unwatched(MirrorRule), among("", "mirror")),
+    "derived item not watched": Mutation(unwatched(DeriveRule, source=True), small("", "derive")),
+    "member not watched": Mutation(unwatched(GatheredRule, source=True), small("", "embed", "count-ranked")),
+    "parent not watched": Mutation(unwatched(GatheredRule), small("", "embed", "count-ranked")),
+    "counted child not watched": Mutation(unwatched(TallyRule, source=True), small("", "count")),
+    "ranked child not watched": Mutation(unwatched(RankRule, source=True), small("", "ranked")),
+    "child with a value not watched": Mutation(unwatched(ValueRule, source=True), small("", "values")),
+    "edge not watched": Mutation(unwatched(CollectRule, source=True), small("", "collect")),
+    "node not watched": Mutation(unwatched(CollectRule), small("", "collect")),
+    "mirrored item not watched": Mutation(unwatched(MirrorRule, source=True), small("", "mirror")),
+    "mirror not watched": Mutation(unwatched(MirrorRule), small("", "mirror")),
 }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -12,13 +11,8 @@ from sync_rules.pipeline import breaker, consumer
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known
-from tests.simulation.history import History
 from tests.simulation.world import World as Surroundings
-from tests.simulation.worlds import among
-
-WAITING = among("waits", "often-base", "often-index", "often-keep", "often-delete", "often-index-delete", "often-two")
-PLAIN = among("waits", "often-base", "often-keep")
-DELETE = among("waits", "often-delete", "often-index-delete")
+from tests.simulation.worlds import among, small
 
 
 def served_by_what_began() -> Any:
@@ -41,29 +35,6 @@ def noted_before_it_is_sent() -> Any:
             queue.send(message, delay)
 
     return patch.object(breaker.FanOutsToCome, "send", send)
-
-
-def by_one_clock(which: int) -> Callable[[], Any]:
-    """Mutant: one clock alone says if a fan-out is still to come."""
-    original = breaker.FanOutsToCome.clocks
-    return lambda: patch.object(breaker.FanOutsToCome, "clocks", lambda self: (original(self)[which],) * 2)
-
-
-def taken_for_the_same(**alike: Any) -> Callable[[], Any]:
-    """Mutant: fan-outs are taken for the same that differ in this."""
-    original = breaker._same_fan_out
-    return lambda: patch.object(breaker, "_same_fan_out", lambda message: original(replace(message, **alike)))
-
-
-def gone_with_its_process() -> Any:
-    """Mutant: what waits is held by the process, and gone when that dies."""
-    original = History._die
-
-    def _die(self: Any, worker: Any, fault: str) -> None:
-        self.world.notes[:] = [note for note in self.world.notes if note.due <= self.world.now or note.parked]
-        original(self, worker, fault)
-
-    return patch.object(History, "_die", _die)
 
 
 @contextmanager
@@ -98,12 +69,7 @@ def holds_the_value() -> Iterator[None]:
 
 
 MUTANTS = {
-    "fan-out serves what came after its wait": Mutation(served_by_what_began, WAITING),
-    "waiting fan-out holds the value": Mutation(holds_the_value, WAITING),
-    "waiting fan-out gone with its process": Mutation(gone_with_its_process, PLAIN),
-    "fan-out that was not sent serves": Mutation(noted_before_it_is_sent, PLAIN),
-    "fan-out to come by the wall clock": Mutation(by_one_clock(0), PLAIN),
-    "fan-out to come by the monotonic clock": Mutation(by_one_clock(1), PLAIN),
-    "fan-out serves other targets": Mutation(taken_for_the_same(cursor=None), WAITING),
-    "fan-out serves a removal": Mutation(taken_for_the_same(removed=False), DELETE),
+    "fan-out serves what came after its wait": Mutation(served_by_what_began, among("waits", "often-index")),
+    "waiting fan-out holds the value": Mutation(holds_the_value, small("waits", "copy", how="often-")),
+    "fan-out that was not sent serves": Mutation(noted_before_it_is_sent, among("waits", "often-base")),
 }

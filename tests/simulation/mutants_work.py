@@ -32,16 +32,6 @@ def pulls_without(left_out: Callable[[CopyRule], Any]) -> Mutant:
     return lambda: patch.object(CopyRule, "pulls", pulls)
 
 
-def index_keys(rule: CopyRule) -> set[tuple[str, ...]]:
-    """The key attributes of the listing index that are not the link itself."""
-    keys: set[tuple[str, ...]] = (
-        {(a.name,) for a in rule.target.table.index(rule.find.index).attributes}
-        if rule.find and rule.find.index
-        else set()
-    )
-    return keys - set(rule.link_paths)
-
-
 @contextmanager
 def planned(change: Callable[..., Any]) -> Iterator[None]:
     """`tasks_of` replaced by a function of it, the changes and the rules."""
@@ -142,10 +132,6 @@ def second_look_if(allowed: Callable[[Any, Any], bool]) -> Iterator[None]:
 
     with in_both(second_look_of_push=second_look_of_push):
         yield
-
-
-def one_page(listing: Any, bounds: Any) -> bool:
-    return listing.push.cursor is None and listing.listed_items < bounds.limits.fan_out_page_max_items
 
 
 @contextmanager

@@ -16,11 +16,10 @@ from sync_rules.write.follower import Followed
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.transaction import PlannedTransaction, Transact
 from tests.simulation.breaking import Mutation, replacing
-from tests.simulation.worlds import among
+from tests.simulation.worlds import among, small
 
-COPIES = among("transact", "base", "index", "two", "default", "writes-link")
-READERS = among("readers", "base", "index", "two", "default", "writes-link")
-PARTS = among("transact", "collect", "booked", "mirror", "embed")
+COPIES, READERS = small("transact", "copy", "chain-copy"), small("readers", "copy", "chain-copy")
+BASE = among("transact", "base")
 
 
 # ---------------------------------------------------------------- the guards of a transaction, each taken out
@@ -114,20 +113,19 @@ def followed_by_nobody() -> Any:
 MUTANTS: Mapping[str, Mutation] = {
     "transact: sources not compared": Mutation(replacing(needs.Needs, "_need_sources", lambda *_args: None), COPIES),
     # it may have named other items by now
-    "transact: former state not compared": Mutation(replacing(needs.Needs, "_need_own", lambda *_args: None), PARTS),
+    "transact: former state not compared": Mutation(
+        replacing(needs.Needs, "_need_own", lambda *_args: None), among("transact", "mirror")
+    ),
     "transact: written from a read before the check": Mutation(from_a_read_before, COPIES),
-    "transact: entry without total": Mutation(entry_without_total, among("transact", "booked")),
-    "transact: whole item compared": Mutation(whole_items_compared, among("transact", "base", "two")),
+    "transact: entry without total": Mutation(entry_without_total, small("transact", "count")),
+    "transact: whole item compared": Mutation(whole_items_compared, small("transact", "copy")),
     "transact: one token for all attempts": Mutation(
         replacing(Transact, "_token_of", lambda self, _number: self._token or "one"), COPIES
     ),
-    "transact: another token for the same request": Mutation(a_token_each_time, COPIES),
-    "transact: writes of rules not guarded": Mutation(writes_of_rules_unguarded, COPIES),
-    "transact: what is said again not compared": Mutation(
-        lambda: patch.object(needs, "_mentions", lambda *_args: False), COPIES
-    ),
-    "transact: listings believed": Mutation(listings_believed, among("transact", "base", "writes-where")),
+    "transact: another token for the same request": Mutation(a_token_each_time, BASE),
+    "transact: writes of rules not guarded": Mutation(writes_of_rules_unguarded, small("transact", "copy")),
+    "transact: listings believed": Mutation(listings_believed, among("transact", "writes-where")),
     "fresh: shown as it stands": Mutation(shown_as_it_stands, READERS),
     "follow: nothing follows": Mutation(followed_by_nobody, READERS),
-    "follow: the first writes alone": Mutation(first_writes_alone, among("readers", "cascade", "booked")),
+    "follow: the first writes alone": Mutation(first_writes_alone, small("readers", "copy-derive", "count")),
 }

@@ -24,11 +24,10 @@ from tests.simulation.safety import UnsafeError
 from tests.simulation.shrink import Lists, shrunk
 from tests.simulation.transacting import check_alone
 from tests.simulation.world import START
-from tests.simulation.worlds import ALL, made_in
+from tests.simulation.worlds import ALL, as_played, is_random, made_in
 
 HISTORIES_PER_FILE: Final = 5
 SHRINK_MAX_REPLAYS: Final = 1_500
-RANDOM: Final = "random"
 TURNS: Final = {"backfill": 2, "damage": 5}  # the last check of histories in these modes
 Seen = Counter[tuple[str, str]]
 
@@ -50,7 +49,8 @@ class Failed:
         return f"history {self.number}{where}: {self.reason}\n  replay: python -m tests.simulation --replay {self.number}{where}"
 
     def body(self) -> Mapping[str, Any]:
-        rules = {"world": self.world} if self.world else {"rules": self.text}
+        rules = {"world": self.world} if self.world else {}
+        rules |= {} if self.world and not is_random(self.world) else {"rules": self.text}
         return {"reason": self.reason, **rules, "choices": dict(self.choices)}
 
 
@@ -140,9 +140,8 @@ def play_number(number: int, *, seen: Seen | None = None, story: list[str] | Non
 
 
 def play_in(world: str, seed: int, *, seen: Seen | None = None, story: list[str] | None = None) -> Failed | None:
-    """A history in a world of `worlds`, or with random rules in one mode: `mode/random`."""
-    mode, _, name = world.rpartition("/")
-    file = replace(made(seed // HISTORIES_PER_FILE), mode=mode) if name == RANDOM else made_in(world)
+    """A history in a world of `worlds`; a random one has the file of the seed."""
+    file = made_in(world, seed // HISTORIES_PER_FILE)
     choices = drawn(seed)
     reason = play(file, choices, seen=seen, story=story)
     return Failed(file.text, choices.taken(), reason, seed, world) if reason else None
@@ -167,8 +166,10 @@ def failures(first: int, count: int, seen: Seen | None = None) -> Iterator[Faile
 # ---------------------------------------------------------------- a failure, made short
 def play_given(text: str, lists: Lists, story: list[str] | None = None, world: str = "") -> str | None:
     """A history by its file or its world, and its choices; None if the file is refused."""
-    file = made_in(world) if world and not world.endswith(RANDOM) else made_of(text)[0]
-    return None if file is None else play(file, given(lists), story=story)
+    if world and not is_random(world):
+        return play(made_in(world), given(lists), story=story)
+    file, _ = made_of(text)
+    return None if file is None else play(as_played(file, world) if world else file, given(lists), story=story)
 
 
 def shorter(failed: Failed, replays_max: int = SHRINK_MAX_REPLAYS) -> Failed:

@@ -58,6 +58,8 @@ class Safety:
 
     def _take(self, rule: Body) -> None:
         spec, policy = self._spec, rule.get("on_delete")
+        if rule["kind"] == "collect" and rule.get("strict"):
+            self._sets.setdefault(members_of(spec, rule).parent.name, []).append(rule)
         match rule["kind"]:
             case "mirror":
                 self._mirrors.setdefault(rule["into"], []).append(rule)
@@ -66,8 +68,6 @@ class Safety:
                 self._copies.setdefault(copy.target.name, []).append((rule, copy))
                 if policy == "delete":
                     self._deleting.setdefault(copy.target.name, []).append((rule, copy.source, copy.link))
-            case "collect" if rule.get("strict"):
-                self._sets.setdefault(members_of(spec, rule).parent.name, []).append(rule)
             case "derive":
                 entity, path = spec.ref(rule["derive"])
                 self._derived.setdefault(entity.name, []).append((rule, path))

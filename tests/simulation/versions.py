@@ -1,4 +1,4 @@
-"""Counters over items that exist, deployed in two versions: rolled out, rolled back, backfilled beside the handlers.
+"""Two versions of the rules: counters that are rolled out and back beside a backfill, and workers that share a queue.
 
 Invariant: nothing that counts changes meanwhile. Each version of a counter then has one right number for each parent, and
 half of its books, or a mixture of both versions' books, has another. So every number is judged when it is written.
@@ -20,6 +20,7 @@ from tests.simulation.spec import Body, Entity, Item, Path, Place, Spec, get
 
 COUNTERS = ("count", "sum", "mean", "min", "max", "values")
 TRIES_MAX = 6
+RENAMED_SHARE = 0.5  # of the versions beside another one; in the others a rule is missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,3 +114,28 @@ def _other_values(file: File, child: str, form: dict[str, Any]) -> Form:
         case "order" if "as" in form or "join" in form:
             return {**form, "order": "rank" if form.get("order") == "-amount" else "-amount"}
     return {**form, "where": condition(file, child)}
+
+
+# ---------------------------------------------------------------- a version beside this one
+def beside(made: Made) -> Made | None:
+    """The same file while functions are updated or rolled back: a rule has another name, or is missing."""
+    known = made.spec.known
+    if ("beside", "") not in known:
+        known["beside", ""] = next(_beside(made), None)
+    found: Made | None = known["beside", ""]
+    return found
+
+
+def _beside(made: Made) -> Iterator[Made]:
+    for attempt in range(TRIES_MAX):
+        body, draw = plain_form(made.text), Random(f"beside {attempt} {made.text}")
+        name = draw.choice(sorted(made.spec.rules))
+        form = {key: value for key, value in made.spec.rules[name].items() if key not in ("name", "kind", "values")}
+        del body["rules"][name]
+        if former := form.pop("renamed_from", None):
+            body["rules"][former] = form
+        elif draw.random() < RENAMED_SHARE:
+            body["rules"][f"new-{name}"] = {**form, "renamed_from": name}
+        found, _ = made_of(File(draw, body["tables"], body["entities"], body["rules"]).text())
+        if found is not None and found.rules.rules:
+            yield found

@@ -287,6 +287,7 @@ def _attributes(
 
 
 Write = tuple[Place, Item | None]
+OWN: Final = "own "  # the first letters of what only the application writes
 
 
 @dataclass
@@ -301,6 +302,8 @@ class Application:
     focus: list[Kind] = field(default_factory=list)
     fills: bool = True  # items may become as large as they can be
     following: list[Step] = field(default_factory=list)  # the rest of the plots that have begun
+    has_own: bool = False  # it writes values of its own where rules write
+    own_texts: dict[str, tuple[Place, Path]] = field(default_factory=dict)  # each with its place
 
     def __post_init__(self) -> None:
         self.focus = self.playground.kinds
@@ -375,6 +378,9 @@ class Application:
         """Something in a place that a rule writes: a value of anybody's past, or any other; of a link, who is there."""
         if path in kind.pointing and self.pick(4):
             return self.one(kind.pointing[path][:3])  # type: ignore[no-any-return]
+        if self.has_own:
+            self.counter += 1
+            return self.one(({"S": f"{OWN}{self.counter}"}, {"SS": [f"{OWN}{self.counter}"]}))  # type: ignore[no-any-return]
         found = [
             value for images in self.past.values() for item in images[-2:] if (value := get(item, path)) is not None
         ]

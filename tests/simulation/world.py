@@ -141,6 +141,7 @@ class World:
         self.unheard: list[tuple[Place, Item]] = []  # what was there before there were records
         self.safety = Safety(made.spec, self.items, self.past)
         self.streams = Streams(made.in_order)
+        self.watch: Callable[[Place, Item | None], None] = lambda *_: None  # sees each change by the pipeline
         self.loses: Callable[[], bool] = lambda: False  # whether a change leaves no record
         self.lost = 0
         self.shelf: dict[str, str] | None = None  # what failed, where people redrive it
@@ -163,6 +164,7 @@ class World:
     def _changed(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
         place = place_of(key)
         if self.by_pipeline:
+            self.watch(place, new)
             self.safety.check(place, old, new)
         if new is None:
             del self.items[place]

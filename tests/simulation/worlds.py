@@ -1,8 +1,9 @@
-"""Small worlds written by hand: rules files in which histories play that random files reach too seldom.
+"""Small worlds: random files of a few kinds, and rules files written by hand for what random ones reach too seldom.
 
-Invariant: a world is nothing but a rules file, and how dense its items are. What is right in it says the same oracle as
-for random files. A world stands here if a mutant needs it: random rules show that one not at all, or only in many more
-histories. Names are `mode/world`: the mode is what there is beside the handlers (`history.MODES`), "" for nothing.
+Invariant: a world is nothing but a rules file, and how dense its items are. The same oracle says what is right in it. A
+file is written by hand only if a mutant or a model needs it: random rules show that mutant not at all, or in more than
+twice the histories. docs/contributing.md says what each reaches. Names are `mode/world`: the mode is what there is beside
+the handlers (`history.MODES`), "" for nothing. `random-copy-derive` is a random file of these kinds, `random` one of all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 from typing import Final
 
 from tests.kinds import TRIALS
-from tests.simulation.grammar import Made, made_of
+from tests.simulation.grammar import Made, made, made_of
 
 BASE: Final = """
 tables:
@@ -31,15 +32,6 @@ tables:
 entities:
   source: {table: sources}
   target: {table: targets, required: [rank]}
-rules:
-"""
-UNLISTED: Final = """
-tables:
-  sources: {key: {source: S}}
-  targets: {key: {target: S}}
-entities:
-  source: {table: sources}
-  target: {table: targets}
 rules:
 """
 SHOP: Final = """
@@ -125,14 +117,6 @@ entities:
   member: {table: members, required: [rank]}
 rules:
 """
-GRAPH: Final = """
-tables:
-  graph: {key: {source: S, target: S}}
-entities:
-  node: {table: graph, key: {source: "{id}", target: "{id}"}}
-  edge: {table: graph}
-rules:
-"""
 NODES: Final = """
 tables:
   nodes: {key: {team: S, node: S}, indexes: {by_up: {up: S, rank: S}}}
@@ -147,15 +131,6 @@ tables:
 entities:
   order: {table: orders}
   dept_order: {table: by_dept}
-rules:
-"""
-POSTS: Final = """
-tables:
-  posts: {key: {post: S}}
-  by_tag: {key: {tag: S, post: S}}
-entities:
-  post: {table: posts}
-  tag_post: {table: by_tag}
 rules:
 """
 EMAILS: Final = """
@@ -209,14 +184,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "base": BASE + copy("on_delete: clear"),
     "keep": BASE + copy("on_delete: keep"),
     "delete": BASE + copy("on_delete: delete"),
-    "strict": BASE + copy("on_delete: clear, strict: true"),
-    "snapshot": BASE + copy("mode: snapshot"),
-    "where": BASE + copy("where: \"state == 'OPEN' && source.state == 'OPEN'\", on_delete: clear"),
     "where-either": BASE + copy("where: \"amount > `1` || state == 'OPEN'\", on_delete: clear"),
     "delete-where": BASE + copy("where: \"rank == 'c' || rank == 'd'\", on_delete: delete"),
-    "nested": f"{BASE}  name: {{copy: [source.name, source.bio], into: target.author, on_delete: clear}}\n",
-    "unlisted": UNLISTED + copy("mode: snapshot"),
-    "unordered": BASE + copy("on_delete: clear"),
     "index": LISTED + copy("on_delete: clear"),
     "index-delete": LISTED + copy("on_delete: delete"),
     "index-strict": LISTED + copy("on_delete: clear, strict: true"),
@@ -224,11 +193,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "own": f"{PEOPLE}  name: {{copy: person.name, into: person.boss_name, link: {{person: boss}}, on_delete: clear}}\n",
     # several copies
     "two": BASE + copy("on_delete: clear", other("clear")),
-    "two-delete": BASE + copy("on_delete: delete", other("clear")),
     "two-index": LISTED + copy("on_delete: clear", other("keep")),
-    "shared-map": f"""{BASE}  name: {{copy: source.name, into: target.about.name, on_delete: clear}}
-  other: {{copy: source.name, into: target.about.other, link: {{source: other}}, on_delete: clear, strict: true}}
-""",
     "cascade": f"""{CHAIN}  first: {{copy: top.name, into: mid.top_name, on_delete: clear}}
   second: {{copy: mid.top_name, into: end.top_name, on_delete: clear}}
 """,
@@ -239,36 +204,18 @@ TEXTS: Final[Mapping[str, str]] = {
   name: {{copy: owner.name, into: target.owner_name, {ON}, on_delete: clear, strict: true}}
 """,
     # defaults
-    "default": BASE + copy("default: nobody"),
     "default-keep": BASE + copy("default: nobody, on_delete: keep"),
-    "default-nested": f"{BASE}  name: {{copy: [source.name, source.bio], into: target.author, default: {{name: nobody}}}}\n",
-    "derive-default": f"""{PEOPLE}
-  rank: {{derive: person.rank, as: "{{state:sizes}}", map: {{sizes: {{OPEN: "1", SENT: "2"}}}}, default: none}}
-""",
     "embed-default": f"{HELD}  kids: {{embed: child, into: parent.kids, fields: [name, amount], default: {{amount: 7}}, limit: {{items: 9}}}}\n",
     # of the item itself, or its parent
-    "derive": f"""{PEOPLE}
-  rank: {{derive: person.rank, as: "{{state:sizes}}-{{state}}", map: {{sizes: {{OPEN: "1", SENT: "2"}}}}}}
-  label: {{derive: person.label, join: [rank, person, name], separator: "#"}}
-""",
-    "derive-where": f"""{PEOPLE}
-  label: {{derive: person.label, as: "{{state}}#{{name}}", where: "state == 'OPEN' || amount > `1`"}}
-""",
     "derive-cases": f"""{PEOPLE}
   label: {{derive: person.label, as: "{{name}}", cases: [
     {{where: "state == 'OPEN' && amount > `1`", as: "OPEN#{{name}}"}}, {{where: "state == 'OPEN'", as: "LOW#{{rank}}"}}]}}
 """,
     "expiry": f"{PEOPLE}  ends: {{derive: person.ends, as: 'ttl(at, 36h)'}}\n",
-    "path": tree(f"on_delete: clear, {EXTRAS}"),
     "path-keep": tree("on_delete: keep"),
     "path-delete": tree("on_delete: delete").replace(", rank: S", "").replace(", required: [rank]", ""),
-    "path-default": tree(f"on_delete: clear, {EXTRAS}, default: {{tenant: none}}"),
     "path-names": f"{NODES}  paths: {{path: node.Trail, ids: Path, by: name, separator: ' / ', parent: up, on_delete: clear}}\n",
     # of many
-    "embed": f"{HELD}  kids: {{embed: child, into: parent.kids, fields: [name, amount], limit: {{items: 2}}}}\n",
-    "embed-list": f"""{HELD}
-  kids: {{embed: child, into: parent.kids, fields: [name, amount], as: list, order: -amount, limit: {{items: 2}}, on_overflow: oldest}}
-""",
     "embed-index": f"{INDEXED}  kids: {{embed: child, into: parent.kids, fields: [name, amount], limit: {{items: 9}}}}\n",
     "embed-claimed": f"""{HELD}
   kids: {{embed: child, into: parent.kids, by: "{{label}}", fields: [child, amount], limit: {{items: 1}}, on_overflow: omit}}
@@ -308,22 +255,15 @@ entities:
 rules:
   seats: {collect: seat, into: hall.seats, as: "{seat}", numbers: true, where: "state == 'OPEN'"}
 """,
-    "collect-graph": f"""{GRAPH}
-  edges: {{collect: edge, into: node.edges, as: "{{target}}-{{state}}", link: {{id: source}}}}
-""",
     "collect-index": members(EDGES, "{member}-{state}", ", via: by_goal"),
     # of an item, under another key
     "mirror": f"{ORDERS}  by_dept: {{mirror: order, into: dept_order, attributes: [name], {ON}}}\n",
-    "mirror-each": f"{POSTS}  by_tag: {{mirror: post, into: tag_post, each: {{tag: tags}}, attributes: all}}\n",
     "mirror-taken": f"{EMAILS}  by_email: {{mirror: user, into: user_by_email, attributes: {{name: user_name}}}}\n",
-    "history": history(VERSIONS, ""),
-    "history-where": history(VERSIONS, f", {ON}"),
     # with a ledger
     "booked": f"""{COUNTED}
   orders: {{count: order, into: user.orders, {ON}}}
   spent: {{sum: order.amount, into: user.spent}}
 """,
-    "booked-few": f"{COUNTED}  orders: {{count: order, into: user.orders, {ON}}}\n",
     "booked-groups": f"""{COUNTED}
   points: {{count: order, into: user.points, weights: {{state: {{OPEN: 3, SENT: 0.5}}}}, shards: 3}}
   states: {{sum: order.amount, into: user.stats.states, per: state, shards: 2}}
@@ -339,10 +279,6 @@ rules:
   tags: collect order.state into user.tags
   words: {{collect: order.state, into: user.words, join: ", ", order: amount}}
   last: {{collect: order.state, into: user.last, as: list, order: -amount, limit: 2}}
-""",
-    "newest": f"""{COUNTED}
-  last: {{collect: order, fields: [state, amount], into: user.last, order: -amount, limit: 1, {ON}}}
-  both: {{collect: order, fields: [state], into: user.both, order: amount, limit: 2, as: list}}
 """,
     # a chain: the newest posts of an author, on each follow, and from there an item for each pair of post and reader
     "pairs": """
@@ -365,18 +301,51 @@ rules:
 """,
     **{name: text for trial in TRIALS for name, text in trial.worlds.items()},
 }
-UNORDERED: Final = frozenset({"unordered", "booked-few"})  # by Kinesis, which does not keep the order of records
+
+
+RANDOM: Final = "random"
+OFTEN: Final = "often-"  # most items name one source
+UNORDERED: Final = "unordered-"  # records come by Kinesis, which does not keep their order
+KINDS: Final = (
+    "copy", "copy-within", "chain-copy", "copy-derive", "late", "derive", "path", "embed", "count-ranked", "collect",
+    "mirror", "history", "count", "ranked", "values",
+)  # fmt: skip
+
+
+def made_in(name: str, number: int = 0) -> Made:
+    """The file of a world, by its name with its mode; of a random one by the number too."""
+    first, *kinds = _file_of(name).split("-")
+    found = made(number, frozenset(kinds)) if first == RANDOM else _by_hand(_file_of(name))
+    return as_played(found, name)
+
+
+def as_played(found: Made, name: str) -> Made:
+    """A file with the mode of a world, and as dense as it is there."""
+    mode, _, world = name.rpartition("/")
+    often, in_order = world.startswith(OFTEN), not world.startswith(UNORDERED)
+    return replace(found, mode=mode, dense=world != RANDOM, often=often, in_order=in_order)
+
+
+def is_random(name: str) -> bool:
+    """True for a world whose files are random."""
+    return _file_of(name).split("-")[0] == RANDOM
+
+
+def _file_of(name: str) -> str:
+    return name.rpartition("/")[2].removeprefix(OFTEN).removeprefix(UNORDERED)
 
 
 @cache
-def made_in(name: str) -> Made:
-    """A world, by its name with its mode."""
-    mode, _, world = name.rpartition("/")
-    often = world.startswith("often-")
-    found, problems = made_of(TEXTS[world.removeprefix("often-")])
+def _by_hand(world: str) -> Made:
+    found, problems = made_of(TEXTS[world])
     assert found is not None, problems
-    in_order = world not in UNORDERED
-    return replace(found, mode=mode, dense=True, often=often, in_order=in_order)
+    return found
+
+
+def forget() -> None:
+    """Forget all files: a mutant changes what is computed of rules."""
+    made.cache_clear()
+    _by_hand.cache_clear()
 
 
 def among(mode: str, *worlds: str) -> tuple[str, ...]:
@@ -384,14 +353,20 @@ def among(mode: str, *worlds: str) -> tuple[str, ...]:
     return tuple(f"{mode}/{world}" for world in worlds)
 
 
+def small(mode: str, *kinds: str, how: str = "") -> tuple[str, ...]:
+    """The names of worlds of random files, each of a kind or of some kinds joined by "-", all in one mode and way."""
+    return among(mode, *(f"{how}{RANDOM}-{kind}" for kind in kinds))
+
+
 # Where whole runs play beside random rules: each world as it is, and some of them where somebody is beside the handlers.
 ALL: Final = (
-    *among("", *TEXTS),
-    *among("people", *TEXTS),
-    *among("readers", *TEXTS),
-    *among("transact", *TEXTS),
-    *among("waits", "often-base", "often-index", "often-keep", "often-delete", "often-index-delete",
-           "often-two"),
-    *among("backfill", "cascade", "path", "path-keep", "path-delete", "mixed", "recount", "booked", "ranked", "collect"),
-    *among("versions", "booked", "ranked", "valued"),
-)  # fmt: skip
+    *(name for mode in ("", "people", "readers", "transact") for name in (*among(mode, *TEXTS), *small(mode, *KINDS))),
+    *small("waits", "copy", how=OFTEN),
+    *small("", "copy", "count", how=UNORDERED),
+    *among("waits", "often-index", "often-delete"),
+    *small("backfill", "copy-derive", "path", "count-ranked", "count", "collect"),
+    *small("versions", "count", "ranked", "values"),
+    *small("mixed", "copy", how=OFTEN),
+    *small("mixed", "copy"),
+    *small("new", "copy", "copy-derive", "path", "embed", "collect", "mirror"),
+)

@@ -56,3 +56,20 @@ def test_unaccepted_rule_alters_no_value_that_no_record_explains():
     (order,) = scene.memory.items("orders")
     assert order["name"] == s("n")
     assert scene.parked.told == [("first", "NotAccepted: run it")]
+
+
+def test_unaccepted_rules_follow_what_they_made_themselves():
+    """A copy and a mirror that the old image explains follow the rename; a copy of the application's own stays."""
+    text = TEXT.replace("}}}", "}}, names: {key: {name: S}}}", 1).replace(
+        "order: {table", "named: {table: names}, order: {table"
+    )
+    rules = parse_rules(f"{text}  copy: {RULES['third']}\n  names: {{mirror: user, into: named, attributes: [mail]}}\n")
+    scene = Scene(rules)
+    scene.consumer.unaccepted = lambda: dict.fromkeys(rules.rules, "run it")
+    scene.put("users", {"user": s("u"), "name": s("n"), "mail": s("m")})
+    made, own = (scene.put("orders", {"user": s("u"), "order": s(one), "mail": s(mail)}) for one, mail in ("1m", "2x"))
+    scene.rest()
+    scene.put("users", {"user": s("u"), "name": s("n"), "mail": s("new")})
+    scene.rest()
+    assert [scene.item(one)["mail"] for one in (made, own)] == [s("new"), s("x")]
+    assert [item["mail"] for item in scene.memory.items("names")] == [s("new")]

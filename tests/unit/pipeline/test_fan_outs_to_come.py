@@ -117,3 +117,14 @@ def test_look_that_goes_on_with_a_chain_ends_it_when_it_begins(process):
     process.pending.begins(second.message)
     process.ask(first)
     assert [message.attempt for _, _, message in process.sent] == [1, 2, 1]
+
+
+@pytest.mark.parametrize("late", ["wall", "monotonic"])
+def test_fan_out_is_to_come_only_if_both_clocks_say_so(process, late):
+    """One clock stood still for the five seconds of the wait, as in a process that was frozen."""
+    process.ask()
+    process.ask()
+    process.passes(5)
+    setattr(process, late, getattr(process, late) - 5)
+    process.ask()
+    assert process.delays == [0, 5, 10]

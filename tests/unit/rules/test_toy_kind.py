@@ -225,7 +225,7 @@ def test_toy_kind_plays_in_the_simulator(on_trial):
 def test_toy_kind_that_is_broken_fails_in_the_simulator(on_trial):
     """The mutant of its trial is caught."""
     ((_, mutation),) = TRIAL.mutants.items()
-    worlds.made_in.cache_clear()
+    worlds.forget()
     with mutation.mutant():
         assert list(failures_in(mutation.worlds, 0, 60))
 

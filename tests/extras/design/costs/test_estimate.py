@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
+from sync_rules.extras.design.costs.efforts import find_effort
 from sync_rules.extras.design.costs.estimate import EstimateOptions, estimate
 from sync_rules.extras.design.costs.loads import Place
 from sync_rules.extras.design.costs.volumes import IndexRows, MeasuredEntity, Sizes, SizeSampler, replace_volumes
 from sync_rules.extras.design.costs.workload import WriteEvent, follow_rules
 from sync_rules.jobs.dryrun.money import MONTH_HOURS
 from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
+from sync_rules.rules.rule import Rule
 from tests.docs import test_costs as counted
 from tests.support import every_kind
 from tests.support.builders import s
@@ -121,14 +125,6 @@ def test_nothing_is_assumed_in_silence(without, named):
     found = made(text)
     assert any(named in one for one in (*found.gaps, *found.notes))
     assert found.whole.known is not bool(found.gaps)
-
-
-def test_a_file_without_patterns_has_storage_and_says_what_is_missing():
-    """Without `patterns` there is storage; the rest is not stated."""
-    found = made(SHOP.partition("patterns:")[0])
-    assert any("access patterns" in one for one in found.gaps)
-    (stored,) = found.stored
-    assert stored.table_gb == Decimal(410_000 * (1_024 + 100)) / 2**30
 
 
 UPDATES = """
@@ -277,6 +273,20 @@ def test_work_of_rules_is_what_the_pipeline_does(page, rule, story, entity, path
     assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=near)
 
 
+def test_every_kind_states_its_effort():
+    """A kind without a function would cost nothing, in silence."""
+
+    def list_kinds(kind: type[Rule]) -> Iterator[type[Rule]]:
+        for one in kind.__subclasses__():
+            yield from list_kinds(one)
+            yield one
+
+    unstated = find_effort.dispatch(object)
+    leaves = [one for one in list_kinds(Rule) if not one.__subclasses__() and one.__module__.startswith("sync_rules.")]
+    assert len(leaves) >= len(KINDS)
+    assert [one.__name__ for one in leaves if find_effort.dispatch(one) is unstated] == []
+
+
 @pytest.mark.parametrize("when", ["created", "changed", "deleted"])
 @pytest.mark.parametrize("write", ["put: order", "update: order, sets: [total]", "delete: order"])
 def test_calls_are_of_the_changes_that_the_rule_names(when, write):
@@ -318,6 +328,11 @@ def test_what_much_would_have_to_be_known_for_is_said(write, taken):
     found = made(TAKEN.replace("WRITE", write))
     assert any(note.startswith(taken) for note in found.notes)
     assert sum(taken in note for note in found.notes) == 1
+
+
+def test_records_are_those_of_all_writes():
+    """An order and its copy are two a second; a tenth of a rename writes a user and his forty orders."""
+    assert made(SHOP).whole.load.records == pytest.approx({"shop": 2 + 0.1 * 41})
 
 
 def test_transactions_count_twice():

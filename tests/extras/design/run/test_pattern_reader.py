@@ -435,82 +435,57 @@ RENAMED = BASE.replace(
     "{mirror: user, into: user_by_email, attributes: [name]}",
     "{mirror: user, into: user_by_email, attributes: {name: called, city: town}}",
 )
-
-
-def test_mirrors_answer_by_the_names_of_their_source():
-    """Arguments, attributes and condition have the names of the entity that the pattern asks for."""
-    where = (
-        "{get: user, by: [email], one: true, via: mirror, attributes: [name, city, user_id], where: \"city == 'A'\"}"
-    )
-    patterns, client = some(where, base=RENAMED)
-    with requests_of(client) as requests:
-        assert patterns.one("p0", email="a@x") == {"name": "Ann", "city": "A", "user_id": "1"}
-        assert patterns.one("p0", email="b@x") is None
-    assert requests.by_operation == {"GetItem": 2}
-
-
-def test_mirrors_that_lack_an_attribute_of_the_condition_lead_to_their_source():
-    """The condition is tested on the item itself, which a second request reads."""
-    patterns, client = some(
-        "{get: user, by: [email], one: true, via: mirror, attributes: [name], where: \"city == 'A'\"}"
-    )
-    with requests_of(client) as requests:
-        assert patterns.one("p0", email="a@x") == {"name": "Ann"}
-        assert patterns.one("p0", email="b@x") is None
-    assert requests.by_operation == {"GetItem": 4}
-
-
 CODED = BASE.replace(
     "  user-by-email:", "  by-code: {mirror: order, into: coded, attributes: [total]}\n  user-by-email:"
 ).replace("  user_by_email: {", '  coded: {table: shop, key: {PK: "CODE#{code}", SK: CODE}}\n  user_by_email: {')
-
-
-def test_sources_of_mirrors_lead_to_the_items_that_they_name():
-    """A mirror, its source, and the item that the source names: a copy is taken from the source itself."""
-    get = "{get: order, by: [code], one: true, via: mirror, attributes: [total, user.name, user.email]}"
-    items = [*SOME[:2], ("order", {**SOME[2][1], "code": "c"})]
-    patterns, client = some(get, base=CODED, items=items)
-    with requests_of(client) as requests:
-        assert patterns.one("p0", code="c") == {"total": 9, "user.name": "Ann", "user.email": "a@x"}
-    assert requests.by_operation == {"GetItem": 3}
-    assert "user-name-on-orders" not in prove(rules_of(get, base=CODED)).unread
-
-
-LINKED = BASE.replace(
+PAID = BASE.replace(
     "newest:",
     "by_payer: {payer: S}\n      by_status: {partition: {status: S}, sort: {made: S}, projection: [total]}\n      newest:",
+).replace("copy user.name into order.user_name", "{copy: user.name, into: order.payer_name, link: {user_id: payer}}")
+BARE = BASE.replace(
+    "GSI1: {ParentId: S, ComponentId: S}",
+    "GSI1: {partition: {ParentId: S}, sort: {ComponentId: S}, projection: keys}",
 )
+PARTS = [("component", {"ComponentId": "1", "ParentId": "", "name": "A"}),
+         ("component", {"ComponentId": "2", "ParentId": "1", "name": "B"})]  # fmt: skip
+MAIL = "get: user, by: [email], one: true, via: mirror, where: \"city == 'A'\""
+ROADS = {  # rules, items, pattern, arguments, what is found, requests
+    "a mirror has the names of its source": (
+        RENAMED, SOME, f"{{{MAIL}, attributes: [name, city, user_id]}}",
+        {"email": "a@x"}, [{"name": "Ann", "city": "A", "user_id": "1"}], ["GetItem"],
+    ),
+    "a condition is asked of a mirror": (
+        RENAMED, SOME, f"{{{MAIL}, attributes: [name]}}", {"email": "b@x"}, [], ["GetItem"],
+    ),
+    "a mirror that lacks an attribute of the condition leads to its source": (
+        BASE, SOME, f"{{{MAIL}, attributes: [name]}}", {"email": "a@x"}, [{"name": "Ann"}], ["GetItem"] * 2,
+    ),
+    "the source of a mirror leads to the item that it names": (
+        CODED, [*SOME[:2], ("order", {**SOME[2][1], "code": "c"})],
+        "{get: order, by: [code], one: true, via: mirror, attributes: [total, user.name, user.email]}",
+        {"code": "c"}, [{"total": 9, "user.name": "Ann", "user.email": "a@x"}], ["GetItem"] * 3,
+    ),
+    "a link of a rule is followed, from the whole items if an index does not show it": (
+        PAID, [*SOME[:2], ("order", {**SOME[2][1], "payer": "1#0"})],
+        "{get: order, by: [status], attributes: [total, user.email]}",
+        {"status": "OPEN"}, [{"total": 9, "user.email": "b@x"}], ["Query", "BatchGetItem", "BatchGetItem"],
+    ),
+    "a level of a tree is read by its keys if its index shows nothing else": (
+        BARE, PARTS, "{tree: component, under: ComponentId, depth: 1, attributes: [name]}",
+        {"ComponentId": "1"}, [{"name": "B"}], ["Query", "BatchGetItem"],
+    ),
+}  # fmt: skip
 
 
-def test_items_that_name_another_by_a_field_of_their_own_are_followed():
-    """The link of a rule leads to the other item; where an index does not show it, the items are read first."""
-    base = LINKED.replace(
-        "copy user.name into order.user_name",
-        "{copy: user.name, into: order.payer_name, link: {user_id: payer}}",
-    )
-    items = [*SOME[:2], ("order", {**SOME[2][1], "payer": "1#0"})]
-    patterns, client = some("{get: order, by: [status], attributes: [total, user.email]}", base=base, items=items)
+@pytest.mark.parametrize("road", ROADS)
+def test_road_from_one_item_to_another_takes_the_requests_that_it_needs(road):
+    """Mirrors, sources, links and levels: what is found, and by how many requests."""
+    base, items, pattern, given_arguments, expected, operations = ROADS[road]
+    patterns, client = some(pattern, base=base, items=items)
     with requests_of(client) as requests:
-        assert [*patterns.all("p0", status="OPEN")] == [{"total": 9, "user.email": "b@x"}]
-    assert requests.operations == ["Query", "BatchGetItem", "BatchGetItem"]
-
-
-def test_levels_of_a_tree_are_whole_items():
-    """Items are read by their keys where the index on the parent shows nothing else."""
-    base = BASE.replace(
-        "GSI1: {ParentId: S, ComponentId: S}",
-        "GSI1: {partition: {ParentId: S}, sort: {ComponentId: S}, projection: keys}",
-    )
-    parts = [
-        ("component", {"ComponentId": "1", "ParentId": "", "name": "A"}),
-        ("component", {"ComponentId": "2", "ParentId": "1", "name": "B"}),
-    ]
-    patterns, client = some(
-        "{tree: component, under: ComponentId, depth: 1, attributes: [name]}", base=base, items=parts
-    )
-    with requests_of(client) as requests:
-        assert [*patterns.all("p0", ComponentId="1")] == [{"name": "B"}]
-    assert requests.operations == ["Query", "BatchGetItem"]
+        assert [*patterns.all("p0", **given_arguments)] == expected
+    assert requests.operations == operations
+    assert base is not CODED or "user-name-on-orders" not in prove(rules_of(pattern, base=base)).unread
 
 
 def test_formulas_are_told_apart_where_rows_show_their_fields():

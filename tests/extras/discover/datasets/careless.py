@@ -213,16 +213,14 @@ def _rank(member: Record, order: str) -> tuple[bool, Any]:
     return value is not ABSENT, value
 
 
-def newest(
-    data: DataSet, child: str, into: str, link: Link, fields: Sequence[str] | str, *, order: str, first: bool = False
-) -> Truth:
-    """The fields of the newest or the first item that names a parent, as a map; or one field, as its text."""
+def newest(data: DataSet, child: str, into: str, link: Link, fields: Sequence[str] | str, *, order: str) -> Truth:
+    """The fields of the newest item that names a parent, as a map; or one field, as its text."""
     way = Way(data, _entity(into), child, link)
     names = [fields] if isinstance(fields, str) else fields
 
     def make() -> Wanted:
         for parent, members in way.families():
-            chosen = sorted(members, key=lambda member: _rank(member, order), reverse=not first)[:1]
+            chosen = sorted(members, key=lambda member: _rank(member, order), reverse=True)[:1]
             shown = [{name: value for name in names if (value := get(one, name)) is not ABSENT} for one in chosen]
             plain = [one.get(fields) for one in shown] if isinstance(fields, str) else shown
             yield parent, plain[0] if plain else ABSENT
@@ -238,17 +236,6 @@ def formed(data: DataSet, child: str, into: str, link: Link, *fields: str) -> Tr
         for parent, members in way.families():
             values = [[get(member, name) for name in fields] for member in members]
             yield parent, {"#".join(map(str, one)) for one in values if ABSENT not in one}
-
-    return Truth(frozenset({"collect"}), into, frozenset({child}), make)
-
-
-def listed(data: DataSet, child: str, into: str, link: Link, order: str) -> Truth:
-    """A list of the values of the items that name a parent, in an order."""
-    way, path = Way(data, _entity(into), _entity(child), link), _path(child)
-
-    def make() -> Wanted:
-        for parent, members in way.families():
-            yield parent, [get(one, path) for one in sorted(members, key=lambda member: _rank(member, order))]
 
     return Truth(frozenset({"collect"}), into, frozenset({child}), make)
 

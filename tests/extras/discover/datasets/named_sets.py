@@ -1,4 +1,4 @@
-"""Named data sets: a shop, accounts, employees, and two without any copy.
+"""Named data sets: accounts, employees, and one without any copy.
 
 Each function makes the same data set at each call, so that a test can plant drift of another share in it.
 """
@@ -16,51 +16,10 @@ from tests.extras.discover.datasets.careless import (
     embedded,
     mirrored,
     pathed,
-    taken,
 )
 from tests.extras.discover.datasets.dataset import DataSet, Record
 from tests.extras.discover.datasets.words import Words
 from tests.support import shared
-
-STATES = ("OPEN", "PAID", "SENT", "DONE", "CANCELLED")
-
-
-def shop() -> DataSet:
-    """A shop in one table: five entities, an index that is used by two of them, and ids that all begin at 1."""
-    data, w = DataSet("shop"), Words("shop")
-    data.table("shop", "PK", "SK", GSI1=("GSI1PK", "GSI1SK"))
-    users = data.entity("user", "shop", [])
-    products = data.entity("product", "shop", [])
-    orders = data.entity("order", "shop", [])
-    lines = data.entity("line", "shop", [])
-    addresses = data.entity("address", "shop", [])
-    for number in range(1, 181):
-        name = w.person()
-        users.append({"PK": f"USER#{number}", "SK": "PROFILE", "_user": str(number), "name": name, "email": w.mail(name), "status": w.one(["ACTIVE", "CLOSED"]), "created_at": w.time(), "vip": w.yes(0.2), "type": "USER", "v": 1})  # fmt: skip
-        for at in range(1, w.many(1, 4) + 1):
-            addresses.append({"PK": f"USER#{number}", "SK": f"ADDRESS#{at}", "_user": str(number), "_address": str(at), "street": f"{w.one(['Mill', 'High', 'Park', 'Lake'])} Road {w.number(300)}", "city": w.place(), "zip": f"{w.number(99999):05}", "type": "ADDRESS", "active": w.yes()})  # fmt: skip
-    for number in range(1, 91):
-        products.append({"PK": f"PRODUCT#{number}", "SK": "INFO", "_product": str(number), "title": f"{w.thing()} {number}", "price": w.price(), "stock": w.number(50), "status": w.one(["ACTIVE", "GONE"]), "created_at": w.time(), "type": "PRODUCT", "v": 1})  # fmt: skip
-    for number in range(1, 621):
-        user = w.one(users)["_user"]
-        placed = w.time()
-        orders.append({"PK": f"USER#{user}", "SK": f"ORDER#{number:06}", "_user": user, "_order": f"{number:06}", "GSI1PK": f"ORDER#{number:06}", "GSI1SK": "HEAD", "status": w.one(STATES), "placed_at": placed, "gift": w.yes(0.1), "type": "ORDER", "v": 1})  # fmt: skip
-        for at in range(1, w.many(1, 5) + 1):
-            product = w.one(products)["_product"]
-            lines.append({"PK": f"ORDER#{number:06}", "SK": f"LINE#{at}", "_order": f"{number:06}", "_line": str(at), "product_id": product, "GSI1PK": f"PRODUCT#{product}", "GSI1SK": placed, "quantity": w.number(6, 1), "_placed": placed, "type": "LINE"})  # fmt: skip
-    keep, by_user, by_product = data.keep, {"_user": "_user"}, {"_product": "product_id"}
-    keep(copied(data, "user.name", "order.user_name", by_user))
-    keep(copied(data, "user.email", "order.email", by_user))
-    keep(copied(data, "product.title", "line.product_title", by_product))
-    keep(taken(data, "product.price", "line.unit_price", by_product, "_placed"))
-    keep(counted(data, "count", "line", "product.times_sold", by_product))
-    keep(counted(data, "sum", "line.quantity", "product.sold", by_product))
-    keep(counted(data, "count", "order", "user.order_count", by_user))
-    keep(counted(data, "count", "order", "user.open_orders", by_user, where=lambda order: order["status"] == "OPEN"))
-    keep(embedded(data, "address", "user.addresses", by_user, ["street", "city", "zip"], by="_address"))
-    keep(collected(data, "order.status", "user.statuses", by_user))
-    keep(derived(data, "user.name_lower", ["name"], lambda user: user["name"].lower()))
-    return data
 
 
 def accounts() -> DataSet:
@@ -90,19 +49,6 @@ def accounts() -> DataSet:
     keep(collected(data, "membership._account", "group.members", group))
     keep(embedded(data, "membership", "group.newest", group, ["member_name", "joined"], order="joined", last=3))
     keep(derived(data, "account.label", ["login", "locale"], lambda a: f"{a['login']}-{a['locale'].upper()}"))
-    return data
-
-
-def unrelated() -> DataSet:
-    """Four tables whose columns have equal names, equal ranges and equal types, and none is a copy."""
-    data, w = DataSet("unrelated"), Words("unrelated")
-    for name, count in (("cars", 150), ("houses", 300), ("boats", 80), ("rents", 900)):
-        data.table(name, "id")
-        records = data.entity(name, name, [])
-        for at in range(1, count + 1):
-            records.append({"id": at, "name": w.person(), "city": w.place(), "status": w.one(["NEW", "USED", "SOLD"]), "active": w.yes(), "checked": w.yes(0.95), "created_at": w.day(200), "updated_at": w.time(), "rank": w.number(10), "position": at, "count": w.number(30), "version": 1, "region": "eu", "currency": w.one(["EUR", "EUR", "EUR", "USD"]), "price": w.price()})  # fmt: skip
-            if name == "rents":
-                records[-1] |= {"car_id": w.number(151, 1), "house_id": w.number(301, 1), "days": w.number(14, 1)}
     return data
 
 
@@ -145,5 +91,5 @@ def adventureworks() -> DataSet:
     return data
 
 
-MADE = (shop, accounts, adventureworks)
-NO_RULE = (unrelated, lookalikes)  # they have no copies, so nothing can drift
+MADE = (accounts, adventureworks)
+NO_RULE = (lookalikes,)  # it has no copies, so nothing can drift

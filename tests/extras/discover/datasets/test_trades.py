@@ -1,4 +1,4 @@
-"""Data sets of five trades: how many of the proposed rules are right, and how many of the true rules are proposed."""
+"""The data set of a trade: how many of the proposed rules are right, and how many of the true rules are proposed."""
 
 from __future__ import annotations
 

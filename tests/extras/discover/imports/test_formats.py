@@ -178,12 +178,6 @@ def test_modelling_schema_keeps_the_key_of_a_table_that_an_index_shares(shared):
     }
 
 
-def test_modelling_data_model_has_links_through_overloaded_indexes():
-    """GSI1PK of an order is the key of its user: the field has one name on both."""
-    _, rules = fixture("dynamodb_data_model.json")
-    assert keys(rules)["order"] == {"PK": "ORDER#{order_id}", "SK": "ORDER", "GSI1PK": "USER#{user_id}"}
-
-
 def test_electrodb_keys_are_composed_as_it_composes_them():
     """Prefixes, labels, collections, clusters, casing, templates, renamed attributes and sparse indexes."""
     found, rules = fixture("electrodb.json")

@@ -10,60 +10,13 @@ from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.search import propose
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import errors
+from tests.extras.discover.propose.traps import RIGHT
 from tests.support.gathering import PlainTable, gathered
-
-STATES = ("OPEN", "SENT", "CANCELLED")
 
 
 def active(found):
     assert not errors(check_rules(write_proposal(found), {})[1])
     return {one.name: one for one in found.rules if one.held_back is None}
-
-
-def shop():
-    rand = random.Random(3)
-    users = [{"PK": f"USER#{n}", "SK": "PROFILE", "name": f"N{rand.random()}"} for n in range(80)]
-    orders = []
-    for n in range(500):
-        user, made = rand.choice(users), f"2024-{rand.randint(1, 12):02}-{rand.randint(1, 28):02}"
-        orders.append({
-            "PK": user["PK"], "SK": f"ORDER#{n:05}", "status": rand.choice(STATES), "total": rand.randint(1, 900),
-            "made": made, "noise": rand.randint(1, 9),
-        })  # fmt: skip
-    for user in users:
-        own = [one for one in orders if one["PK"] == user["PK"]]
-        user |= {
-            "orders": len(own), "open": sum(one["status"] == "OPEN" for one in own),
-            "spent": sum(one["total"] for one in own if one["status"] != "CANCELLED"),
-            "largest": max((one["total"] for one in own), default=0),
-            "states": {one["status"] for one in own}, "by_state": dict(Counter(one["status"] for one in own)),
-            "lines": {one["SK"][6:]: {"total": one["total"], "state": one["status"]} for one in own},
-            "last": [{"made": one["made"], "total": one["total"]} for one in sorted(own, key=lambda o: o["SK"])[::-1][:3]],
-        }  # fmt: skip
-        if not own:
-            del user["largest"], user["states"]
-    for order in orders:
-        order["month"] = order["made"][:7]
-        order["key"] = f"{order['status'].lower()}#{order['total']:06}"
-    users[3]["open"] += 1
-    users[4]["lines"] = {}
-    orders[5]["month"] = "1999-01"
-    return PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *orders])
-
-
-def test_kinds_are_found_in_a_table_of_several_entities(tmp_path):
-    """Counters with conditions, a map, a list, a set, a map of counts and two formulas; each fault is counted."""
-    rules = active(propose(gathered(tmp_path / "in", shop()), tmp_path / "work"))
-    by_attribute = {str(one.rule.get("into", one.rule.get("derive"))): one for one in rules.values()}
-    assert {attribute: (one.kind, one.differ) for attribute, one in by_attribute.items()} == {
-        "user.orders": ("count", 0), "user.open": ("count", 1), "user.spent": ("sum", 0), "user.largest": ("max", 0),
-        "user.states": ("collect", 0), "user.by_state": ("count", 0), "user.lines": ("embed", 1),
-        "user.last": ("embed", 0), "order.month": ("derive", 1), "order.key": ("derive", 0),
-    }  # fmt: skip
-    assert by_attribute["user.open"].rule["where"] == "status == 'OPEN'"
-    assert by_attribute["user.spent"].rule["where"] == "status != 'CANCELLED'"
-    assert by_attribute["user.by_state"].rule["per"] == "status"
-    assert by_attribute["user.open"].examples[0] == "user 3"
 
 
 def test_kinds_mirrors_of_elements_and_joined_texts(tmp_path):
@@ -138,5 +91,5 @@ def test_kinds_look_once_at_each_amount_of_a_link(tmp_path, monkeypatch):
 
     kept: list[object] = []
     monkeypatch.setattr(number_search._NumberSearch, "_differs", count_look)
-    propose(gathered(tmp_path / "in", shop()), tmp_path / "work")
+    propose(gathered(tmp_path / "in", *RIGHT["counters, sums and mosts"]("looks").tables), tmp_path / "work")
     assert set(looks.values()) == {1}

@@ -65,26 +65,6 @@ def test_scan_writes_each_item_as_an_export_has_it(client, tmp_path):
     assert all(path.stat().st_mode & 0o077 == 0 for path in tables[0].files)
 
 
-def test_scan_that_was_stopped_goes_on(client, tmp_path, monkeypatch):
-    """However often it is stopped, no page is read twice, and in the end all items are there."""
-    asked = limit_pages(client, monkeypatch, 3)
-    tables, runs = None, 0
-    while tables is None:
-        left = [2]
-
-        def stopping(left=left) -> bool:
-            left[0] -= 1
-            return left[0] < 0
-
-        monkeypatch.setattr(table_scans, "FILE_BYTES", 1 if runs % 2 else 10_000)
-        tables = scanning(client, tmp_path, stopping=stopping).run(live_tables(client, ["shop"]))
-        runs += 1
-    assert runs > 5
-    assert keys(tables) == ALL
-    cursors = [json.dumps((one["Segment"], one.get("ExclusiveStartKey")), default=str) for one in asked]
-    assert len(cursors) == len(set(cursors))
-
-
 def test_scan_that_was_killed_goes_on_behind_its_last_file(client, tmp_path, monkeypatch):
     """A kill between a file and its note, and one in the middle of a file, cost pages and no item comes twice."""
     monkeypatch.setattr(table_scans, "FILE_BYTES", 1)
