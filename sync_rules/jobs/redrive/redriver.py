@@ -25,7 +25,8 @@ from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Failed, FailedEntry, FailureStore, GivenUp, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, encode
-from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, World, run_work
+from sync_rules.pipeline.report import Report
+from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, Work, World, do_together, run_work
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
@@ -34,6 +35,7 @@ AT_ONCE: Final = Limits(  # without later looks, what is stuck is recorded at on
 )
 WAITING_MAX_MESSAGES: Final = 100_000
 HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
+TOGETHER_MAX_ENTRIES: Final = 100  # the keys of a BatchGetItem
 LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
 NO_DEADLINE_MS: Final = 900_000
 WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED)
@@ -178,23 +180,54 @@ class Redriver:
         """Retry the entries of a place, until it is `enough` after one. Returns True if that were all. Raises
         StoreError and UserError when the place does not answer.
         """
-        for entry in place.entries():
-            self.on_entry(entry.where)
-            opened = self._open(entry, place)
-            if opened is not None:
-                self._take(opened)
+        for group in self._group(place):
+            self._take(group)
             if enough():
                 return False
         return True
 
-    def _take(self, opened: OpenEntry) -> None:
-        self._current, self._looks = (opened,), 0
-        try:
-            opened.reason = self._retry(opened.body)
-        except RecordError as error:
-            opened.reason, opened.unreadable = str(error), True
-        self._close(opened)
-        self._held_bytes += 0 if opened.closed else len(opened.entry.text)
+    def _group(self, place: FailureStore) -> Iterator[list[OpenEntry]]:
+        """Yield the entries of a place: failure records of different items several at a time, other entries alone."""
+        group: list[OpenEntry] = []
+        keys: set[tuple[object, ...]] = set()
+        for entry in place.entries():
+            self.on_entry(entry.where)
+            opened = self._open(entry, place)
+            if opened is None:
+                continue
+            about = _item_of(opened.body)
+            if group and (about is None or about in keys or len(group) >= TOGETHER_MAX_ENTRIES):
+                yield group
+                group, keys = [], set()
+            group.append(opened)
+            if about is None:
+                yield group
+                group = []
+            else:
+                keys.add(about)
+        if group:
+            yield group
+
+    def _take(self, group: Sequence[OpenEntry]) -> None:
+        self._current, self._looks = group, 0
+        works: dict[int, Work[Report | StoreError]] = {}
+        for number, opened in enumerate(group):
+            try:
+                begun = self._retry(opened.body)
+            except RecordError as error:
+                opened.reason, opened.unreadable = str(error), True
+                continue
+            if isinstance(begun, str):
+                opened.reason = begun
+            else:
+                works[number] = _catch_error(begun)
+        pushes = isinstance(group[0].body, PushMessage | ChunkMessage)
+        reports = run_work(do_together([*works.values()]), self._world if pushes else self._strict)
+        for number, report in zip(works, reports, strict=True):
+            group[number].reason = report.reason if isinstance(report, StoreError) else self._count_report(report)
+        for opened in group:
+            self._close(opened)
+            self._held_bytes += 0 if opened.closed else len(opened.entry.text)
         if self._held_bytes > HELD_MAX_BYTES:
             self.rest()
 
@@ -276,8 +309,10 @@ class Redriver:
             return None
         return OpenEntry(entry, place, body, whole=titles is not None and titles <= self.only)
 
-    def _retry(self, body: Failed) -> str:
-        """Retry an entry. Returns why it failed, "" if it did not. Raises RecordError when it cannot be retried."""
+    def _retry(self, body: Failed) -> str | Work[Report]:
+        """Retry a batch, and return why it failed, "" if it did not. Return the work that retries another entry, or why
+        it would fail. Raises RecordError when the entry cannot be retried.
+        """
         if isinstance(body, GivenUp):
             return self._batch(body)
         known = self.unaccepted is not None or self.only is not None
@@ -286,11 +321,10 @@ class Redriver:
         pushes = isinstance(body, PushMessage | ChunkMessage)
         limits = self._consumer.limits if pushes else AT_ONCE
         bounds = Bounds(limits, lambda: self.remaining_ms() < TIME_RESERVED_MS, unaccepted=self._unaccepted())
-        work = work_of(body, self._rules, bounds)
-        try:
-            report = run_work(work, self._world if pushes else self._strict)
-        except StoreError as error:
-            return error.reason
+        return work_of(body, self._rules, bounds)
+
+    def _count_report(self, report: Report) -> str:
+        """Add a report to the counts. Return why it failed, "" if it did not."""
         self.tally.written += sum(count for (_, what), count in report.outcomes.items() if what in WRITTEN)
         self.tally.acted += sum(count for (_, what), count in report.outcomes.items() if what is Outcome.DONE)
         return next(iter(report.failed.values())).reason if report.failed else ""
@@ -359,3 +393,17 @@ class Redriver:
         self.tally.written += self._consumer.telemetry.total(*WRITTEN)
         self.tally.acted += self._consumer.telemetry.total(Outcome.DONE)
         self._consumer.telemetry.clear()
+
+
+def _item_of(body: Failed) -> tuple[object, ...] | None:
+    """The item of a failure record that needs no call; None for any other entry, which is retried alone."""
+    if not isinstance(body, FailureRecord) or body.call or body.about[1] is None:
+        return None
+    return body.about[0], compact(body.about[1])
+
+
+def _catch_error(work: Work[Report]) -> Work[Report | StoreError]:
+    try:
+        return (yield from work)
+    except StoreError as error:
+        return error
