@@ -146,7 +146,7 @@ class Writer:
 
     def _send_batches(self, statements: dict[int, Statement]) -> tuple[dict[int, Result], set[int]]:
         """Send statements in batches. Returns the results by position, and the positions to send alone."""
-        batches = Batches(self._client, statements, self._pressure, self._share)
+        batches = Batches(self._client, statements, self._pressure, self.share)
         with suppress(*aws_errors.ERRORS):  # the reasons are in what is left
             self._rounds(batches)
         for codes, text in ((batches.denied, DENIED), (batches.failed, FAILED)):
