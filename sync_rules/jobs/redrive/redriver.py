@@ -16,7 +16,7 @@ from typing import Any, Final
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.jobs.redrive.work import describe_entry, split_legible, titles_of, work_of
 from sync_rules.jobs.streams import DynamoDBStreams, read_span
-from sync_rules.model.errors import RecordError, StoreError
+from sync_rules.model.errors import RecordError, StoreError, UserError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.json_bytes import compact
 from sync_rules.model.limits import Bounds, Limits
@@ -27,7 +27,7 @@ from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, encode
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, Work, World, do_together, run_work
-from sync_rules.rules.families import EffectRule
+from sync_rules.rules.families import EffectRule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 AT_ONCE: Final = Limits(  # without later looks, what is stuck is recorded at once
@@ -176,37 +176,60 @@ class Redriver:
         self._held_bytes = 0
         self._looks = 0  # before the current entries
 
-    def take(self, place: FailureStore, *, enough: Callable[[], bool] = lambda: False) -> bool:
-        """Retry the entries of a place, until it is `enough` after one. Returns True if that were all. Raises
-        StoreError and UserError when the place does not answer.
+    def take(self, place: FailureStore, *, enough: Callable[[], bool] | None = None) -> bool:
+        """Retry the entries of a place: failure records of copies a hundred at a time. With `enough`, retry one entry
+        after the other, until it is enough. Returns True if that were all. Raises StoreError and UserError when the
+        place does not answer.
         """
-        for group in self._group(place):
-            self._take(group)
-            if enough():
+        for group in self._group(place, 1 if enough else TOGETHER_MAX_ENTRIES):
+            for some in self._split_by_item(group):
+                self._take(some)
+            if enough is not None and enough():
                 return False
         return True
 
-    def _group(self, place: FailureStore) -> Iterator[list[OpenEntry]]:
-        """Yield the entries of a place: failure records of different items several at a time, other entries alone."""
+    def _group(self, place: FailureStore, size: int) -> Iterator[list[OpenEntry]]:
+        """Yield the entries of a place, several at a time. Each entry that was read is in a group, also if the place
+        then fails: a queue does not give it again.
+        """
         group: list[OpenEntry] = []
-        keys: set[tuple[object, ...]] = set()
-        for entry in place.entries():
-            self.on_entry(entry.where)
-            opened = self._open(entry, place)
-            if opened is None:
-                continue
-            about = _item_of(opened.body)
-            if group and (about is None or about in keys or len(group) >= TOGETHER_MAX_ENTRIES):
+        try:
+            for entry in place.entries():
+                self.on_entry(entry.where)
+                opened = self._open(entry, place)
+                group += [opened] if opened is not None else []
+                if len(group) >= size:
+                    yield group
+                    group = []
+        except (StoreError, UserError):
+            if group:
                 yield group
-                group, keys = [], set()
-            group.append(opened)
-            if about is None:
-                yield group
-                group = []
-            else:
-                keys.add(about)
+            raise
         if group:
             yield group
+
+    def _split_by_item(self, group: Iterable[OpenEntry]) -> Iterator[list[OpenEntry]]:
+        """Split entries, in order, so that those that are retried together are of different items."""
+        some: list[OpenEntry] = []
+        items: set[object] = set()
+        for opened in group:
+            item = self._find_copied_item(opened.body)
+            if some and (item is None or None in items or item in items):
+                yield some
+                some, items = [], set()
+            some.append(opened)
+            items.add(item)
+        if some:
+            yield some
+
+    def _find_copied_item(self, body: Failed) -> tuple[object, ...] | None:
+        """The item of a failure record whose rule copies. None for any other entry: it is retried alone, because an
+        entry of a ledger comes before the total that it changes.
+        """
+        if not isinstance(body, FailureRecord) or body.call or body.position or body.about[1] is None:
+            return None
+        copies = isinstance(self._rules.find_rule_by_name(body.rule), TargetRule)
+        return (body.about[0], compact(body.about[1])) if copies else None
 
     def _take(self, group: Sequence[OpenEntry]) -> None:
         self._current, self._looks = group, 0
@@ -393,13 +416,6 @@ class Redriver:
         self.tally.written += self._consumer.telemetry.total(*WRITTEN)
         self.tally.acted += self._consumer.telemetry.total(Outcome.DONE)
         self._consumer.telemetry.clear()
-
-
-def _item_of(body: Failed) -> tuple[object, ...] | None:
-    """The item of a failure record that needs no call; None for any other entry, which is retried alone."""
-    if not isinstance(body, FailureRecord) or body.call or body.about[1] is None:
-        return None
-    return body.about[0], compact(body.about[1])
 
 
 def _catch_error(work: Work[Report]) -> Work[Report | StoreError]:

@@ -506,6 +506,24 @@ def test_redrive_reads_the_items_of_many_failure_records_together():
     assert list(shelf.texts) == [7]
 
 
+class Breaking(Shelf):
+    """A place that fails after its last entry, as a queue with too many messages does."""
+
+    def entries(self) -> Iterator[FailedEntry]:
+        yield from super().entries()
+        raise StoreError("OverLimit")
+
+
+def test_redrive_retries_all_that_a_place_gave_before_it_failed():
+    """A queue does not give a message again, so none that was read may be left out. Two records of an item are both done."""
+    bench = Bench()
+    bench.scene.there("shop", user("1", name=s("Ada")), order("1", "a", 5))
+    shelf = Breaking(*[failure("names", bench.scene.at("shop", "USER#1", "ORDER#a"))] * 2)
+    with pytest.raises(StoreError, match="OverLimit"):
+        bench.redrive(shelf)
+    assert shelf.texts == {}
+
+
 # ---------------------------------------------------------------- batches
 def test_redrive_puts_batches_through_as_the_handler_does():
     """An S3 object is enough, days after the stream expired: copies, parts and effects of its records are made."""
