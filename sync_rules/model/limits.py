@@ -20,7 +20,7 @@ class Limits:
     fan_out_page_max_items: int = 1_000
     """Items listed by one Query page, which ends at 1 MB whatever the limit."""
 
-    lists_at_once: int = 8
+    side_by_side_max_lists: int = 8
     """Listings of a batch that are sent side by side: of members, and first pages of pushes, which share a page."""
 
     fan_out_round_max_items: int = 1_000

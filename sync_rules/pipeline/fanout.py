@@ -249,7 +249,7 @@ def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
 def _split_turn(waiting: list[Listing], limits: Limits) -> tuple[list[Listing], list[Listing]]:
     """Split off the pushes to list next: several that begin, or one that goes on."""
     begin = next((n for n, one in enumerate(waiting) if one.listed_items), len(waiting))
-    size = min(max(begin, 1), limits.lists_at_once)
+    size = min(max(begin, 1), limits.side_by_side_max_lists)
     return waiting[:size], waiting[size:]
 
 

@@ -198,7 +198,7 @@ def _read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
             members = rule.members(target.key, target.image)
             if members is not None:
                 lists.append((rule, target, members))
-    for some in split(lists, bounds.limits.lists_at_once):
+    for some in split(lists, bounds.limits.side_by_side_max_lists):
         found = yield from do_together([_list_members(*one, sources, bounds) for one in some])
         for (rule, target, _), keys in zip(some, found, strict=True):
             sources.members[target.key, rule.name] = keys

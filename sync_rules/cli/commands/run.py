@@ -218,8 +218,7 @@ def run(
         for text in beginning(rules_file, rules, aws.place(client), files):
             display.say(text)
         arns = list(require(client, rules, times_to_live=True).stream_arns)
-        dynamodb = DynamoStore(client, rules.tables)
-        store = limit_store(dynamodb, rules.tables)
+        store = limit_store(dynamodb := DynamoStore(client, rules.tables), rules.tables)
         opt.require_titles(accept or (), rules, option="--accept")
         open_state = partial(read_state, state, client)
         if not is_resumed(files.checkpoint, rules):

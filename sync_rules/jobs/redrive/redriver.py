@@ -196,8 +196,15 @@ class Redriver:
         try:
             for entry in place.entries():
                 self.on_entry(entry.where)
-                opened = self._open(entry, place)
-                group += [opened] if opened is not None else []
+                try:
+                    opened = self._open(entry, place)
+                except RecordError as error:
+                    if group:  # so that entries are reported in their order
+                        yield group
+                        group = []
+                    self._leave_unreadable(entry, error)
+                    continue
+                group += [] if opened is None else [opened]
                 if len(group) >= size:
                     yield group
                     group = []
@@ -298,7 +305,11 @@ class Redriver:
     def rehearse(self, place: FailureStore) -> Iterator[str]:
         """A line for each entry that would be retried. Reads nothing but the place, and writes nothing."""
         for entry in place.entries():
-            opened = self._open(entry, place)
+            try:
+                opened = self._open(entry, place)
+            except RecordError as error:
+                self._leave_unreadable(entry, error)
+                continue
             if opened is None:
                 continue
             try:
@@ -314,13 +325,8 @@ class Redriver:
 
     # ---------------------------------------------------------------- one entry
     def _open(self, entry: FailedEntry, place: FailureStore) -> OpenEntry | None:
-        """The entry as read; None for one that is not asked for or cannot be read."""
-        try:
-            body = read_entry(entry.text)
-        except RecordError as error:
-            self.tally.unreadable += 1
-            self.on_left(LeftEntry(entry.where, "?", str(error), unreadable=True))
-            return None
+        """The entry as read; None for one that is not asked for. Raises RecordError if it cannot be read."""
+        body = read_entry(entry.text)
         titles = titles_of(body, self.rules)
         if self.function and isinstance(body, GivenUp) and not body.is_of(self.function):
             self.tally.skipped += 1
@@ -331,6 +337,10 @@ class Redriver:
             self.tally.skipped += 1
             return None
         return OpenEntry(entry, place, body, whole=titles is not None and titles <= self.only)
+
+    def _leave_unreadable(self, entry: FailedEntry, error: RecordError) -> None:
+        self.tally.unreadable += 1
+        self.on_left(LeftEntry(entry.where, "?", str(error), unreadable=True))
 
     def _retry(self, body: Failed) -> str | Work[Report]:
         """Retry a batch, and return why it failed, "" if it did not. Return the work that retries another entry, or why
