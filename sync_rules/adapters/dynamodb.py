@@ -73,6 +73,7 @@ class DynamoStore:
         self._retrying = retries.make_retry(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
         mode = write_mode or read_mode() or ("batch" if aws.records_statements(client) else "update")
         self._writer = Writer(client, tables, self._retrying, workers, mode=mode)
+        self.share = self._writer.share  # for a World: several reading requests at a time
 
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from threading import local
+from threading import Lock, local
 from typing import Final
 
 from sync_rules.adapters.budget import Budget, Costs
@@ -104,7 +104,7 @@ class SeenItems:
 
 
 class MeteredStore(Remembering):
-    """A store in front of another one, for one thread.
+    """A store in front of another one. Threads may share its reads, and not its writes.
 
     `before_write`, if there is a rate, is called with the write units of writes that are sent together, and `budget`
     with their costs. Each may wait; if one returns False, there is no time for these writes. `reads` and `writes` are
@@ -126,6 +126,7 @@ class MeteredStore(Remembering):
         self._budget = budget
         self._at_once = AT_ONCE_MAX_UNITS if budget is None else min(AT_ONCE_MAX_UNITS, budget.at_once_max_units)
         self.seen = SeenItems()
+        self._lock = Lock()
 
     def forget(self) -> None:
         """Forget what was seen, at the start of a batch or message. A scan does so by itself."""
@@ -133,16 +134,18 @@ class MeteredStore(Remembering):
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
         items = self._inner.read(Read(request.keys))  # whole items, whose sizes are the cost
-        for key, item in dict(zip(request.keys, items, strict=True)).items():
-            self._count(key.table, read_units(item_bytes(item or {}), consistent=True))
-            self.seen.note(key, item)
+        with self._lock:
+            for key, item in dict(zip(request.keys, items, strict=True)).items():
+                self._count(key.table, read_units(item_bytes(item or {}), consistent=True))
+                self.seen.note(key, item)
         return items
 
     def list(self, request: List) -> Page:
         page = self._inner.list(replace(request, attributes=None))
-        self._page(request.table, page.items, consistent=request.index is None)
-        if request.index is None:
-            self._see(request.table, page.items)
+        with self._lock:
+            self._page(request.table, page.items, consistent=request.index is None)
+            if request.index is None:
+                self._see(request.table, page.items)
         return page
 
     def scan(self, request: Scan) -> Page:

@@ -107,7 +107,7 @@ class Writer:
         if len(statements) >= BATCH_MIN_STATEMENTS:
             results, invalid = self._send_batches(statements)
         alone = [place for place in range(len(writes)) if place not in results]
-        results |= zip(alone, self._share(lambda place: self._write(writes[place]), alone), strict=True)
+        results |= zip(alone, self.share(lambda place: self._write(writes[place]), alone), strict=True)
         self._remember({statements[place].text for place in invalid if results[place].status in ACCEPTED})
         return tuple(results[place] for place in range(len(writes)))
 
@@ -125,7 +125,7 @@ class Writer:
             self._warned.add(text)
             log.warning(text, *([", ".join(sorted(codes))] if codes else []))
 
-    def _share(self, work: Callable[[T], S], things: Sequence[T]) -> Iterable[S]:
+    def share(self, work: Callable[[T], S], things: Sequence[T]) -> Iterable[S]:
         """Map `work` over things in order, several at a time."""
         if len(things) < 2 or self._workers < 2:  # noqa: PLR2004 -- nothing to share out
             return map(work, things)
@@ -146,7 +146,7 @@ class Writer:
 
     def _send_batches(self, statements: dict[int, Statement]) -> tuple[dict[int, Result], set[int]]:
         """Send statements in batches. Returns the results by position, and the positions to send alone."""
-        batches = Batches(self._client, statements, self._pressure, self._share)
+        batches = Batches(self._client, statements, self._pressure, self.share)
         with suppress(*aws_errors.ERRORS):  # the reasons are in what is left
             self._rounds(batches)
         for codes, text in ((batches.denied, DENIED), (batches.failed, FAILED)):

@@ -206,7 +206,8 @@ def consumer() -> Consumer:
     Raises:
         UserError: when the rules file is wrong, or needs a queue, a table or a function that does not exist.
     """
-    store: Store = tables()
+    dynamodb = tables()
+    store: Store = dynamodb
     queue = _queue()
     limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
     units = _write_units()
@@ -219,7 +220,7 @@ def consumer() -> Consumer:
         paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None
         store = MeteredStore(store, rules().tables, paid, budget())
         limits = replace(limits, apply_max_writes=writes_at_once(units))
-    world = World(store, CountedQueue(queue), failures(), *_outside())
+    world = World(store, CountedQueue(queue), failures(), *_outside(), share=dynamodb.share)
     return Consumer(rules(), world, THIS_PROCESS, telemetry, limits, unaccepted=_acceptance())
 
 

@@ -20,6 +20,9 @@ class Limits:
     fan_out_page_max_items: int = 1_000
     """Items listed by one Query page, which ends at 1 MB whatever the limit."""
 
+    side_by_side_max_lists: int = 8
+    """Listings of a batch that are sent side by side: of members, and first pages of pushes, which share a page."""
+
     fan_out_round_max_items: int = 1_000
     """Targets of all pushes of a batch held in memory at once; several rules for one of them become one update."""
 

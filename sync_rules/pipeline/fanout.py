@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, ItemKey, Outcome
-from sync_rules.model.limits import Bounds
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.handover import (
     Listing,
@@ -31,7 +31,7 @@ from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import ALL, Later, Work, read_all
+from sync_rules.pipeline.requests import ALL, Later, Work, do_together, read_all
 from sync_rules.pipeline.sources import Target, absent_target, list_other_makers, split
 from sync_rules.pipeline.tasks import Chunk, PartLook, Pull, Push, message_of
 from sync_rules.rules.families import Part, TargetRule
@@ -210,29 +210,47 @@ def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
 
 
 def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[dict[ItemKey, Listed]]:
-    """List a page of each push, until the round is full; then read the images of index rows, strongly consistent."""
+    """List a page of each push, until the round is full; then read the images of index rows, strongly consistent.
+    First pages are short and listed side by side, because most items have few targets. Further pages are long.
+    """
     listed: dict[ItemKey, Listed] = {}
     unread: dict[ItemKey, None] = {}
     attributes = _attributes_read(active)
     room = bounds.limits.fan_out_round_max_items
-    for listing in active:
-        if room <= 0:
-            break
-        if bounds.out_of_time() or listing.listed_items >= inline_max_items(listing.push, bounds.limits):
-            yield from hand_over(listing, bounds)
-            continue
-        table = listing.push.rules[0].listed_entity.table.name
-        for key, image in (yield from list_page(listing, rules, bounds, attributes[table])):
-            row = listed.setdefault(key, Listed())
-            row.listings.append(listing)
-            if image is None:
-                unread[key] = None
+    waiting = list(active)
+    while waiting and room > 0:
+        some, waiting = _split_turn(waiting, bounds.limits)
+        inline = []
+        for listing in some:
+            if bounds.out_of_time() or listing.listed_items >= inline_max_items(listing.push, bounds.limits):
+                yield from hand_over(listing, bounds)
             else:
-                row.image = image
-            room -= 1
+                inline.append(listing)
+        limit = max(1, bounds.limits.fan_out_page_max_items // max(1, len(inline)))
+        tables = [listing.push.rules[0].listed_entity.table.name for listing in inline]
+        works = [
+            list_page(listing, rules, bounds, attributes[table], limit)
+            for listing, table in zip(inline, tables, strict=True)
+        ]
+        for listing, page in zip(inline, (yield from do_together(works)), strict=True):
+            for key, image in page:
+                row = listed.setdefault(key, Listed())
+                row.listings.append(listing)
+                if image is None:
+                    unread[key] = None
+                else:
+                    row.image = image
+                room -= 1
     if unread:
         yield from _read_images(listed, tuple(unread), attributes)
     return listed
+
+
+def _split_turn(waiting: list[Listing], limits: Limits) -> tuple[list[Listing], list[Listing]]:
+    """Split off the pushes to list next: several that begin, or one that goes on."""
+    begin = next((n for n, one in enumerate(waiting) if one.listed_items), len(waiting))
+    size = min(max(begin, 1), limits.side_by_side_max_lists)
+    return waiting[:size], waiting[size:]
 
 
 def _attributes_read(listings: Iterable[Listing]) -> Mapping[str, Names]:

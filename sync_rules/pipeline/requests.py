@@ -6,9 +6,11 @@ answers, so that production, the tests and the simulator run the same code and c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
@@ -112,11 +114,19 @@ class FetchCall:
     place: str
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Requests that need no answer of each other. Answer: a tuple with the answer of each, or with its StoreError."""
+
+    requests: tuple[Request, ...]
+
+
 NOT_SENT: Final = Result(Status.FAILED, reason=OUT_OF_TIME)
 
-Request = Read | List | Scan | Apply | Later | Park | Call | KeepCall | FetchCall
+Request = Read | List | Scan | Apply | Later | Park | Call | KeepCall | FetchCall | Together
 T = TypeVar("T")
 Work = Generator[Request, Any, T]
+Share = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 Found = Item | StoreError | None  # an error is in place of an item that could not be read
 ALL: Final[Mapping[str, Names]] = {}  # the attributes of whole items
 
@@ -222,7 +232,9 @@ NULL_PORTS: Final = NullPorts()
 
 @dataclass(frozen=True)
 class World:
-    """The ports that answer the requests of the pipeline."""
+    """The ports that answer the requests of the pipeline. `share` maps a function over requests that need no answer of
+    each other: a store that threads may share does several of them at a time.
+    """
 
     store: Store
     queue: Queue
@@ -230,9 +242,10 @@ class World:
     caller: Caller = NULL_PORTS
     kept: KeptCalls = NULL_PORTS
     pending: Pending | None = None
+    share: Share = map
 
     def answer(self, request: Request) -> Any:
-        """The answer of the port that a request is for. Raises StoreError."""
+        """The answer of the port that a single request is for. Raises StoreError."""
         return _ANSWERS[type(request)](self, request)
 
     def _send(self, request: Later) -> None:
@@ -271,6 +284,71 @@ def read_all(keys: Iterable[ItemKey], attributes: Mapping[str, Names] = ALL) -> 
     return found
 
 
+def do_together(works: Sequence[Work[T]]) -> Work[list[T]]:
+    """Do several pieces of work side by side. Each round sends the next request of each piece together. Reads of one
+    table become a single Read. If that fails, each is sent alone, so that a bad key fails no other piece.
+
+    Two pieces must not write the same item.
+    """
+    if len(works) == 1:
+        return [(yield from works[0])]
+    done: dict[int, T] = {}
+    steps: dict[int, Callable[[], Request]] = {place: work.__next__ for place, work in enumerate(works)}
+    alone: set[int] = set()
+    while steps:
+        asked: dict[int, Request] = {}
+        for place, step in steps.items():
+            try:
+                asked[place] = step()
+            except StopIteration as stop:
+                done[place] = stop.value
+        groups = _group_reads(asked, alone)
+        alone, steps = set(), {}
+        answers = (yield Together(tuple(map(_merge, groups)))) if groups else ()
+        for group, answer in zip(groups, answers, strict=True):
+            if len(group) > 1 and isinstance(answer, StoreError):
+                alone |= group.keys()
+                steps |= {place: partial(_give, request) for place, request in group.items()}
+                continue
+            rest = iter(answer) if len(group) > 1 else iter(())
+            for place, request in group.items():
+                own = tuple(islice(rest, len(request.keys))) if len(group) > 1 else answer
+                resume = works[place].throw if isinstance(own, StoreError) else works[place].send
+                steps[place] = partial(resume, own)
+    return [done[place] for place in range(len(works))]
+
+
+def _give(request: Request) -> Request:
+    return request
+
+
+def _group_reads(asked: Mapping[int, Request], alone: Container[int]) -> list[dict[int, Any]]:
+    """The requests to send, by the place of their work: reads of the same attributes of a table in one group."""
+    groups: list[dict[int, Any]] = []
+    reads: list[tuple[Read, dict[int, Any]]] = []
+    for place, request in asked.items():
+        group: dict[int, Any] | None = None
+        if isinstance(request, Read) and request.keys and place not in alone:
+            table = request.keys[0].table
+            same = (
+                held for read, held in reads if read.keys[0].table == table and read.attributes == request.attributes
+            )
+            group = next(same, None)
+            if group is None:
+                reads.append((request, group := {}))
+                groups.append(group)
+        if group is None:
+            groups.append(group := {})
+        group[place] = request
+    return groups
+
+
+def _merge(group: Mapping[int, Any]) -> Request:
+    first, *others = group.values()
+    merged: Request = replace(first, keys=tuple(key for one in group.values() for key in one.keys)) if others else first
+    return merged
+
+
 def apply_writes(writes: Sequence[Write], bounds: Bounds) -> Work[Sequence[Result]]:
     """Apply writes to distinct targets. Without time left each of them fails, so that its record is delivered again."""
     if bounds.out_of_time():
@@ -285,7 +363,7 @@ def run_work(work: Work[T], world: World) -> T:
         request = next(work)
         while True:
             try:
-                answer = world.answer(request)
+                answer = _answer_together(request, world) if isinstance(request, Together) else world.answer(request)
             except StoreError as error:
                 request = work.throw(error)
             else:
@@ -293,3 +371,14 @@ def run_work(work: Work[T], world: World) -> T:
     except StopIteration as stop:
         result: T = stop.value
         return result
+
+
+def _answer_together(together: Together, world: World) -> tuple[Any, ...]:
+    def answer(request: Request) -> Any:
+        try:
+            return world.answer(request)
+        except StoreError as error:
+            return error
+
+    writes = any(isinstance(request, Apply) for request in together.requests)  # a store shares these by itself
+    return tuple((map if writes else world.share)(answer, together.requests))

@@ -17,7 +17,7 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Desired
 from sync_rules.pipeline.books import read_marks
-from sync_rules.pipeline.requests import Found, List, Page, Work, read_all
+from sync_rules.pipeline.requests import Found, List, Page, Work, do_together, read_all
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Members, TargetRule
 from sync_rules.rules.rule import Blocked, Rule, Waiting, attributes_read
@@ -188,6 +188,7 @@ def _read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
     books = dict.fromkeys(rule.books for rule in rules if rule.books is not None)
     sources.marks |= yield from read_marks(books)
     wanted: dict[ItemKey, None] = {}
+    lists: list[tuple[TargetRule, Target, Members]] = []
     for target in targets:
         for rule in target.rules:
             if rule.books is not None and sources.unusable(rule) is not None:
@@ -196,9 +197,12 @@ def _read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
                 wanted[key] = None
             members = rule.members(target.key, target.image)
             if members is not None:
-                keys = yield from _list_members(rule, target, members, sources, bounds)
-                sources.members[target.key, rule.name] = keys
-                wanted |= {} if isinstance(keys, StoreError | Blocked) else dict.fromkeys(keys)
+                lists.append((rule, target, members))
+    for some in split(lists, bounds.limits.side_by_side_max_lists):
+        found = yield from do_together([_list_members(*one, sources, bounds) for one in some])
+        for (rule, target, _), keys in zip(some, found, strict=True):
+            sources.members[target.key, rule.name] = keys
+            wanted |= {} if isinstance(keys, StoreError | Blocked) else dict.fromkeys(keys)
     sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
     used = (rule.books for rule in rules if rule.books is not None and sources.unusable(rule) is None)
     for one, mark in (yield from read_marks(used)).items():

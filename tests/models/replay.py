@@ -20,7 +20,7 @@ from sync_rules.model.writes import Check, Result, Status, Transaction
 from sync_rules.pipeline import books, consumer
 from sync_rules.pipeline.messages import Message, item_of
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.pipeline.requests import Apply, Later, List, Read, Scan, Work
+from sync_rules.pipeline.requests import Apply, Later, List, Read, Scan, Together, Work
 from sync_rules.pipeline.tasks import Tasks
 from sync_rules.rules.ruleset import Rules
 from tests.models.__main__ import PAGE
@@ -444,6 +444,8 @@ class Replay:
                 return self.world.store.scan(request)
             case Apply():
                 return tuple(self.world.apply(write) for write in request.writes)
+            case Together():
+                return tuple(self._answer(one, worker) for one in request.requests)
         self.messages += [request.message] if isinstance(request, Later) else []
         return None
 

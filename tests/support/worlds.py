@@ -29,7 +29,7 @@ from sync_rules.pipeline import fanout
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, decode, encode
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Apply, List, Page, Read, Request, Scan, Store, Work, World, run_work
+from sync_rules.pipeline.requests import Apply, List, Page, Read, Request, Scan, Share, Store, Work, World, run_work
 from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import complete_books, key
@@ -91,6 +91,7 @@ class Tap:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.requests: list[Request] = []
+        self.share: Share = map
         self.before: Callable[[Request], object] = lambda _request: None
         self.result: Callable[[Write], Result | None] = lambda _write: None
 

@@ -218,7 +218,7 @@ def run(
         for text in beginning(rules_file, rules, aws.place(client), files):
             display.say(text)
         arns = list(require(client, rules, times_to_live=True).stream_arns)
-        store = limit_store(DynamoStore(client, rules.tables), rules.tables)
+        store = limit_store(dynamodb := DynamoStore(client, rules.tables), rules.tables)
         opt.require_titles(accept or (), rules, option="--accept")
         open_state = partial(read_state, state, client)
         if not is_resumed(files.checkpoint, rules):
@@ -242,6 +242,7 @@ def run(
             beginnings=RunBeginnings(rules, client, calls_table),
             acceptance=acceptance,
             concurrently=stack.enter_context(threads(parallelization)),
+            share=dynamodb.share if store is dynamodb else map,  # a thread does not see what another one read
             latest_streams=lambda: latest_streams(client, rules.streamed_tables),
         )
         for notice in (

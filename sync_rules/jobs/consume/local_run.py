@@ -37,7 +37,7 @@ from sync_rules.pipeline.books import (
     restart_books,
 )
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import NULL_PORTS, Caller, Store, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, Caller, Share, Store, World, run_work
 from sync_rules.pipeline.telemetry import sum_over_rules
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
@@ -171,6 +171,7 @@ class LocalRun:
         beginnings: RunBeginnings | None = None,
         acceptance: RunAcceptance | None = None,
         concurrently: Concurrently = run_serially,
+        share: Share = map,
         latest_streams: Callable[[], Mapping[str, str | None]] | None = None,
         now_ms: Callable[[], int] | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -203,7 +204,7 @@ class LocalRun:
             else acceptance.begin(_read_accepted_fingerprints(found, rules_fingerprint))
         )
         queue = LocalQueue(now_ms, found.list_messages())
-        world = World(store, queue, self._failures, caller, CallsInFolder(files.calls))
+        world = World(store, queue, self._failures, caller, CallsInFolder(files.calls), share=share)
         self._world = world
         self.consumer = make_consumer(world)
         self._mapping = partial(

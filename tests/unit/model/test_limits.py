@@ -12,7 +12,7 @@ import pytest
 from sync_rules.model import limits
 from sync_rules.model.limits import Limits
 
-UNITS = ("items", "bytes", "writes", "tries", "seconds", "looks")
+UNITS = ("items", "bytes", "writes", "tries", "seconds", "looks", "lists")
 
 
 @pytest.mark.parametrize("field", fields(Limits), ids=lambda field: field.name)
