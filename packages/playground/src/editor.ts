@@ -83,29 +83,51 @@ export class RulesEditor {
     const before = line.text.slice(0, context.pos - line.from);
     const typed = /^(\s*(?:-\s+)?)([\w-]*)$/.exec(before);
     if (!this.schema || !typed || (!typed[2] && !context.explicit)) return null;
-    const names = this.names(this.path(line.number, typed[1]!.length));
+    const names = this.names(this.path(line.number, typed[1]!.length), this.siblings(line.number, typed[1]!.length));
     return names.length ? { from: context.pos - typed[2]!.length, options: names, validFor: /^[\w-]*$/ } : null;
+  }
+
+  private key(number: number): { indent: number; name: string } | null {
+    const found = /^(\s*(?:-\s+)?)"?([\w.-]+)"?:/.exec(this.view.state.doc.line(number).text);
+    return found && { indent: found[1]!.length, name: found[2]! };
+  }
+
+  /** The other keys of the map that a line is in. */
+  private siblings(number: number, indent: number): string[] {
+    const found: string[] = [];
+    for (const direction of [-1, 1])
+      for (let at = number + direction; at > 0 && at <= this.view.state.doc.lines; at += direction) {
+        const key = this.key(at);
+        if (key && key.indent < indent) break;
+        if (key?.indent === indent) found.push(key.name);
+      }
+    return found;
   }
 
   /** The keys above a line, by their indentation. */
   private path(number: number, indent: number): string[] {
     const path: string[] = [];
     for (let at = number - 1; at > 0 && indent > 0; at--) {
-      const found = /^(\s*)(?:-\s+)?"?([\w.-]+)"?:/.exec(this.view.state.doc.line(at).text);
-      if (found && found[1]!.length < indent) {
-        path.unshift(found[2]!);
-        indent = found[1]!.length;
+      const key = this.key(at);
+      if (key && key.indent < indent) {
+        path.unshift(key.name);
+        indent = key.indent;
       }
     }
     return path;
   }
 
-  private names(path: string[]): { label: string; info?: string; apply: string }[] {
+  /** The names that fit: of the forms that have all siblings, if there are such. */
+  private names(path: string[], siblings: string[]): { label: string; info?: string; apply: string }[] {
     let places = this.alternatives(this.schema);
-    for (const key of path)
-      places = places.flatMap((one) => this.alternatives(one.properties?.[key] ?? one.additionalProperties ?? {}));
-    const found = places.flatMap((one) => Object.entries<any>(one.properties ?? {}));
-    return [...new Map(found)].map(([label, one]) => ({ label, info: one.description, apply: `${label}: ` }));
+    for (const key of path) {
+      const inner = (one: any) => one.properties?.[key] ?? Object.values(one.patternProperties ?? {})[0] ?? one.additionalProperties;
+      places = places.flatMap((one) => this.alternatives(inner(one)));
+    }
+    const fitting = places.filter((one) => one.properties && siblings.every((name) => name in one.properties));
+    const found = (fitting.length ? fitting : places).flatMap((one) => Object.entries<any>(one.properties ?? {}));
+    const free = [...new Map(found)].filter(([label]) => !siblings.includes(label));
+    return free.map(([label, one]) => ({ label, info: one.description, apply: `${label}: ` }));
   }
 
   private alternatives(place: any): any[] {

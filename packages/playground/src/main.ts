@@ -7,7 +7,7 @@ import { INVARIANTS } from "./incidents";
 import type { Example, Problem, Raw, Recording, State } from "./protocol";
 import { fromFragment, ownItems, toFragment } from "./share";
 import { showTables } from "./tables";
-import { describe, describeNext, nameArrival, type Words } from "./words";
+import { describe, describeNext, nameArrival, useKeys, type Words } from "./words";
 
 const CHECK_AFTER_MS = 80;
 const APPLY_AFTER_MS = 500;
@@ -45,6 +45,7 @@ async function ask(method: string, ...texts: string[]): Promise<State> {
   const answer = await engine.ask(method, ...texts);
   if (answer.mistake) throw new Error(answer.mistake);
   get("mistake").hidden = true;
+  useKeys(answer.tables);
   log(answer.events.map(describe));
   state = answer;
   return answer;
@@ -152,7 +153,8 @@ function showVerdict({ wrong, idle }: State): void {
   fill(badge, make("span", { "aria-hidden": "true" }, sign), ` ${text}`);
   const rows = wrong.map((one) => {
     const why = one.check === "application" ? "the application did not leave it so" : `rule ${one.rule}`;
-    return make("li", {}, `✗ ${one.key} ${one.path.join(".")} is ${one.drift}: ${why}`);
+    const place = `${one.key} ${one.path.join(".")}`;
+    return make("li", { class: look }, idle ? `✗ ${place} is ${one.drift}: ${why}` : `… ${place} is not right yet: ${why}`);
   });
   fill(get("wrong"), ...rows);
 }
@@ -195,8 +197,10 @@ function findCopy(now: State): string[] | null {
 // ---------------------------------------------------------------- the log
 function log(lines: Words[]): void {
   const place = get("log");
-  for (const one of lines) place.append(make("li", { class: `event ${one.kind}` }, ...showWords(one)));
-  place.parentElement!.scrollTop = place.parentElement!.scrollHeight;
+  const rows = lines.map((one) => make("li", { class: `event ${one.kind}` }, ...showWords(one)));
+  place.append(...rows);
+  const first = rows[lines.findIndex((one) => one.kind === "application")] ?? rows[0];
+  if (first) place.parentElement!.scrollTop = first.offsetTop - place.offsetTop;
 }
 
 function showWords(one: Words): HTMLElement[] {
@@ -273,6 +277,7 @@ async function begin(): Promise<void> {
   get("title").textContent = shared ? "Shared rules and items" : first.title;
   if (!shared && first === examples[0]) {
     state = recording.state;
+    useKeys(state.tables);
     log(state.events.map(describe));
     show(null);
   }

@@ -14,6 +14,7 @@ export interface Changes {
 /** The tables of a state. Values that differ from `before` are marked as changed. */
 export function showTables(place: HTMLElement, state: State, before: State | null, changes: Changes): void {
   const old = new Map(before?.tables.flatMap((table) => table.items.map((row) => [row.id, row.item])));
+  place.classList.toggle("waits", !state.idle); // what is not right may become so
   fill(place, ...state.tables.map((table) => showTable(table, old, before !== null, changes)));
 }
 
@@ -62,12 +63,12 @@ function showCell(table: Table, row: Row, name: string, changed: boolean, change
   const copy = row.own === null ? !table.key.includes(name) : row.copies.some((path) => isAt(path, name));
   const wrong = row.wrong.some((path) => isAt(path, name));
   const missing = row.wrong.filter((path) => isAt(path, name)).join(", ");
-  const marks = [wrong && "✗ ", copy && raw && !wrong && "⤶ "].filter(Boolean).join("");
+  const marks = wrong ? "" : copy && raw ? "⤶" : "";
   const title = wrong ? `not right: ${missing}` : copy ? "kept by a rule" : "written by the application";
   const look = [copy && "copy", wrong && "wrong", changed && "changed"].filter(Boolean).join(" ");
   if (table.key.includes(name)) return make("th", { scope: "row", class: look, title }, showValue(raw, false));
   if (!raw && !wrong) return make("td", { class: look }, editor(table, row, name, raw, changes, make("span", { class: "absent" }, "·")));
-  return make("td", { class: look, title }, editor(table, row, name, raw, changes, make("span", { class: "mark", "aria-hidden": "true" }, marks), ...value(raw)));
+  return make("td", { class: look, title }, editor(table, row, name, raw, changes, marks || wrong ? make("span", { class: "mark", "aria-hidden": "true" }, marks) : null, make("span", {}, ...value(raw))));
 }
 
 function value(raw: Raw | undefined): (HTMLElement | string)[] {
@@ -78,7 +79,7 @@ function value(raw: Raw | undefined): (HTMLElement | string)[] {
 }
 
 /** A cell as a button: pressed, it becomes a field. Enter saves, an empty field removes the attribute, Escape leaves. */
-function editor(table: Table, row: Row, name: string, raw: Raw | undefined, changes: Changes, ...children: (HTMLElement | string)[]): HTMLElement {
+function editor(table: Table, row: Row, name: string, raw: Raw | undefined, changes: Changes, ...children: (HTMLElement | string | null)[]): HTMLElement {
   const label = `edit ${name} of ${row.id}`;
   const button = make("button", { class: "cell", "data-focus": `${row.id} ${name}`, "aria-label": `${label}: ${showValue(raw, false)}` }, ...children);
   button.addEventListener("click", () => {

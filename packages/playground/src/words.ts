@@ -1,6 +1,6 @@
 /** Words for the events of the engine: what each is, its details, and how it ended. */
 
-import type { Event } from "./protocol";
+import type { Event, Item, Table } from "./protocol";
 import { showItem, showValue } from "./values";
 
 export interface Words {
@@ -9,6 +9,17 @@ export interface Words {
   text: string;
   lines: string[];
   outcome?: string;
+}
+
+let keys: { [table: string]: string[] } = {};
+
+/** Key attributes are left out of items whose key stands before them. */
+export function useKeys(tables: Table[]): void {
+  keys = Object.fromEntries(tables.map((table) => [table.name, table.key]));
+}
+
+function showImage(key: string, item: Item | null): string {
+  return `${key} ${showItem(item, keys[key.slice(0, key.indexOf("["))])}`;
 }
 
 const FAULTS: { [name: string]: string } = {
@@ -22,7 +33,7 @@ export function describe([kind, ...values]: Event): Words {
     case "ready":
       return words("ready", "ready", "The data is loaded, and every record of it is processed.", []);
     case "application":
-      return words("application", "application", values[0], [`${values[1]} ${showItem(values[2])}`]);
+      return words("application", "application", values[0], [showImage(values[1], values[2])]);
     case "record":
       return describeRecord(values[0]);
     case "message":
@@ -107,7 +118,7 @@ function describeRequest(request: any, answer: any): Words {
   switch (request.type) {
     case "Read":
       return words("read", "read", `${count(request.keys.length, "item")} by key, strongly consistent`,
-        request.keys.map((key: string, at: number) => (answer ? `${key} ${showItem(answer[at])}` : key)));
+        request.keys.map((key: string, at: number) => (answer ? showImage(key, answer[at]) : key)));
     case "List": {
       const where = request.conditions.equals.map(([name, value]: any) => `${name} = ${showValue(value)}`).join(", ");
       const rows = answer ? answer.items.map((row: any) => showItem(row)) : [];
@@ -151,7 +162,7 @@ function showAction(action: any): string {
 function showChange(action: any): string {
   switch (action.type) {
     case "Put":
-      return `PUT ${showItem(action.item)}`;
+      return `PUT ${showItem(action.item, keys[action.key.slice(0, action.key.indexOf("["))])}`;
     case "Delete":
       return "DELETE";
     case "Check":
