@@ -38,7 +38,7 @@ playground: .venv/installed  ## Build the playground, one static folder, package
 	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
 	  $(BROWSER_TAGS) --dest $(PLAYGROUND)/wheels -r $(PLAYGROUND)/wheels/requirements.txt
 	@$(BIN)/python -m hatchling build -t wheel -d $(PLAYGROUND)/wheels > /dev/null
-	@cd $(PLAYGROUND) && node build.mjs wheels
+	@cd $(PLAYGROUND) && npm run --silent check && node build.mjs wheels
 	@du -sh $(PLAYGROUND)/dist
 
 soak: .venv/installed  ## Run the simulator for 100,000 histories, on all cores, or for more: make soak HISTORIES=1000000

@@ -41,7 +41,7 @@ def built() -> Path:
 
 @pytest.fixture(scope="module")
 def results(built) -> dict[str, dict[str, object]]:
-    """What the script says of each check."""
+    """The result of each check, by its name."""
     browser = os.environ.get("CHROMIUM") or shutil.which("chromium")
     require(shutil.which("node"), "node")
     require(browser, "chromium")

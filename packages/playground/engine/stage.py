@@ -146,7 +146,7 @@ class Stage:
             if not self.step():
                 return
         self.flying += self.worker.request.writes
-        self.events.append(("fault", "death", self.worker.request))
+        self.events.append(("death", self.worker.request))
         self._retry(self.worker)
 
     def throttle(self) -> None:

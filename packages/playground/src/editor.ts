@@ -52,7 +52,8 @@ export class RulesEditor {
 
   set text(text: string) {
     this.setting = true; // not typed: nothing asks for a check
-    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text }, selection: { anchor: 0 } });
+    this.view.scrollDOM.scrollTo(0, 0);
     this.setting = false;
   }
 

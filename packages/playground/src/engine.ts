@@ -1,7 +1,5 @@
 /** The page's end of the worker: calls with an answer, one after the other. */
 
-import type { Problem, State } from "./protocol";
-
 export class Engine {
   private worker = new Worker(new URL("worker.js", document.baseURI), { type: "module" });
   private waiting = new Map<number, [(answer: any) => void, (error: Error) => void]>();
@@ -17,20 +15,8 @@ export class Engine {
     this.ready = this.wait(0);
   }
 
-  check(rules: string): Promise<Problem[]> {
-    return this.call("check", rules);
-  }
-
-  schema(): Promise<any> {
-    return this.call("schema");
-  }
-
-  /** A method of the session that answers with its state, or with a mistake. */
-  ask(method: string, ...texts: string[]): Promise<State> {
-    return this.call(method, ...texts);
-  }
-
-  private call(method: string, ...texts: string[]): Promise<any> {
+  /** The answer of a method of the session. */
+  call<T>(method: string, ...texts: string[]): Promise<T> {
     const id = ++this.last;
     this.worker.postMessage({ id, method, texts });
     return this.wait(id);

@@ -7,11 +7,17 @@ import { INVARIANTS } from "./incidents";
 import type { Example, Problem, Raw, Recording, State } from "./protocol";
 import { fromFragment, ownItems, toFragment } from "./share";
 import { showTables } from "./tables";
-import { describe, describeNext, nameArrival, useKeys, type Words } from "./words";
+import { describe, describeFor, describeRequest, nameArrival, type Words } from "./words";
 
 const CHECK_AFTER_MS = 80;
 const APPLY_AFTER_MS = 500;
 const OVERWRITTEN: { [type: string]: Raw } = { S: { S: "overwritten" }, N: { N: "999" } };
+
+const APPLICATION: { [drift: string]: string } = {
+  extra: "the application deleted it, and it is back",
+  missing: "the application did not delete it",
+  wrong: "the application wrote something else",
+};
 
 const engine = new Engine();
 const editor = new RulesEditor(get("editor"), noteTyping);
@@ -42,10 +48,10 @@ function act(work: () => Promise<void>): Promise<void> {
 
 /** Ask without showing the answer. The log gets its events. */
 async function ask(method: string, ...texts: string[]): Promise<State> {
-  const answer = await engine.ask(method, ...texts);
+  const answer = await engine.call<State>(method, ...texts);
   if (answer.mistake) throw new Error(answer.mistake);
   get("mistake").hidden = true;
-  useKeys(answer.tables);
+  describeFor(answer);
   log(answer.events.map(describe));
   state = answer;
   return answer;
@@ -91,7 +97,7 @@ async function checkRules(): Promise<void> {
   if (!isLive) return;
   const text = editor.text;
   const began = performance.now();
-  const problems = await engine.check(text);
+  const problems = await engine.call<Problem[]>("check", text);
   showProblems(problems, Math.round(performance.now() - began));
   if (problems.every((one) => one.severity === "warning") && text === editor.text)
     typing = window.setTimeout(() => act(() => applyRules(text)), APPLY_AFTER_MS);
@@ -115,7 +121,7 @@ function showProblems(problems: Problem[], tookMs?: number): void {
   const rows = problems.map((one) => {
     const go = make("button", { class: "link", onclick: () => editor.goTo(one) }, `line ${one.line}`);
     const sign = one.severity === "error" ? "✗ error" : "! warning";
-    return make("li", { class: one.severity }, make("b", {}, sign), " ", go, ` ${one.road}: ${one.message}. `, make("i", {}, `Cure: ${one.cure}`));
+    return make("li", { class: one.severity }, make("b", {}, sign), " ", go, ` ${one.road}: ${one.message.replace(/\.$/, "")}. `, make("i", {}, `Cure: ${one.cure}`));
   });
   fill(get("problems"), ...rows);
   const took = tookMs === undefined ? "" : ` (${tookMs} ms)`;
@@ -152,7 +158,7 @@ function showVerdict({ wrong, idle }: State): void {
   badge.className = look!;
   fill(badge, make("span", { "aria-hidden": "true" }, sign), ` ${text}`);
   const rows = wrong.map((one) => {
-    const why = one.check === "application" ? "the application did not leave it so" : `rule ${one.rule}`;
+    const why = one.check === "application" ? APPLICATION[one.drift] ?? APPLICATION.wrong : `rule ${one.rule}`;
     const place = `${one.key} ${one.path.join(".")}`;
     return make("li", { class: look }, idle ? `✗ ${place} is ${one.drift}: ${why}` : `… ${place} is not right yet: ${why}`);
   });
@@ -180,7 +186,7 @@ function showControls(now: State): void {
   ].filter(Boolean);
   fill(get("waiting"), ...(waiting.length ? waiting : ["nothing"]).map((one) => make("li", {}, one)));
   const next = get("upcoming");
-  fill(next, ...(now.request ? showWords({ ...describeNext(now.request), label: "next" }) : []));
+  fill(next, ...(now.request ? showWords({ ...describeRequest(now.request), label: "next" }) : []));
   next.hidden = !now.request;
 }
 
@@ -225,10 +231,11 @@ function showInvariants(): void {
       await openExample(examples[0]!);
       fill(get("log"));
       const told = box.checked ? `${one.title} is on.` : `${one.title} is off.`;
-      log([{ kind: "ready", label: "history", text: `${one.story} ${told}`, lines: [] }]);
+      log([{ kind: "ready", label: "story", text: `${one.story} ${told}`, lines: [] }]);
       const before = state;
       await one.play(ask);
       show(before);
+      get("log").parentElement!.scrollTop = 0;
     }));
     return make("li", {}, make("label", {}, box, make("b", {}, one.title), make("small", {}, one.says)), tryIt);
   });
@@ -237,7 +244,7 @@ function showInvariants(): void {
 
 async function share(): Promise<void> {
   if (!state) return;
-  location.hash = await toFragment({ rules: editor.text, items: ownItems(state), off });
+  history.replaceState(null, "", await toFragment({ rules: editor.text, items: ownItems(state), off }));
   await navigator.clipboard?.writeText(location.href).catch(() => undefined);
   get("share").textContent = "Link is ready";
   window.setTimeout(() => (get("share").textContent = "Share"), 2000);
@@ -253,6 +260,7 @@ function connect(): void {
   click("lag", "fault", "lag");
   get("overwrite").addEventListener("click", () => press("edit", ...findCopy(state!)!, "a copy is overwritten by mistake"));
   get("share").addEventListener("click", share);
+  window.addEventListener("hashchange", () => location.reload()); // another link in the same tab
   get<HTMLSelectElement>("example").addEventListener("change", (event) => {
     const name = (event.target as HTMLSelectElement).value;
     history.replaceState(null, "", `#${name}`);
@@ -277,7 +285,7 @@ async function begin(): Promise<void> {
   get("title").textContent = shared ? "Shared rules and items" : first.title;
   if (!shared && first === examples[0]) {
     state = recording.state;
-    useKeys(state.tables);
+    describeFor(state);
     log(state.events.map(describe));
     show(null);
   }
@@ -307,7 +315,7 @@ async function begin(): Promise<void> {
     show(null);
     if (typed !== editor.text) editor.text = typed;
     noteTyping();
-    editor.useSchema(await engine.schema());
+    editor.useSchema(await engine.call<any>("schema"));
   });
   get("engine").textContent = `the engine is ready, after ${((performance.now() - began) / 1000).toFixed(1)} s`;
   document.body.dataset.live = "true";

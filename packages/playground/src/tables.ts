@@ -25,7 +25,7 @@ function showTable(table: Table, old: Map<string, Item>, compares: boolean, chan
     const grid = showGrid(table, entity, rows, old, compares, changes);
     const made = rows.every((row) => row.own === null) && /\./.test(entity);
     const wrong = rows.some((row) => row.wrong.length > 0);
-    return made ? make("details", { class: "books", open: wrong }, make("summary", {}, `${rows.length} entries of ${entity}`), grid) : grid;
+    return made ? make("details", { class: "books", open: wrong }, make("summary", {}, `${entity}, items of the pipeline: ${rows.length}`), grid) : grid;
   });
   const index = table.indexes.length ? ` · index ${table.indexes.join(", ")}` : "";
   return make(
@@ -66,14 +66,17 @@ function showCell(table: Table, row: Row, name: string, changed: boolean, change
   const marks = wrong ? "" : copy && raw ? "⤶" : "";
   const title = wrong ? `not right: ${missing}` : copy ? "kept by a rule" : "written by the application";
   const look = [copy && "copy", wrong && "wrong", changed && "changed"].filter(Boolean).join(" ");
-  if (table.key.includes(name)) return make("th", { scope: "row", class: look, title }, showValue(raw, false));
+  if (table.key.includes(name)) {
+    const sign = row.wrong.includes("") && table.key[0] === name ? "✗ " : "";
+    return make("th", { scope: "row", class: look, title: sign ? "this item is not right" : title }, sign + showValue(raw, false));
+  }
   if (!raw && !wrong) return make("td", { class: look }, editor(table, row, name, raw, changes, make("span", { class: "absent" }, "·")));
   return make("td", { class: look, title }, editor(table, row, name, raw, changes, marks || wrong ? make("span", { class: "mark", "aria-hidden": "true" }, marks) : null, make("span", {}, ...value(raw))));
 }
 
 function value(raw: Raw | undefined): (HTMLElement | string)[] {
   if (!raw) return ["missing"];
-  if (!("M" in raw)) return [showValue(raw, false)];
+  if (!("M" in raw) || Object.keys(raw.M).length === 0) return [showValue(raw, false)];
   return Object.entries(raw.M as Item).map(([name, inner]) =>
     make("span", { class: "entry" }, make("i", {}, name), ` ${showValue(inner, false)}`));
 }

@@ -1,6 +1,6 @@
 /** Words for the events of the engine: what each is, its details, and how it ended. */
 
-import type { Event, Item, Table } from "./protocol";
+import type { Event, Item, State } from "./protocol";
 import { showItem, showValue } from "./values";
 
 export interface Words {
@@ -12,14 +12,20 @@ export interface Words {
 }
 
 let keys: { [table: string]: string[] } = {};
+let isGuarded = true;
 
-/** Key attributes are left out of items whose key stands before them. */
-export function useKeys(tables: Table[]): void {
-  keys = Object.fromEntries(tables.map((table) => [table.name, table.key]));
+/** Describe events as a state has them: without key attributes after a key, and without guards that are off. */
+export function describeFor(state: State): void {
+  keys = Object.fromEntries(state.tables.map((table) => [table.name, table.key]));
+  isGuarded = !state.off.includes("guard");
+}
+
+function withoutKey(key: string): string[] | undefined {
+  return keys[key.slice(0, key.indexOf("["))];
 }
 
 function showImage(key: string, item: Item | null): string {
-  return `${key} ${showItem(item, keys[key.slice(0, key.indexOf("["))])}`;
+  return `${key} ${showItem(item, withoutKey(key))}`;
 }
 
 const FAULTS: { [name: string]: string } = {
@@ -50,30 +56,23 @@ export function describe([kind, ...values]: Event): Words {
       return values[0]
         ? words("end", "done", "Acknowledged", [])
         : words("end", "failed", "Not finished: it will be delivered again", [], "failed");
+    case "death":
+      return words("fault", "fault", "The worker dies. Its write is on its way, and its input comes again", writeLines(values[0], []));
     case "fault":
-      return values[0] === "death"
-        ? words("fault", "fault", "The worker dies. Its write is on its way, and its input comes again", writeLines(values[1], []))
-        : words("fault", "fault", `${FAULTS[values[0]]}: ${nameArrival(values[1])}`, []);
+      return words("fault", "fault", `${FAULTS[values[0]]}: ${nameArrival(values[1])}`, []);
     default:
       return words("end", kind, "", []);
   }
-}
-
-/** What the worker does next, for the line that waits. */
-export function describeNext(request: any): Words {
-  return describeRequest(request, undefined);
 }
 
 function words(kind: string, label: string, text: string, lines: string[], outcome?: string): Words {
   return { kind, label, text, lines, outcome };
 }
 
-const EVENT_NAMES = (change: any) => (change.new === null ? "REMOVE" : change.old === null ? "INSERT" : "MODIFY");
-
 export function nameArrival(arrival: any): string {
   if (arrival.message) return nameMessage(arrival.message);
-  const change = arrival.changes[0];
-  return `${EVENT_NAMES(change)} ${change.key}`;
+  const { key, old, new: now } = arrival.changes[0];
+  return `${now === null ? "REMOVE" : old === null ? "INSERT" : "MODIFY"} ${key}`;
 }
 
 function nameMessage(message: any): string {
@@ -112,9 +111,10 @@ function describeTasks(pulls: any[], pushes: any[], parts: any[], effects: any[]
   return words("tasks", "tasks", text, lines);
 }
 
-function describeRequest(request: any, answer: any): Words {
+/** A request and its answer; without an answer it is still to come. */
+export function describeRequest(request: any, answer?: any): Words {
   if (typeof answer === "string" && answer !== "dropped")
-    return { ...describeRequest(request, undefined), outcome: `throttled: ${answer}` };
+    return { ...describeRequest(request), outcome: `throttled: ${answer}` };
   switch (request.type) {
     case "Read":
       return words("read", "read", `${count(request.keys.length, "item")} by key, strongly consistent`,
@@ -127,7 +127,7 @@ function describeRequest(request: any, answer: any): Words {
       return words("read", "read", `list ${how} where ${where}${note}`, answer && !rows.length ? ["no items"] : rows);
     }
     case "Apply":
-      return { ...words("write", "write", `${count(request.writes.length, "guarded write")}`, writeLines(request, answer ?? [])),
+      return { ...words("write", "write", count(request.writes.length, isGuarded ? "guarded write" : "write") + (isGuarded ? "" : " without guard"), writeLines(request, answer ?? [])),
         outcome: answer && outcomeOf(answer) };
     case "Later": {
       const when = request.delay_seconds ? ` in ${request.delay_seconds} s` : "";
@@ -149,20 +149,20 @@ function outcomeOf(results: any[]): string {
 function writeLines(request: any, results: any[]): string[] {
   return request.writes.flatMap((write: any, at: number) => {
     const actions = write.actions ?? [write];
-    const status = results.length > 1 ? ` — ${results[at].status}` : "";
+    const status = new Set(results.map((one) => one.status)).size > 1 ? ` — ${results[at].status}` : "";
     return actions.map((action: any) => `${action.key} ${showAction(action)}${status}`);
   });
 }
 
 function showAction(action: any): string {
-  const guard = action.guard.map(showCondition).filter(Boolean).join(" and ");
+  const guard = (isGuarded ? action.guard : []).map(showCondition).filter(Boolean).join(" and ");
   return `${showChange(action)}${guard ? ` IF ${guard}` : ""}`;
 }
 
 function showChange(action: any): string {
   switch (action.type) {
     case "Put":
-      return `PUT ${showItem(action.item, keys[action.key.slice(0, action.key.indexOf("["))])}`;
+      return `PUT ${showItem(action.item, withoutKey(action.key))}`;
     case "Delete":
       return "DELETE";
     case "Check":

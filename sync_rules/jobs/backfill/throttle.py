@@ -38,7 +38,7 @@ class Crew:
                 raise
 
         if self.workers == 1:  # without a thread: a browser has none
-            return all([run_one(part) for part in parts])
+            return all(list(map(run_one, parts)))
         with ThreadPoolExecutor(self.workers) as pool:
             return all(list(pool.map(run_one, parts)))
 
