@@ -34,11 +34,11 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 def playground(
-    folder: Annotated[Path, typer.Argument(help="The folder that `make playground` built.")] = FOLDER,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `make playground` built.")] = FOLDER,
     *,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = PORT,
 ) -> int:
-    """Serve the playground to a browser on this machine, until stopped."""
+    """Serve the playground, rules in a browser, until stopped."""
     if not (folder / "index.html").is_file():
         raise UserError(f"{folder}: no playground there. Run make playground in a clone, or name its folder")
     server = ThreadingHTTPServer((LOOPBACK, free_port(port)), partial(Handler, directory=str(folder)))
