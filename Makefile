@@ -25,6 +25,22 @@ lint: .venv/installed  ## Run ruff and mypy --strict
 wheel: .venv/installed  ## Build the wheel, dist/sync_rules-VERSION-py3-none-any.whl: the same each time
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 
+# What the rings of the playground import, at the versions of requirements-dev.txt: the wheels for a browser.
+BROWSER := annotated-types jmespath pydantic pydantic-core ruamel-yaml tenacity typing-extensions typing-inspection
+BROWSER_TAGS := --python-version 314 --implementation cp --abi cp314 --abi none --platform pyemscripten_2026_0_wasm32 --platform any
+PLAYGROUND := packages/playground
+.PHONY: playground
+playground: .venv/installed  ## Build the playground, one static folder, packages/playground/dist; needs npm
+	@cd $(PLAYGROUND) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@rm -rf $(PLAYGROUND)/wheels && mkdir $(PLAYGROUND)/wheels
+	@awk -v names=" $(BROWSER) " '/^[a-z]/ {split($$1, one, "=="); chosen = index(names, " " one[1] " ")} chosen' \
+	  requirements-dev.txt > $(PLAYGROUND)/wheels/requirements.txt
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
+	  $(BROWSER_TAGS) --dest $(PLAYGROUND)/wheels -r $(PLAYGROUND)/wheels/requirements.txt
+	@$(BIN)/python -m hatchling build -t wheel -d $(PLAYGROUND)/wheels > /dev/null
+	@cd $(PLAYGROUND) && npm run --silent check && node build.mjs wheels
+	@du -sh $(PLAYGROUND)/dist
+
 soak: .venv/installed  ## Run the simulator for 100,000 histories, on all cores, or for more: make soak HISTORIES=1000000
 	$(BIN)/python -m tests.simulation --histories $(or $(HISTORIES),100000) --seen
 

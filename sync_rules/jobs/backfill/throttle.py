@@ -37,6 +37,8 @@ class Crew:
                 self.broken = True
                 raise
 
+        if self.workers == 1:  # without a thread: a browser has none
+            return all(list(map(run_one, parts)))
         with ThreadPoolExecutor(self.workers) as pool:
             return all(list(pool.map(run_one, parts)))
 

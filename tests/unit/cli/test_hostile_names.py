@@ -178,6 +178,7 @@ NAMELESS = {
     "schema": "reads no rules file",
     "demo": "plays examples of its own",
     "emulator": "says what tables prints",
+    "playground": "reads no rules file",
     "doctor": "names resources of the stack, which CloudFormation restricts",
     "selftest": "plays rules of its own",
 }

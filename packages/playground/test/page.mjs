@@ -1,0 +1,273 @@
+/**
+ * Presses every button of the playground in a browser: node page.mjs URL CHROMIUM [SHOTS]. Prints a line of JSON for each
+ * check: its name, and the mistake if it failed. With SHOTS, a folder, it leaves pictures there.
+ */
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const [url, executablePath, shots] = process.argv.slice(2);
+const args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const START_MAX_MS = 240_000;
+const browser = await chromium.launch({ executablePath, args });
+const context = await browser.newContext({ viewport: { width: 1360, height: 1000 } });
+const page = await context.newPage();
+page.setDefaultTimeout(30_000);
+const origins = new Set();
+const errors = [];
+
+function watch(one) {
+  one.on("request", (request) => origins.add(new URL(request.url()).origin));
+  one.on("pageerror", (error) => errors.push(error.message));
+  one.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+}
+
+async function check(name, work) {
+  try {
+    const figure = await work();
+    console.log(JSON.stringify({ name, figure }));
+  } catch (error) {
+    console.log(JSON.stringify({ name, mistake: String(error.message).slice(0, 1500) }));
+    await shoot(`failed-${name.replaceAll(" ", "-")}`);
+  }
+}
+
+async function shoot(name) {
+  if (!shots) return;
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
+}
+
+function must(holds, what) {
+  if (!holds) throw new Error(what);
+}
+
+const idle = () => page.waitForSelector("body:not([aria-busy])");
+const press = async (id) => {
+  await idle();
+  await page.click(`#${id}`);
+  await page.waitForTimeout(30); // the work begins in a later task
+  await idle();
+};
+const badge = () => page.textContent("#badge");
+const log = () => page.innerText("#log");
+const mustBe = async (look) => must((await page.getAttribute("#badge", "class")) === look, `badge: ${await badge()}\n${await page.innerText("#wrong")}\n${await log()}`);
+const mustSay = async (text) => must((await log()).includes(text), `the log lacks ${text}:\n${await log()}`);
+const choose = async (name) => {
+  await page.selectOption("#example", name);
+  await page.waitForTimeout(30);
+  await idle();
+};
+const setCell = async (label, text) => {
+  await page.focus(`button[aria-label^="edit ${label}"]`);
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type(text);
+  await page.keyboard.press("Enter");
+  await page.waitForTimeout(30);
+  await idle();
+};
+
+const first = () => choose("authors-and-books");
+
+// ---------------------------------------------------------------- the start
+watch(page);
+const began = Date.now();
+await check("recording comes first", async () => {
+  await page.goto(url);
+  await page.waitForSelector("#log li");
+  const took = Date.now() - began;
+  must((await badge()).includes("every copy is right"), await badge());
+  must(!(await page.getAttribute("body", "data-live")), "the engine was quicker");
+  await shoot("recording");
+  return took;
+});
+await check("engine starts", async () => {
+  await page.waitForSelector("body[data-live]", { timeout: START_MAX_MS });
+  await mustBe("right");
+  return Date.now() - began;
+});
+await shoot("light");
+
+// ---------------------------------------------------------------- the pipeline
+await check("next", async () => {
+  await first();
+  await press("next");
+  await mustBe("pending");
+  must((await page.innerText("#waiting")).includes("MODIFY authors[a1]"), await page.innerText("#waiting"));
+});
+await check("one step", async () => {
+  await press("step");
+  await mustSay("push authors[a1]");
+  must(await page.isVisible("#upcoming"), "no line says what comes next");
+  await shoot("step");
+});
+await check("run all", async () => {
+  await press("run");
+  await mustBe("right");
+  await mustSay("2 guarded writes");
+});
+
+// ---------------------------------------------------------------- what goes wrong
+await check("deliver twice", async () => {
+  await press("twice");
+  await mustSay("delivered twice");
+  await press("run");
+  await mustBe("right");
+});
+await check("deliver late", async () => {
+  await setCell("name of authors[a1]", "Maren V.");
+  await setCell("name of authors[a2]", "Tobias Q.");
+  await press("late");
+  await mustSay("others overtake it");
+  must((await page.innerText("#waiting")).startsWith("MODIFY authors[a2]"), await page.innerText("#waiting"));
+  await press("run");
+  await mustBe("right");
+});
+await check("die now", async () => {
+  await setCell("bio of authors[a1]", "Writes about ports.");
+  await press("die");
+  await mustSay("The worker dies");
+  await press("run");
+  await mustSay("The write of the dead worker lands");
+  await mustSay("refused");
+  await mustBe("right");
+});
+await check("throttle", async () => {
+  await setCell("bio of authors[a1]", "Writes about bays.");
+  await press("step");
+  await press("throttle");
+  await press("run");
+  await mustSay("throttled: ThrottlingException");
+  await mustBe("right");
+});
+await check("lag an index", async () => {
+  await press("lag");
+  await setCell("author_id of books[b3]", "a1");
+  await press("run");
+  await mustSay("The indexes catch up");
+  await mustBe("right");
+});
+await check("overwrite a copy", async () => {
+  await press("overwrite");
+  await mustBe("pending");
+  must((await page.innerText("#tables")).includes("overwritten"), "no copy was overwritten");
+  must((await page.locator("td.wrong").count()) > 0, "no cell is marked");
+  await shoot("overwritten");
+  await press("run");
+  await mustBe("right");
+});
+
+for (const name of ["guard", "second-look", "re-check"]) {
+  await check(`${name} on`, async () => {
+    await press(`try-${name}`);
+    await mustBe("right");
+    await shoot(`${name}-on`);
+  });
+  await check(`${name} off`, async () => {
+    await press(`on-${name}`);
+    await press(`try-${name}`);
+    await mustBe("wrong");
+    must((await page.innerText("#wrong")).includes("✗"), "no line says what is wrong");
+    await shoot(`${name}-off`);
+    await press(`on-${name}`);
+  });
+}
+
+await check("put and delete an item", async () => {
+  await first();
+  await page.fill('input[aria-label="new item of books"]', "book_id: b7, author_id: a2, title: Dusk");
+  await page.keyboard.press("Enter");
+  await page.waitForTimeout(30);
+  await press("run");
+  await mustBe("right");
+  must((await page.getAttribute('button[aria-label^="edit author of books[b7]"]', "aria-label")).includes("Tobias"), "no copy on it");
+  await page.click('button[aria-label="delete books[b7]"]');
+  await page.waitForTimeout(30);
+  await press("run");
+  must(!(await page.innerText("#tables")).includes("Dusk"), "it is still there");
+  await mustBe("right");
+});
+await check("mistake in an item", async () => {
+  await page.fill('input[aria-label="new item of books"]', "title: no key");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#mistake:not([hidden])");
+});
+
+// ---------------------------------------------------------------- the rules
+const type = async (find, text) => {
+  await page.locator(".cm-line", { hasText: find }).first().click();
+  await page.keyboard.press("End");
+  await page.keyboard.type(text);
+};
+await check("problems as you type", async () => {
+  await first();
+  await type("on_delete: clear", "\nmodee: live");
+  await page.waitForSelector("#problems li.error");
+  must((await page.innerText("#problems")).includes("modee"), await page.innerText("#problems"));
+  await shoot("problem");
+  const took = Number(/\((\d+) ms\)/.exec(await page.textContent("#checked"))[1]);
+  for (let left = "\nmodee: live".length + 4; left > 0; left--) await page.keyboard.press("Backspace");
+  await page.waitForSelector("#problems li", { state: "detached" });
+  return took;
+});
+await check("completion", async () => {
+  await type("into: book.author", "");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("mod");
+  await page.waitForSelector(".cm-tooltip-autocomplete");
+  must((await page.innerText(".cm-tooltip-autocomplete")).includes("mode"), await page.innerText(".cm-tooltip-autocomplete"));
+});
+await check("changed rules apply", async () => {
+  await first();
+  await type("copy: [author.name, author.bio]", "");
+  for (let left = ", author.bio]".length; left > 0; left--) await page.keyboard.press("Backspace");
+  await page.keyboard.type("]");
+  await page.waitForFunction(() => !document.querySelector("#tables td.copy")?.innerText.includes("rivers"));
+  await idle();
+  await mustBe("right");
+});
+
+const names = await page.locator("#example option").allTextContents();
+await check("every example", async () => {
+  for (const name of names) {
+    await choose(name);
+    await mustBe("right");
+    while (await page.isEnabled("#next")) await press("next");
+    await press("run");
+    await mustBe("right");
+    if (name === "organisations-users-tickets") await shoot("single-table");
+  }
+});
+await check("phone width", async () => {
+  await first();
+  await press("next");
+  await page.setViewportSize({ width: 390, height: 844 });
+  const widths = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  must(widths[0] <= widths[1], `the page is ${widths[0]} wide`);
+  await shoot("phone");
+  await page.setViewportSize({ width: 1360, height: 1000 });
+});
+await check("dark", async () => {
+  await page.emulateMedia({ colorScheme: "dark" });
+  await shoot("dark");
+  const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.emulateMedia({ colorScheme: "light" });
+  must(paper !== (await page.evaluate(() => getComputedStyle(document.body).backgroundColor)), paper);
+});
+await check("share", async () => {
+  await setCell("name of authors[a2]", "Ada Shared");
+  await press("run");
+  await page.click("#share");
+  await page.waitForFunction(() => location.hash.startsWith("#s="));
+  const other = await context.newPage();
+  watch(other);
+  await other.goto(page.url());
+  await other.waitForSelector("body[data-live]", { timeout: START_MAX_MS });
+  must((await other.innerText("#tables")).includes("Ada Shared"), "the items are not shared");
+  must((await other.textContent("#badge")).includes("every copy is right"), await other.textContent("#badge"));
+  await other.close();
+});
+await check("no other origin", () => must([...origins].every((one) => one === new URL(url).origin), [...origins].join(" ")));
+await check("no error", () => must(errors.length === 0, errors.join("\n")));
+await browser.close();
