@@ -176,20 +176,3 @@ def test_pump_redrive_a_record_that_always_throws_is_given_up_alone_and_put_thro
     assert main.main(["redrive", str(deployed.file), "--endpoint-url", deployed.url, "--bucket", place, *failures]) == 0
     assert deployed.given_up() == []
     assert deployed.names() == LAST
-
-
-def test_pump_redrive_what_comes_late_undoes_nothing_that_is_newer(deployed):
-    """Redriving old batches overwrites no newer value."""
-    deployed.write()
-
-    def throwing(_event):
-        raise RuntimeError("always")
-
-    deployed.drain(throwing)
-    assert sorted(deployed.given_up()) == sorted(p for positions in deployed.written.values() for p in positions)
-    for user in USERS:
-        deployed.put(user_item(user, name=s(f"{user}-now")))
-    place = f"s3://{deployed.bucket}/aws/lambda/"
-    failures = ["--failures", str(deployed.file.with_name("f.jsonl"))]
-    assert main.main(["redrive", str(deployed.file), "--endpoint-url", deployed.url, "--bucket", place, *failures]) == 0
-    assert deployed.names() == {user: f"{user}-now" for user in USERS}

@@ -8,40 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import drifts, every_kind
-from tests.support.builders import author_item, key, s
+from tests.support.builders import key
 from tests.support.sites import Site
 
-RULES = """
-tables:
-  authors: {{name: {prefix}authors, key: {{author_id: S}}}}
-  books: {{name: {prefix}books, key: {{book_id: S}}, indexes: {{by_author: {{author_id: S}}}}}}
-  pages: {{name: {prefix}pages, key: {{page_id: S}}, indexes: {{by_book: {{book_id: S}}}}}}
-entities: {{author: {{table: authors}}, book: {{table: books}}, page: {{table: pages}}}}
-rules:
-  bylines: {{copy: book.author.name, into: page.byline}}
-  names: {{copy: author.name, into: book.author.name, on_delete: clear}}
-"""
 
-
-@pytest.mark.parametrize(
-    ("edit", "found"),
-    [
-        (("key: {page_id: S}", "key: {id: S}"), "its key is partition key page_id (S)"),
-        (("key: {book_id: S}", "key: {book_id: N}"), "its key is partition key book_id (S)"),
-        (("{by_author: {author_id: S}}", "{of_author: {author_id: S}}"), "it has no index of_author"),
-    ],
-)
-def test_verify_engine_of_tables_that_do_not_fit_is_2(engine, tmp_path, capsys, edit, found):
-    """Tables with other keys or indexes than the rules file are refused with exit code 2."""
-    site = Site(engine, tmp_path, lambda prefix: RULES.format(prefix=prefix))
-    other = tmp_path / "other.yaml"
-    other.write_text(site.file.read_text().replace(*edit))
-    site.put("authors", author_item("a1", name=s("Ada")))
-    assert site.command("verify", "--failures", tmp_path / "f.jsonl", file=other) == 2
-    assert found in capsys.readouterr().err
-
-
-# ---------------------------------------------------------------- every kind
 class Shop(Site):
     """A shop of every kind on an engine, in which `verify --repair` has made everything right."""
 

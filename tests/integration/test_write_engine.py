@@ -15,7 +15,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
-from sync_rules.write import Transact, follow, fresh
+from sync_rules.write import Transact
 from sync_rules.write.document import read_document
 from sync_rules.write.preview import preview_write
 from tests.support import engines, every_kind
@@ -106,37 +106,6 @@ def test_write_engine_writers_of_one_user_at_once(site):
     (owner,) = site.store.read(Read((key(shop, "USER#7", "PROFILE"),)))
     assert (owner["counted"], owner["spent"], len(owner["orders"]["SS"])) == (n(24), n(24), 24)
     assert attempts >= 24
-
-
-def test_write_engine_follow_stands_for_the_client(site):
-    """Each way to write is noted, with the answer that the application asked for; copies are right after the block."""
-    name = site.rules.tables["shop"].physical_name
-    ada, ninth = user("7", name=s("Ada")), order("7", "9", 12)
-    profile = {"PK": ada["PK"], "SK": ada["SK"]}
-    with follow(site.rules, site.client) as noted:
-        noted.put_item(TableName=name, Item=ada)
-        noted.batch_write_item(RequestItems={name: [{"PutRequest": {"Item": ninth}}]})
-    shop = site.rules.tables["shop"]
-    keys = Read((key(shop, "USER#7", "ORDER#9"), key(shop, "USER#7", "PROFILE")))
-    stored, owner = site.store.read(keys)
-    assert (stored["user_name"], owner["orders"], owner["counted"]) == (s("Ada"), {"SS": ["9"]}, n(1))
-    with follow(site.rules, site.client) as noted:
-        rename = {"UpdateExpression": "SET #n = :n", "ExpressionAttributeNames": {"#n": "name"}}
-        answer = noted.update_item(TableName=name, Key=profile, ReturnValues="UPDATED_NEW",
-                                   ExpressionAttributeValues={":n": s("Bob")}, **rename)  # fmt: skip
-        assert answer["Attributes"] == {"name": s("Bob")}
-        noted.transact_write_items(TransactItems=[{"Put": {"TableName": name, "Item": order("7", "10", 1)}}])
-    stored, owner = site.store.read(keys)
-    assert (stored["user_name"], owner["orders"], owner["counted"]) == (s("Bob"), {"SS": ["10", "9"]}, n(2))
-    with follow(site.rules, site.client) as noted:
-        answer = noted.delete_item(TableName=name, Key={"PK": ninth["PK"], "SK": ninth["SK"]})
-        assert "Attributes" not in answer
-    _, owner = site.store.read(keys)
-    assert (owner["orders"], owner["counted"], owner["spent"]) == ({"SS": ["10"]}, n(1), n(1))
-    site.client.update_item(TableName=name, Key=profile, ExpressionAttributeValues={":n": s("Eve")}, **rename)
-    site.requests.clear()
-    late = fresh(site.rules, site.client, "order", {"user_id": "7", "order_id": "10"})
-    assert (late["user_name"], site.requests) == ("Eve", ["BatchGetItem"])
 
 
 def test_write_engine_the_page_shows_what_happens(engine, tmp_path, monkeypatch):
