@@ -53,16 +53,6 @@ def tables(scene: Scene) -> dict[str, list[Item]]:
     return {name: sorted(scene.memory.items(name), key=str) for name in scene.rules.tables}
 
 
-def application() -> dict[str, list[Item]]:
-    items = {
-        "shop": [order("1", "a", 10), order("1", "b", 5), user("1", name=s("Ada"), rank=n(1), email=s("a@x"))],
-        "posts": [post("p", "1", "Hello")],
-        "parts": [part("b", "a"), part("a")],
-        "ledger": [],
-    }
-    return {name: sorted(found, key=str) for name, found in items.items()}
-
-
 # ---------------------------------------------------------------- what is left
 @pytest.mark.parametrize("name", RULES)
 def test_prune_leaves_nothing_of_a_kind(name):
@@ -75,13 +65,6 @@ def test_prune_leaves_nothing_of_a_kind(name):
     assert left(scene, now) == []
     others = settled(now)
     assert tables(scene) == tables(others)
-
-
-def test_prune_of_all_rules_leaves_what_the_application_wrote():
-    """Prune without any rule left removes everything but the application's own data."""
-    scene = settled(every_kind.rules_of())
-    assert prune(scene, parse_rules(text_of({}))) == 0
-    assert tables(scene) == application()
 
 
 def test_prune_names_rule_item_and_paths():
@@ -139,13 +122,6 @@ def test_prune_of_a_counter_that_keeps_its_books_under_another_name():
     scene = settled(kinds(r="count order into user.x"))
     now = kinds(total="{count: order, into: user.x, renamed_from: r}")
     assert left(scene, now) == []
-
-
-def test_prune_of_a_rule_that_writes_elsewhere_now():
-    """A rule of the same name that writes another attribute left the old one behind."""
-    scene = settled(kinds("names"))
-    now = kinds(names="copy user.name into order.buyer")
-    assert {paths for _, _, paths in left(scene, now)} == {"user_name"}
 
 
 def test_prune_of_paths_inside_one_another():

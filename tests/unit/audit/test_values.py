@@ -91,24 +91,6 @@ def differences(scene, *, repair=False):
     return found
 
 
-def test_values_that_drifted_are_found_and_repaired():
-    """On the user, and in the ledger: an item that says otherwise, one that is gone, one of nobody."""
-    scene = at_rest(order("a", tag=s("x"), title=s(SECRET), at=s("1")), order("b", tag=s("x"), title=s("b"), at=s("2")))
-    right = scene.item(scene.at("shop", "USER#1", "PROFILE"))
-    ledger = [item for item in scene.memory.items("ledger") if "/R/" in item["PK"]["S"]]
-    assert len(ledger) == 8
-    assert differences(scene) == []
-    for item in ledger:
-        scene.there("ledger", {**item, "n": {"L": [s("y")]}})
-        assert {one.rule for one in differences(scene, repair=True)} >= {item["PK"]["S"].partition("/")[0] + ".ledger"}
-        assert differences(scene) == []
-        assert scene.item(scene.at("shop", "USER#1", "PROFILE")) == right
-    scene.there("ledger", {**ledger[0], "SK": s(ledger[0]["SK"]["S"] + "-other")})
-    scene.there("shop", {**right, "tags": {"SS": ["y"]}, "newest": s("y")})
-    assert {one.rule for one in differences(scene, repair=True)} == {"tags.ledger", "tags", "newest"}
-    assert scene.item(scene.at("shop", "USER#1", "PROFILE")) == right
-
-
 def test_values_are_in_no_text_for_people():
     """Neither in what verify finds nor in what is reported, though an order by a text is in the ledger's keys."""
     scene = at_rest(order("a", tag={"BOOL": True}, title=s(SECRET), at=s(SECRET)))
