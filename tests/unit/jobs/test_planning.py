@@ -35,11 +35,6 @@ MORE = {
 }
 
 
-def kept_by(rules: Rules) -> frozenset[str]:
-    """The rules that keep something in tables."""
-    return rules.keeper_names
-
-
 def user(random: Random, user_id: str) -> Item:
     boss = {"boss_id": s(random.choice(USERS))} if random.random() < 0.5 else {}
     email = s(random.choice("xyz"))  # of which two may want the same
@@ -116,7 +111,7 @@ def contents(scene: Scene) -> dict[str, dict[str, Item]]:
 
 def planned(scene: Scene, names: frozenset[str] | None = None, **options: object):
     """A plan, the planner, and the writes that its run made, on a store where nothing may be written."""
-    planner = Planner(scene.rules, names or kept_by(scene.rules), scene.tap, **options)
+    planner = Planner(scene.rules, names or scene.rules.keeper_names, scene.tap, **options)
     writes: list = []
     dry = planner._dry
     note = dry.on_write
@@ -131,7 +126,7 @@ def planned(scene: Scene, names: frozenset[str] | None = None, **options: object
 def backfilled(scene: Scene, names: frozenset[str] | None = None, workers: int = 1):
     """The run that a backfill is, and its writes."""
     tap = Tap(scene.memory)
-    selection = Selection(scene.rules, names or kept_by(scene.rules))
+    selection = Selection(scene.rules, names or scene.rules.keeper_names)
     run = BackfillRun(
         selection, tap, scene.parked, MemoryState(), {}, supplies=segments(scene.rules, workers), workers=workers,
         completes=selection.names,
@@ -146,16 +141,16 @@ def as_multiset(writes) -> Counter[str]:
 
 def some_of(random: Random, rules: Rules) -> frozenset[str]:
     """All rules that keep something, or a few, each with its parts."""
-    titles = sorted({rules.rules[name].title for name in kept_by(rules)})
+    titles = sorted({rules.rules[name].title for name in rules.keeper_names})
     some = set(random.sample(titles, random.choice([1, 2, 3, len(titles)])))
-    return frozenset(name for name in kept_by(rules) if rules.rules[name].title in some)
+    return frozenset(name for name in rules.keeper_names if rules.rules[name].title in some)
 
 
 @pytest.mark.parametrize("seed", range(deep(40)))
 def test_planning_makes_the_writes_of_the_backfill(seed):
     """The dry run makes exactly the writes of the backfill that follows, and changes no table."""
     random = Random(seed)
-    scene = world(seed, **MORE)
+    scene = world(seed, **MORE, per="{count: order, per: status, into: user.per}")
     names = some_of(random, scene.rules)
     in_pages = seed % 3 == 0
     if in_pages:
@@ -164,6 +159,7 @@ def test_planning_makes_the_writes_of_the_backfill(seed):
     run, really = backfilled(scene, names)
     assert as_multiset(writes) == as_multiset(really)
     assert planner._run.totals.outcomes == run.totals.outcomes
+    assert planner._run.totals.alterations == run.totals.alterations
     assert sum(plan.write_units.values()) == run.totals.writes
     assert in_pages or sum(plan.read_units.values()) == run.totals.reads  # what comes lies on another page
 
@@ -402,3 +398,59 @@ def test_planning_tells_a_whole_item_by_the_rule_that_puts_it():
     told: list[PlannedWrite] = []
     planned(scene, frozenset(["mails", "mail_bosses"]), on_write=told.append)
     assert [(one.does, one.rule) for one in told] == [("put", "mails"), ("update", "mail_bosses")]
+
+
+# ---------------------------------------------------------------- values that an application kept
+NEW = {
+    "counted": "count order into user.counted",
+    "spent": "sum order.total into user.spent",
+    "least": "min order.total into user.least",
+    "most": "max order.total into user.most",
+    "totals": "{collect: order.total, into: user.totals}",
+}
+
+
+def kept_by_hand(rules: dict[str, str], *items: Item) -> Scene:
+    """A shop whose rules are new, with values that its application kept before."""
+    scene = Scene(parse_rules(every_kind.text_of(rules)), complete=False)
+    scene.there("shop", *items)
+    return scene
+
+
+def planned_as_done(scene: Scene) -> tuple[dict[str, dict[str, int]], list[PlannedWrite]]:
+    """What the plan of all rules does to values, by rule, and the writes that it lists. The backfill makes these."""
+    listed: list[PlannedWrite] = []
+    plan, writes, _ = planned(scene, on_write=listed.append)
+    assert as_multiset(writes) == as_multiset(backfilled(scene)[1])
+    titles = {rule.title for rule in scene.rules.rules.values()}
+    return {
+        name: {word.value: count for word, count in plan.rules[name].alterations.items() if count} for name in titles
+    }, listed
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_planning_shows_the_number_that_an_application_kept_and_a_backfill_replaces(name):
+    """A new rule takes over an attribute of an application: plan lists its overwrite on the parent."""
+    scene = kept_by_hand({name: NEW[name]}, every_kind.user("1", **{name: n(77)}), every_kind.order("1", "a", 5))
+    made, listed = planned_as_done(scene)
+    parent = scene.at("shop", "USER#1", "PROFILE")
+    assert [(one.rule, one.paths) for one in listed if one.key == parent] == [(name, ((name,),))]
+    assert sum(made[name].values()) == 1
+
+
+def test_planning_keeps_apart_what_it_would_set_replace_zero_and_remove():
+    """A rule whose source has nothing removes; a count of nothing takes the place of a number with 0."""
+    old = {"user_name": s("A")}
+    scene = kept_by_hand(
+        {"names": "copy user.name into order.user_name", "counted": "count order into user.counted"},
+        every_kind.user("1", counted=n(7)), every_kind.user("2", name=s("B")), every_kind.user("3", name=s("C"), counted=n(9)),
+        every_kind.order("2", "a", 1, **old), every_kind.order("2", "b", 1), every_kind.order("3", "c", 1, **old),
+        every_kind.order("1", "d", 1, **old), every_kind.user("4", counted=n(5)),
+    )  # fmt: skip
+    made, listed = planned_as_done(scene)
+    assert made == {
+        "names": {"replaced": 2, "set": 1, "removed": 1},
+        "counted": {"set": 1, "replaced": 2, "zeroed": 1},
+    }
+    effects = {(one.rule, one.key.values[0][2], *one.alterations.values()) for one in listed if one.rule in made}
+    assert {("counted", "USER#4", "zeroed"), ("counted", "USER#2", "set"), ("names", "USER#1", "removed")} <= effects
