@@ -72,7 +72,7 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
     names.scene.there("shop", user("1", name=s("Ann")))
     at = names.scene.put("shop", order("1", "1", 1, user=s("no map")))
     names.stream()
-    names.scene.tap.before = fails_at(Read)
+    names.scene.tap.refuse(Read, StoreError("ThrottlingException", "table"))
     names.lines()
     assert len(names.fanout()) == 1
     lines = names.lines()
@@ -146,7 +146,7 @@ def test_logs_are_bounded(names):
     (done,) = told(lines, "invocation done")
     assert (done["failure_records"], done["unlogged"]) == (300, 200)
     names.scene.put("shop", *(order("2", str(number), 1) for number in range(300)))
-    names.scene.tap.before = fails_at(Read)
+    names.scene.tap.refuse(Read, StoreError("ThrottlingException", "table"))
     names.stream()
     lines = names.lines()
     assert len(told(lines, "not finished, comes again")) == logs.LINES_MAX
@@ -171,14 +171,6 @@ def test_logs_keep_failures_that_have_no_other_place(monkeypatch, capsys):
 
 # ---------------------------------------------------------------- secret
 MARK, KEY_MARK = "SECRETVALUE", "secretkey"
-
-
-def fails_at(kind: type):
-    def before(request):
-        if isinstance(request, kind):
-            raise StoreError("ThrottlingException", "table")
-
-    return before
 
 
 def test_logs_show_keys_when_asked(names, monkeypatch):

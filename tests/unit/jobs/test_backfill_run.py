@@ -274,18 +274,6 @@ def chain(length: int, page: int = 100) -> Scene:
     return scene
 
 
-def test_backfill_run_goes_down_a_hierarchy_and_parks_nothing_that_comes_too_early():
-    """Every level of a hierarchy comes out right however its items lie, and no child that waited is reported."""
-    scene = chain(12)
-    run = run_of(scene)
-    assert run.run()
-    paths = {item["part_id"]["S"]: item["path"]["S"] for item in scene.memory.items("parts")}
-    assert paths["11"] == "|".join(f"{i:02}" for i in range(12))
-    assert scene.parked.told == []
-    assert run.totals.count(Outcome.PARKED) == 0
-    assert run.totals.count(Outcome.COPIED) == 12
-
-
 @pytest.mark.parametrize("page", [1, 100])
 def test_backfill_run_counts_a_write_whose_answer_was_lost(page):
     """The answer to the first write of each item is lost: every level comes out right, nothing is reported."""
@@ -332,22 +320,6 @@ rules:
     assert (city["teams"], city["number"]) == ({"SS": ["t"]}, n(1))
 
 
-def test_backfill_run_ends_on_a_table_that_is_written_to_all_the_time():
-    """A backfill of a hierarchy ends even if the application moves an item in every round."""
-    scene = chain(4)
-    moved = [0]
-
-    def before(request: object) -> None:
-        if isinstance(request, Scan) and request.cursor is None:
-            moved[0] += 1
-            scene.put("parts", every_kind.part("99", f"{moved[0] % 4:02}"))
-
-    scene.tap.before = before
-    run = run_of(scene, total=1)
-    assert run.run()
-    assert moved[0] < 20
-
-
 def test_backfill_run_does_not_depend_on_the_order_of_rules_in_the_file():
     """A file whose rules change places between two processes has the same fingerprints; the steps are the same too."""
     rules = every_kind.rules_of(effects=False)
@@ -370,23 +342,6 @@ def spread(count: int, page: int = 3) -> Scene:
     for i in range(count):
         scene.there("shop", user_item(str(i), name=s("Ada")), order_item(str(i), "1"))
     return scene
-
-
-def test_backfill_run_tries_a_page_again_and_counts_its_writes_once():
-    """A page of which some writes failed comes again: what was written the first time counts as copied, not as right."""
-    scene = orders(9, page=10)
-    failed = Counter()
-
-    def throttled(write: object) -> Result | None:
-        failed[str(write.key)] += 1
-        odd = int(write.key.values[1][2].removeprefix("ORDER#")) % 2
-        return Result(Status.FAILED, reason="ThrottlingException") if odd and failed[str(write.key)] == 1 else None
-
-    scene.tap.result = throttled
-    run = run_of(scene, total=1)
-    assert run.run()
-    assert run.totals.outcomes == Counter({("user-name-on-orders", Outcome.COPIED): 9})
-    assert drift_of(scene) == []
 
 
 def test_backfill_run_sets_an_item_aside_that_fails_each_time():

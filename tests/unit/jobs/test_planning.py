@@ -331,18 +331,13 @@ def test_planning_is_limited_to_tables_and_items():
     assert 0 < only.writes < everything.writes
 
 
-def broken(scene: Scene, asked: type, failing=lambda _request: True) -> None:
-    def before(request):
-        if isinstance(request, asked) and failing(request):
-            raise StoreError("ThrottlingException", "table books")
-
-    scene.tap.before = before
+BROKEN = StoreError("ThrottlingException", "table books")
 
 
 def test_planning_gives_no_half_plan():
     """A plan that is stopped, or that cannot scan a table, raises PlanNotFinished with the reason."""
     scene = fanned()
-    broken(scene, Scan)
+    scene.tap.refuse(Scan, BROKEN)
     with pytest.raises(StoreError, match=r"PlanNotFinished: ThrottlingException: table books"):
         planned(scene, sleep=lambda _seconds: None)
     with pytest.raises(StoreError, match="PlanNotFinished"):
@@ -353,8 +348,7 @@ def test_planning_counts_what_cannot_be_read_as_parked():
     """A few items that cannot be read are parked with that reason, as by the backfill, and hold up no other."""
     scene = fanned()
     gone = key(scene.rules.tables["authors"], "gone")
-    scene.tap.before = lambda _request: None
-    broken(scene, Read, lambda request: gone in request.keys)
+    scene.tap.refuse(Read, BROKEN, lambda request: gone in request.keys)
     plan, _, _ = planned(scene, sleep=lambda _seconds: None)
     assert plan.rules["author-on-books"].parked > 0
     assert plan.rules["author-on-books"].reasons.keys() == {"ThrottlingException"}

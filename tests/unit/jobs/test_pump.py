@@ -109,11 +109,6 @@ def fails_at(*numbers: int):
 
 
 # ---------------------------------------------------------------- shards
-def test_pump_reads_a_child_only_after_its_parent_is_drained():
-    """A shard is read only after its parent was read to its end and every record of it was answered for."""
-    h = Harness(shard(5, 6, parent="shard-1"), shard(1, 2, closed=True), batch_size=1)
-    h.until_idle()
-    assert h.delivered == [[1], [2], [5], [6]]
 
 
 def test_pump_takes_a_shard_with_an_unknown_parent_for_a_root():
@@ -135,11 +130,6 @@ def test_pump_looks_for_children_at_once_when_a_shard_is_closed():
 
 
 # ---------------------------------------------------------------- batches
-def test_pump_sends_at_most_batch_size_records():
-    """A batch holds up to `batch_size` records."""
-    h = Harness(shard(*range(1, 8)), batch_size=3)
-    h.until_idle()
-    assert h.delivered == [[1, 2, 3], [4, 5, 6], [7]]
 
 
 def test_pump_cuts_a_batch_at_the_payload_limit():
@@ -200,14 +190,6 @@ def test_pump_takes_an_exception_for_a_complete_failure():
     h.mapping.poll()
     assert h.delivered == [[1], [1]]
     assert h.mapping.thrown == {"RuntimeError": 2}
-
-
-def test_pump_holds_a_lane_while_its_first_batch_pauses():
-    """Records behind a batch that pauses before a retry neither overtake it nor shorten its pause."""
-    h = Harness(shard(1, 2, 3), answer=fails_at(1), batch_size=1)
-    for _ in range(5):
-        h.mapping.poll()
-    assert h.delivered == [[1]]
 
 
 def test_pump_waits_longer_after_each_attempt():
@@ -321,15 +303,6 @@ def test_pump_delivers_as_often_as_aws_recorded():
 
 
 # ---------------------------------------------------------------- the world
-def test_pump_asks_for_a_new_iterator_after_the_last_record_read():
-    """After an expired iterator, reading continues after the last record read."""
-    h = Harness(shard(1, 2))
-    h.until_idle()
-    h.stream.held["shard-0"].records.append(record(3))
-    h.stream.faults["records"] = [expired()]
-    h.until_idle()
-    assert h.stream.calls.count(("iterator", ("shard-0", "2"))) == 1
-    assert h.delivered == [[1, 2], [3]]
 
 
 def test_pump_does_not_read_again_what_is_still_being_tried():
@@ -454,16 +427,6 @@ def test_pump_drains_streams_and_due_messages():
     pump.queue.send(PullMessage(ItemKey("shop", (("PK", "S", "other"),))), 900)
     assert pump.drain(60_000)
     assert (h.delivered, handled, pump.queue.waiting_count) == ([[1, 2]], [PULL], 1)
-
-
-def test_pump_drain_sees_what_was_written_just_before():
-    """A drain always looks at the stream again, however lately it was seen at its end."""
-    h = Harness(shard(1))
-    pump = pump_of(h, lambda _m: None)
-    assert pump.drain(60_000)
-    h.stream.held["shard-0"].records.append(record(2))
-    assert pump.drain(60_000)
-    assert h.delivered == [[1], [2]]
 
 
 def test_pump_drain_gives_up_at_its_deadline():

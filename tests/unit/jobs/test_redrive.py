@@ -645,11 +645,7 @@ def test_redrive_leaves_a_batch_whose_second_look_failed():
     bench = attached()
     shelf = Shelf(bench.given_up())
     redriver = bench.redrive(shelf, rest=False)
-
-    def throttled(_request):
-        raise StoreError("ThrottlingException")
-
-    bench.scene.tap.before = throttled
+    bench.scene.tap.refuse(List, StoreError("ThrottlingException"))
     redriver.rest()
     assert [left.reason for left in bench.left] == ["ThrottlingException"]
     assert [body["redriven"]["reason"] for body in shelf.bodies] == ["ThrottlingException"]

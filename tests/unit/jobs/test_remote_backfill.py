@@ -83,25 +83,6 @@ class InPeace(Random):
         return 1.0
 
 
-def calls(remaining: list[int]):
-    """Time that runs out now and then: each call has as many looks at the clock as is said next."""
-    left = [0]
-    first = [True]
-
-    def remaining_ms() -> int:
-        if first[0]:  # the look at the beginning of a call
-            first[0], left[0] = False, remaining[0]
-            remaining.append(remaining.pop(0))
-            return LONG_MS
-        left[0] -= 1
-        if left[0] < 0:
-            first[0] = True
-            return 0
-        return LONG_MS
-
-    return remaining_ms
-
-
 @given(shops(), st.integers(1, 5))
 @settings(max_examples=deep(60), deadline=None)
 def test_remote_backfill_ends_as_a_local_one(steps, page):
@@ -171,9 +152,12 @@ def orders(count: int = 30, page: int = 2) -> Scene:
 
 def test_remote_backfill_goes_on_when_time_is_up():
     """A call that is short of time saves where it is and says that it is not done; the next one writes nothing again."""
-    scene = orders()
-    account = Account(scene, remaining=calls([9, 12, 10]))
+    scene, left = orders(), [LONG_MS]
+    scene.tap.before = lambda _request: left.__setitem__(0, left[0] - LONG_MS // 12)
+    account = Account(scene, remaining=lambda: left[0])
     machine = account.machine(InPeace())
+    ask = machine.ask
+    machine.ask = lambda question: (left.__setitem__(0, LONG_MS), ask(question))[1]
     assert machine.run(account.asked(segments=1))["error"] == ""
     assert len(scene.tap.writes) == 30
     assert len(scene.tap.seen(Scan)) >= 30
@@ -193,12 +177,7 @@ def test_remote_backfill_leaves_a_segment_and_goes_on_with_it_later():
     """A segment that cannot be read is left with its reason, the others are done; going on does that one only."""
     scene = orders()
     account = Account(scene)
-
-    def before(request: object) -> None:
-        if isinstance(request, Scan) and request.segment == 1:
-            raise StoreError("ThrottlingException", "table shop")
-
-    scene.tap.before = before
+    scene.tap.refuse(Scan, StoreError("ThrottlingException", "table shop"), lambda scan: scan.segment == 1)
     said = account.machine().run(account.asked())
     assert said["error"] == "NotAllDone"
     assert "1 not done" in said["cause"]
@@ -216,7 +195,7 @@ def test_remote_backfill_refuses_what_is_unfinished():
     """One that was left is neither begun again nor forgotten, unless the user says so."""
     scene = orders()
     account = Account(scene)
-    scene.tap.before = lambda request: (_ for _ in ()).throw(StoreError("X")) if isinstance(request, Scan) else None
+    scene.tap.refuse(Scan, StoreError("X"))
     account.machine().run(account.asked())
     scene.tap.before = lambda _request: None
     said = account.machine(execution="two").run(account.asked())

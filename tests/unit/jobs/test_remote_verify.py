@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -236,14 +237,8 @@ def test_remote_sample_begins_with_another_table_each_time():
 
 def test_remote_verify_goes_on_where_a_segment_cannot_be_read():
     """A segment that cannot be read is reported with its reason; the other segments are verified."""
-    scene = wrong()
-
-    def before(request: object) -> None:
-        if isinstance(request, Scan) and request.segment == 1:
-            raise StoreError("ThrottlingException", "table shop")
-
-    scene.tap.before = before
-    account = Account(scene)
+    account = Account(wrong())
+    account.scene.tap.refuse(Scan, StoreError("ThrottlingException", "table shop"), lambda scan: scan.segment == 1)
     said = account.run()
     assert said["error"] == "NotAllDone"
     assert "1: ThrottlingException: table shop" in said["cause"]
@@ -460,8 +455,12 @@ def test_remote_verify_removes_nothing_of_the_next_stage():
 
 
 # ---------------------------------------------------------------- what a call mended that died
-def died_repairing() -> Account:
-    """A repair of which one call died after its writes and before its report."""
+
+
+def test_remote_verify_says_that_a_call_died_while_it_repaired(monkeypatch, capsys):
+    """The state and the report count calls that died between their writes and their report, because their repairs are in
+    no figure; the command says so on stderr.
+    """
     account = Account(wrong())
     machine, _ = begun(account, repair=True, segments=1)
 
@@ -478,49 +477,22 @@ def died_repairing() -> Account:
     assert machine.answer["more"]
     account.state.before = lambda _name: None
     assert machine.go_on()["error"] == ""
-    return account
-
-
-def test_remote_verify_says_that_a_call_died_while_it_repaired():
-    """The state and the report count calls that died during a repair, because their repairs are in no figure."""
-    account = died_repairing()
     assert account.state.documents[name_head("one")]["broken"] == 1
     assert (account.rows()[-1]["broken"], account.rows()[-1]["not_looked_at"]) == (1, {})
     assert drift_of(account.scene) == []
-    whole = Account(wrong())
-    assert whole.run(repair=True)["error"] == ""
-    assert whole.rows()[-1]["broken"] == 0
-
-
-class Ended:
-    """A machine of which the execution has ended."""
-
-    def __init__(self, said: dict) -> None:
-        self.said = said
-
-    def start(self, _verb: str, _asked: dict) -> str:
-        return "one"
-
-    def watch(self, name: str, look) -> Execution:
-        look()
-        return Execution(name, "FAILED" if self.said["error"] else "SUCCEEDED", self.said["error"], self.said["cause"])
+    verdict = watched(account, {"error": "", "cause": ""}, monkeypatch)
+    assert "sync-rules: figures are minimums: 1 call died while it repaired\n" in capsys.readouterr().err
+    assert (json.loads([*verdict.lines()][-1])["broken"], verdict.whole) == (1, True)
 
 
 def watched(account: Account, said: dict, monkeypatch) -> verify_command.RemoteResult:
     """The result that the command shows for a verify that ended so."""
+    ended = Execution("one", "FAILED" if said["error"] else "SUCCEEDED", said["error"], said["cause"])
+    machine = SimpleNamespace(start=lambda *_asked: "one", watch=lambda _name, look: (look(), ended)[1])
     monkeypatch.setattr(verify_command, "BucketReports", lambda *_given: account.shelf)
     stack = Stack("sync-rules", "us-east-1", {"BucketName": "bucket"})
-    deployed = Deployed(stack, Ended(said), account.state, "http://127.0.0.1:1", "us-east-1")
+    deployed = Deployed(stack, machine, account.state, "http://127.0.0.1:1", "us-east-1")
     return verify_command.verify_in_account(deployed, account.scene.rules, {})
-
-
-def test_remote_verify_command_says_that_figures_are_at_least_these(monkeypatch, capsys):
-    """A word on stderr, and the report as it is for machines."""
-    account = died_repairing()
-    verdict = watched(account, {"error": "", "cause": ""}, monkeypatch)
-    assert "sync-rules: figures are minimums: 1 call died while it repaired\n" in capsys.readouterr().err
-    assert json.loads([*verdict.lines()][-1])["broken"] == 1
-    assert verdict.whole
 
 
 def test_remote_verify_command_shows_figures_and_what_they_lack(large, monkeypatch, capsys):

@@ -191,11 +191,7 @@ def test_dry_store_tells_each_write_with_its_cost():
 def test_dry_store_says_that_a_write_failed_whose_item_cannot_be_read():
     """`apply` raises nothing: a store that does not answer is a failure of the write, which comes again."""
     tap = Tap(MemoryStore(TABLES))
-
-    def broken(_request):
-        raise StoreError("ThrottlingException")
-
-    tap.before = broken
+    tap.refuse(Read, StoreError("ThrottlingException"))
     dry = DryStore(tap, EVERYTHING_KEPT, frozenset())
     write = Put(at("a", "1"), {"p": s("a"), "k": n("1")}, (absent(at("a", "1")),))
     assert dry.apply(Apply((write,))) == (Result(Status.FAILED, reason="ThrottlingException"),)
