@@ -91,13 +91,14 @@ def shops(draw) -> list:
     """A random history of an application's writes in the small shop: (action, argument) in order."""
     texts = st.sampled_from(["Ada", "Bo", "Cy"])
     user = st.builds(
-        lambda i, name, junk, email: ("shop", every_kind.user(i, **name, **junk, **email)),
+        lambda i, *given: ("shop", every_kind.user(i, **{name: v for one in given for name, v in one.items()})),
         IDS,
         texts.map(lambda name: {"name": s(name)}) | st.just({}),
         st.sampled_from(
             [{}, {"head": s("?")}, {"counted": n(7)}, {"orders": {"SS": ["9", "1"]}}, {"posts": {"M": {"9": s("?")}}}]
         ),
         st.sampled_from([{}, {"email": s("a@x")}, {"email": s("b@x")}]),
+        st.sampled_from([{}, {"boss_id": s("1")}, {"boss_id": s("2"), "boss_name": s("?")}]),
     )
     order = st.builds(
         lambda u, o, total, junk: ("shop", every_kind.order(u, o, total, **junk)),
@@ -120,9 +121,9 @@ def shops(draw) -> list:
     return draw(st.lists(puts | puts | puts | deletes | delivers, max_size=30))
 
 
-def scene_of(steps: list, page: int = 3, rules: Rules = RULES) -> Scene:
+def scene_of(steps: list, page: int = 3, rules: Rules = RULES, *, complete: bool = True) -> Scene:
     """The tables after these steps; records that were not delivered are lost."""
-    scene = Scene(rules)
+    scene = Scene(rules, complete=complete)
     scene.memory.page_items = lambda limit: min(limit, page)
     for step, argument in steps:
         if step == "put":

@@ -181,8 +181,10 @@ def test_pump_pauses_before_it_delivers_the_rest_again():
 
 
 def test_pump_takes_an_exception_for_a_complete_failure():
-    """An exception fails the whole batch, which comes again after a pause; its text, which may hold values, is not kept."""
-    h = Harness(shard(1), answer=throws)
+    """An exception fails the whole batch, which comes again after a pause; its text, which may hold values, is not kept. A
+    batch that was given up after it says so: `functionError`.
+    """
+    h = Harness(shard(1), answer=throws, maximum_retry_attempts=1)
     h.mapping.poll()
     h.mapping.poll()
     assert h.delivered == [[1]]
@@ -190,6 +192,7 @@ def test_pump_takes_an_exception_for_a_complete_failure():
     h.mapping.poll()
     assert h.delivered == [[1], [1]]
     assert h.mapping.thrown == {"RuntimeError": 2}
+    assert [given["responseContext"]["functionError"] for given in h.given_up] == ["Unhandled"]
 
 
 def test_pump_waits_longer_after_each_attempt():
@@ -261,13 +264,6 @@ def test_pump_gives_the_destination_the_whole_event():
         "streamArn": ARN,
     }
     assert positions(json.loads(given["payload"])) == [1, 2]
-
-
-def test_pump_tells_the_destination_of_an_exception():
-    """A batch that was given up after an exception says so: `functionError`."""
-    h = Harness(shard(1), answer=throws, maximum_retry_attempts=1)
-    h.until_idle()
-    assert [given["responseContext"]["functionError"] for given in h.given_up] == ["Unhandled"]
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the shared cases are not beside this checkout")

@@ -417,37 +417,6 @@ def test_redrive_names_what_cannot_be_put_through():
 
 
 # ---------------------------------------------------------------- batches
-def test_redrive_puts_batches_through_as_the_handler_does():
-    """An S3 object is enough, days after the stream expired: copies, parts and effects of its records are made."""
-    bench = Bench()
-    bench.scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 5))
-    gone = bench.scene.put("shop", order("1", "b", 7))
-    bench.scene.memory.delete(gone)
-    shelf = Shelf(bench.given_up())
-    tally = bench.redrive(shelf).tally
-    assert (shelf.bodies, tally.done, tally.records) == ([], 1, 4)
-    bench.scene.rest()
-    assert bench.drift() == []
-    assert len(bench.scene.caller.calls) == 2
-
-
-def test_redrive_of_a_batch_leaves_it_whole_when_a_record_fails():
-    """A batch stays whole if one of its records fails, and the reason is noted on the batch."""
-    bench = Bench()
-    bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5), user("2", name=s("Bea")), order("2", "b", 5))
-    shelf = Shelf(bench.given_up())
-    at = bench.scene.at("shop", "USER#2", "ORDER#b")
-    bench.scene.tap.result = lambda write: (
-        Result(Status.FAILED, reason="ThrottlingException") if getattr(write, "key", None) == at else None
-    )
-    bench.redrive(shelf)
-    (body,) = shelf.bodies
-    assert body["redriven"] == {"reason": "ThrottlingException", "at": "2027-01-15T08:00:00.000+00:00"}
-    assert len(json.loads(body["payload"])["Records"]) == 4
-    assert bench.scene.item(bench.scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Ada")
-    bench.scene.tap.result = lambda _write: None
-    bench.redrive(shelf)
-    assert shelf.bodies == []
 
 
 def test_redrive_of_a_batch_records_what_is_parked():
@@ -494,23 +463,38 @@ def test_redrive_says_when_an_entry_cannot_be_removed():
 
 
 # ---------------------------------------------------------------- effects
-def test_redrive_leaves_a_batch_whose_call_failed():
-    """A batch or message whose call failed stays as it is without a failure record; the batch's copies are made."""
+@pytest.mark.parametrize("fails", ["CallFailed", "ThrottlingException"])
+def test_redrive_leaves_a_batch_whole_when_a_record_fails(fails):
+    """A batch whose call or write failed, or a message whose call failed, stays as it is without a failure record; the
+    batch's other copies are made, and the reason is noted on it. Days after the stream expired it is put through.
+    """
     bench = Bench()
-    bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5))
-    call = encode(CallMessage("called", "f.g", bench.scene.records[1], 7))
+    scene = bench.scene
+    scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 5))
+    gone = scene.put("shop", order("1", "b", 7))
+    scene.memory.delete(gone)
+    call = encode(CallMessage("called", "f.g", scene.records[1], 7))
     shelf = Shelf(bench.given_up(), call)
-    bench.scene.caller.broken = "CallFailed"
+    if fails == "CallFailed":
+        scene.caller.broken = fails
+    else:
+        failed, at = Result(Status.FAILED, reason=fails), scene.at("shop", "USER#1", "PROFILE")
+        scene.tap.result = lambda write: failed if getattr(write, "key", None) == at else None
     bench.redrive(shelf)
-    assert [(left.reason, left.unreadable) for left in bench.left] == [("CallFailed", False)] * 2
-    assert (bench.recorded.failures, shelf.texts[1]) == ([], call)
-    assert bench.scene.item(bench.scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Ada")
-    bench.scene.caller.broken = ""
-    bench.redrive(shelf)
-    assert (shelf.bodies, bench.left) == ([], [])
-    first, second = bench.scene.caller.calls
-    assert first.change == second.change
-    assert second.function == "tests.support.every_kind.told"
+    assert {(left.reason, left.unreadable) for left in bench.left} == {(fails, False)}
+    assert bench.recorded.failures == []
+    body = shelf.bodies[0]
+    assert body["redriven"] == {"reason": fails, "at": "2027-01-15T08:00:00.000+00:00"}
+    assert len(json.loads(body["payload"])["Records"]) == 4
+    assert scene.item(scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Ada")
+    assert (shelf.texts.get(1) == call) is (fails == "CallFailed")
+    scene.caller.broken, scene.tap.result = "", lambda _write: None
+    tally = bench.redrive(shelf).tally
+    assert (shelf.bodies, bench.left, tally.records) == ([], [], 4)
+    scene.rest()
+    assert bench.drift() == []
+    assert {call.change.new["total"]["N"] for call in scene.caller.calls} == {"5", "7"}
+    assert {call.function for call in scene.caller.calls} == {"tests.support.every_kind.told"}
 
 
 def test_redrive_makes_a_call_that_was_given_up():

@@ -23,7 +23,6 @@ from sync_rules.model.items import Outcome
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.fingerprints import of_each
-from tests.support import every_kind
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.depth import deep
 from tests.support.inaccount import KilledError, Machine, SharedMemory
@@ -287,40 +286,6 @@ def test_remote_backfill_takes_over_a_segment_from_a_worker_that_still_runs():
     assert machine.answer["more"]
     assert machine.go_on()["error"] == ""
     assert drift_of(scene) == []
-
-
-def test_remote_backfill_that_lost_a_workers_count_takes_another_round():
-    """All that the first round wrote was written by a worker that died before it could say so: without another round
-    the children of what it wrote would be left wrong.
-    """
-    scene = chain(0)
-    scene.there("parts", *(every_kind.part(name) for name in ("x", "y", "z")))
-    least, child, root = (item["part_id"]["S"] for item in scene.memory.scan(Scan("parts", 3)).items)
-    scene.there("parts", every_kind.part(least, child), every_kind.part(child, root))
-    scene.memory.page_items = lambda limit: min(limit, 1)
-    account = Account(scene)
-    died, now = [False], [0.0]
-
-    def dies(_name: str) -> None:
-        if any("path" in item for item in scene.memory.items("parts")) and not died[0]:
-            died[0] = True
-            raise KilledError
-
-    def later(_request: object) -> None:
-        now[0] += 2  # each page is saved
-
-    def work() -> BackfillWork:
-        made = account.work()
-        made._clock = lambda: now[0]
-        return made
-
-    account.state.before, scene.tap.before = dies, later
-    machine = account.machine(InPeace())
-    machine.make = work
-    assert machine.run(account.asked(segments=1))["error"] == ""
-    assert died[0]
-    assert drift_of(scene) == []
-    assert scene.parked.told == []
 
 
 def test_remote_backfill_of_too_many_units_is_refused():
