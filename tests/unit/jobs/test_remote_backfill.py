@@ -205,14 +205,23 @@ def test_remote_backfill_refuses_what_is_unfinished():
     assert account.machine(execution="four").run(account.asked(resume=True))["error"] == "Refused"
 
 
-def test_remote_backfill_refuses_rules_that_are_not_deployed():
-    """Rules that differ from the deployed ones are refused by name."""
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"segments": 5_000}, ["a lower --rate"]),
+        (
+            {"prints": {"user-name-on-orders": "other", "new": "1"}},
+            ["deploy first", "new: is not there", "user-name-on-orders: says something else"],
+        ),
+    ],
+    ids=["more units than a state holds", "rules that are not deployed"],
+)
+def test_remote_backfill_refuses_what_it_cannot_do(asked, words):
+    """The refusal names the cure, or each rule that differs, and nothing is begun."""
     account = Account(orders())
-    said = account.machine().run(account.asked(prints={"user-name-on-orders": "other", "new": "1"}))
+    said = account.machine().run(account.asked(**asked))
     assert said["error"] == "Refused"
-    assert "deploy first" in said["cause"]
-    assert "new: is not there" in said["cause"]
-    assert "user-name-on-orders: says something else" in said["cause"]
+    assert [word for word in words if word not in said["cause"]] == []
     assert account.state.documents == {}
 
 
@@ -286,14 +295,6 @@ def test_remote_backfill_takes_over_a_segment_from_a_worker_that_still_runs():
     assert machine.answer["more"]
     assert machine.go_on()["error"] == ""
     assert drift_of(scene) == []
-
-
-def test_remote_backfill_of_too_many_units_is_refused():
-    """A state takes only so much."""
-    account = Account(orders())
-    said = account.machine().run(account.asked(segments=5_000))
-    assert said["error"] == "Refused"
-    assert "a lower --rate" in said["cause"]
 
 
 def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():

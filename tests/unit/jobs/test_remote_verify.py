@@ -178,16 +178,15 @@ def test_remote_verify_report_is_one_that_from_takes(tmp_path):
     assert len(list(report.read_differences(report.names))) == account.tally.remaining_count > 10
 
 
-def test_remote_verify_unit_that_runs_out_of_time_says_what_helps():
-    """A segment that does not fit into one call is left with that reason, and what to do about it."""
-    scene = wrong()
-    left = [LONG_MS]
-    scene.tap.before = lambda request: left.__setitem__(0, NO_TIME_MS if isinstance(request, Scan) else left[0])
-    account = Account(scene, remaining=lambda: left[0])
-    machine = Machine(account.work, InPeace())
-    inner = machine.ask
-    machine.ask = lambda question: (left.__setitem__(0, LONG_MS), inner(question))[1]
-    said = machine.run(account.asked(segments=1))
+@pytest.mark.parametrize(("scan_ms", "grace"), [(LONG_MS - NO_TIME_MS, 0), (250_000, 300)], ids=["scan", "wait"])
+def test_remote_verify_unit_that_runs_out_of_time_says_what_helps(scan_ms, grace):
+    """A segment that does not fit into one call is left with that reason, and what to do about it. A wait that the call
+    would not survive is not begun.
+    """
+    account = Account(wrong())
+    clock = Clock(account)
+    account.scene.tap.before = lambda request: isinstance(request, Scan) and clock.spend(scan_ms)
+    said = clock.machine().run(account.asked(segments=1, grace_seconds=grace))
     assert said["error"] == "NotAllDone"
     assert "more --workers" in said["cause"]
     assert "0: OutOfTime: segment 0 of 1 is too much for one call" in said["cause"]
@@ -335,20 +334,6 @@ def test_remote_verify_refuses_a_grace_period_that_no_call_can_wait_for():
     assert "--grace-seconds 421: a call has 900 s, and may wait 2 times: give at most 420" in said["cause"]
     assert account.state.documents == {}
     assert Account(wrong()).run(grace_seconds=420)["error"] == ""
-
-
-def test_remote_verify_does_not_begin_a_wait_that_its_call_would_not_survive():
-    """A call with too little time left for the grace period says OutOfTime, and is not killed in its sleep."""
-    account = Account(wrong())
-    clock = Clock(account)
-    machine = clock.machine()
-    spent = clock.before
-    account.scene.tap.before = lambda request: (
-        spent(request),
-        isinstance(request, Scan) and clock.spend(250_000),
-    )
-    said = machine.run(account.asked(segments=1, grace_seconds=300))
-    assert "0: OutOfTime: segment 0 of 1 is too much for one call" in said["cause"]
 
 
 # ---------------------------------------------------------------- calls that are taken for dead
