@@ -421,49 +421,38 @@ def test_update_reaches_into_maps(bench: Make):
     assert b.item(ONE) == thing(a=m(b=m(c=n(9)), e=n(3), x=s("new")))
 
 
-NO_MAPS = [
-    pytest.param({}, marks=pytest.mark.needs("parent_in_statement")),
-    {"a": s("text")},
-    {"a": {"L": []}},
-]
+INTO_NO_MAP, OUT_OF_NO_MAP = update(THINGS, ONE, a__b=n(1)), update(THINGS, ONE, removes=("a.b",))
+TEXT, LIST = {"a": s("text")}, {"a": {"L": []}}
 
 
-@pytest.mark.parametrize("stored", NO_MAPS)
-def test_update_under_a_parent_that_is_no_map_is_rejected(bench: Make, stored):
-    """The document path is invalid; but a guard that it is a map is refused first."""
+NO_MAPS = {
+    "set-in-nothing": ({}, INTO_NO_MAP, "parent_in_statement"),
+    "set-in-text": (TEXT, INTO_NO_MAP, None),
+    "set-in-list": (LIST, INTO_NO_MAP, None),
+    "set-in-list-in-transaction": (LIST, in_transaction(INTO_NO_MAP), "checked_path_into_list"),
+    "set-in-null": ({"a": NULL}, INTO_NO_MAP, "checked_path_into_null"),
+    "remove-from-nothing": ({}, OUT_OF_NO_MAP, "checked_remove_path"),
+    "remove-from-text": (TEXT, OUT_OF_NO_MAP, "checked_remove_path"),
+    "remove-from-list": (LIST, OUT_OF_NO_MAP, "checked_remove_path"),
+}
+
+
+@pytest.mark.parametrize(
+    ("stored", "write"),
+    [
+        pytest.param(stored, write, id=name, marks=[pytest.mark.needs(gap)] if gap else [])
+        for name, (stored, write, gap) in NO_MAPS.items()
+    ],
+)
+def test_update_under_a_parent_that_is_no_map_is_rejected(bench: Make, stored, write):
+    """The document path is invalid, also to remove what is not there; but a guard that it is a map is refused first."""
     b = bench(THINGS)
     b.put(THINGS, thing(**stored))
-    result = one(b, update(THINGS, ONE, a__b=n(1)))
+    result = one(b, write)
     assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
     guarded = one(b, update(THINGS, ONE, Condition(Test.IS_MAP, ("a",)), a__b=n(1)))
     assert guarded.status is Status.REFUSED
     assert b.item(ONE) == thing(**stored)
-
-
-@pytest.mark.needs("checked_path_into_null")
-def test_update_under_null_is_rejected(bench: Make):
-    """NULL is a value like any other, and no map."""
-    b = bench(THINGS)
-    b.put(THINGS, thing(a=NULL))
-    assert one(b, update(THINGS, ONE, a__b=n(1))).status is Status.REJECTED
-
-
-@pytest.mark.needs("checked_path_into_list")
-def test_transaction_under_a_list_is_rejected(bench: Make):
-    """A transaction checks paths as a single update does."""
-    b = bench(THINGS)
-    b.put(THINGS, thing(a={"L": []}))
-    check = Check(TWO, (Condition(Test.ABSENT, ("PK",)),))
-    assert one(b, Transaction((check, update(THINGS, ONE, a__b=n(1))))).status is Status.REJECTED
-
-
-@pytest.mark.needs("checked_remove_path")
-@pytest.mark.parametrize("stored", NO_MAPS)
-def test_remove_under_a_parent_that_is_no_map_is_rejected(bench: Make, stored):
-    """REMOVE a.b needs a map `a`, although it needs no `b`."""
-    b = bench(THINGS)
-    b.put(THINGS, thing(**stored))
-    assert one(b, update(THINGS, ONE, removes=("a.b",))).status is Status.REJECTED
 
 
 @pytest.mark.parametrize(

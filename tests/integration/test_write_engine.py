@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -14,13 +13,13 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.write import Transact
 from sync_rules.write.document import read_document
 from sync_rules.write.preview import preview_write
 from tests.support import engines, every_kind
-from tests.support.builders import key, n, s
-from tests.support.every_kind import order, user
+from tests.support.builders import s
+from tests.support.every_kind import user
 from tests.support.transacted import Shop, state_of
 from tests.support.worlds import Parked
 from tests.unit.write import test_every_kind
@@ -85,27 +84,6 @@ def test_write_engine_a_preview_is_what_is_sent(site):
     with site.transact() as tx:
         read_document(body).add_to(tx)
     assert [params["TransactItems"] for params in sent] == [[*found.actions]]
-
-
-def test_write_engine_writers_of_one_user_at_once(site):
-    """Eight writers put orders of one user: each is counted once, and none is lost."""
-    with site.transact(raw=True) as tx:
-        tx.put("user", user("7", name=s("Ada")))
-
-    def write(writer: int) -> int:
-        attempts = 0
-        for number in range(3):
-            with site.transact(raw=True) as tx:
-                tx.put("order", order("7", f"{writer}-{number}", 1))
-            attempts += tx.result.attempts
-        return attempts
-
-    with ThreadPoolExecutor(8) as pool:
-        attempts = sum(pool.map(write, range(8)))
-    shop = site.rules.tables["shop"]
-    (owner,) = site.store.read(Read((key(shop, "USER#7", "PROFILE"),)))
-    assert (owner["counted"], owner["spent"], len(owner["orders"]["SS"])) == (n(24), n(24), 24)
-    assert attempts >= 24
 
 
 def test_write_engine_the_page_shows_what_happens(engine, tmp_path, monkeypatch):
