@@ -8,7 +8,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.standings import PULL_ONLY, list_standings
 from sync_rules.cli.commands.explain import use_rows
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.pipeline.requests import List, run_work
+from sync_rules.pipeline.requests import run_work
 from sync_rules.rules.description import Operation
 from tests.support.builders import key, n, s
 from tests.support.stacked import backfill_of
@@ -38,25 +38,6 @@ def late() -> Scene:
 def price(scene):
     (line,) = scene.memory.items("lines")
     return line.get("price")
-
-
-def test_snapshot_is_filled_by_its_targets_own_records():
-    """When it is created, linked, or emptied: with the price of then. A later price changes nothing, and nothing lists."""
-    scene = Scene(parse_rules(RULES))
-    scene.put("products", PRODUCT, {"product_id": s("q"), "price": n(9)})
-    scene.put("lines", {"line_id": s("l")})
-    scene.rest()
-    assert price(scene) is None
-    scene.put("lines", LINE)
-    scene.rest()
-    assert price(scene) == n(7)
-    scene.put("products", {**PRODUCT, "price": n(8)})
-    scene.rest()
-    assert price(scene) == n(7)
-    scene.put("lines", LINE)
-    scene.rest()
-    assert price(scene) == n(8)
-    assert not scene.tap.seen(List)
 
 
 def test_snapshot_of_a_late_source_is_filled_by_a_backfill(late):
