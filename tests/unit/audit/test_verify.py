@@ -71,6 +71,11 @@ def library_scene(**options) -> Scene:
     return scene
 
 
+def wrong_book() -> tuple[Scene, ItemKey]:
+    scene = library_scene()
+    return scene, scene.there("books", {**RIGHT, "author_name": s("x")})
+
+
 def test_verify_tallies_what_it_mended():
     """A repair counts what its writes did to values, and what is right; tallies go through JSON and add up."""
     scene = library_scene()
@@ -139,8 +144,7 @@ def test_verify_finds_and_mends_drift_of_every_kind(drifted, by_report):
 
 def test_verify_never_repairs_over_a_newer_write():
     """A copy that changes during the repair keeps the newer value, and its drift is reported as not repaired."""
-    scene = library_scene()
-    book = scene.there("books", {**RIGHT, "author_name": s("x")})
+    scene, book = wrong_book()
 
     def newer(request):
         if isinstance(request, Apply):
@@ -493,8 +497,7 @@ def listed(scene: Scene, only: frozenset[str] | None = None):
 @pytest.mark.parametrize(("age", "waits"), [(50.0, [70.0]), (120.0, [])])
 def test_verify_of_a_report_waits_until_it_is_old_enough(age, waits):
     """A repair from a report waits only for the rest of the grace period, because the report was the first look."""
-    scene = library_scene()
-    book = scene.there("books", {**RIGHT, "author_name": s("x")})
+    scene, book = wrong_book()
     of = listed(scene)
     run = Run(scene, repair=True)
     assert run._shown(run.verifier.verify_report(of, age)) == [(book, Drift.WRONG, True)]
@@ -503,8 +506,7 @@ def test_verify_of_a_report_waits_until_it_is_old_enough(age, waits):
 
 def test_verify_of_a_report_without_repair_looks_twice():
     """Without a repair nothing is called drift on one look: what comes right within the grace period is lag."""
-    scene = library_scene()
-    book = scene.there("books", {**RIGHT, "author_name": s("x")})
+    scene, book = wrong_book()
     of = listed(scene)
     run = Run(scene)
     assert run._shown(run.verifier.verify_report(of, 9_000)) == [(book, Drift.WRONG, False)]
@@ -669,8 +671,7 @@ def test_verify_a_repair_that_failed_is_left_whatever_else_moved():
 
 def test_verify_does_not_call_it_left_that_a_source_changed_after_the_repair():
     """A source that changes after the repair of its copy causes lag."""
-    scene = library_scene()
-    book = scene.there("books", {**RIGHT, "author_name": s("x")})
+    scene, book = wrong_book()
 
     def change_after_the_write(request):
         if isinstance(request, Read) and scene.tap.writes:

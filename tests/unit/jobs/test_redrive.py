@@ -849,28 +849,6 @@ def test_redrive_tries_a_span_again_that_could_not_be_read():
 
 
 # ---------------------------------------------------------------- only looking
-def test_redrive_rehearsed_does_nothing():
-    """A rehearsed redrive says with keys, without values, what it would retry, and reads and writes nothing."""
-    bench = Bench()
-    secret = "SECRETVALUE"
-    bench.scene.put("shop", user("1", name=s(secret)), order("1", "a", 5))
-    at = bench.scene.at("shop", "USER#1", "ORDER#a")
-    change = bench.scene.records[1]
-    shelf = Shelf(
-        bench.given_up(), span(1, 2), failure("names", at), encode(PullMessage(at)), encode(PushMessage(("names",), at)),
-        encode(CallMessage("called", "f.g", change)), failure("gone", at), "{",
-    )  # fmt: skip
-    bench.scene.tap.requests.clear()
-    redriver = Redriver(bench.scene.rules, bench.scene.world, on_left=bench.left.append)
-    said = [*redriver.rehearse(shelf)]
-    assert said[:3] == [
-        "2 records of shard-0, 1 to 2", "the records of shard-0, 1 to 2, read from the stream",
-        "names on shop[USER#1, ORDER#a]: Stuck",
-    ]  # fmt: skip
-    assert said[3] == "pull of shop[USER#1, ORDER#a]"
-    assert secret not in json.dumps(said)
-    assert (redriver.tally.done, redriver.tally.unreadable, len(shelf.texts)) == (5, 3, 8)
-    assert (bench.scene.tap.requests, bench.scene.caller.calls) == ([], [])
 
 
 NAMES = "run `sync-rules backfill --rule names`"
