@@ -22,7 +22,7 @@ from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, load_unfinished_head, next_position
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Outcome
+from sync_rules.model.items import Change, Outcome
 from sync_rules.model.json_bytes import tag_binary, untag_binary
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
@@ -150,7 +150,7 @@ def drift_of(scene: Scene) -> list:
 @settings(max_examples=deep(150), deadline=None)
 def test_backfill_run_brings_every_kind_in_line(steps, page, total):
     """After a backfill verify finds no drift of any kind, but for what is stuck, which is parked; and a second one has
-    nothing to write.
+    nothing to write, nor has a record of any item, not even a write that would be refused.
     """
     scene = scene_of(steps, page)
     run = run_of(scene, total=total)
@@ -160,10 +160,14 @@ def test_backfill_run_brings_every_kind_in_line(steps, page, total):
     assert [one for one in found if one.repairable] == []
     stuck = {one.rule for one in found if one.drift is Drift.STUCK}
     assert {rule for rule, _ in scene.parked.told} == stuck == run.totals.rules_with(Outcome.PARKED)
-    before = contents(scene)
+    before, tables = contents(scene), scene.rules.tables
+    scene.tap.requests.clear()
     again = run_of(scene, total=total)
     assert again.run()
     assert again.totals.count(Outcome.COPIED) == 0
+    items = [(tables[name].key_of(item), item) for name in tables for item in scene.memory.items(name)]
+    assert scene.deliver([Change(key, None, item, str(i)) for i, (key, item) in enumerate(items)]) == []
+    assert scene.tap.writes == []
     assert contents(scene) == before
 
 

@@ -63,6 +63,10 @@ def backfilled(scene: Scene, names: frozenset[str] | None = None, workers: int =
     return run, tap.writes
 
 
+def repr_items(found: dict) -> set:
+    return {(place, repr(item)) for place, item in found.items()}
+
+
 def as_multiset(writes) -> Counter[str]:
     return Counter(map(repr, writes))
 
@@ -70,12 +74,17 @@ def as_multiset(writes) -> Counter[str]:
 @given(shops(), st.sampled_from([2, 100]), st.booleans(), st.sets(st.sampled_from(TITLES)))
 @settings(max_examples=deep(60), deadline=None)
 def test_planning_makes_the_writes_of_the_backfill(steps, page, complete, titles):
-    """The dry run of all rules, or of some, makes exactly the writes of the backfill that follows, and changes no table."""
+    """The dry run of all rules, or of some, makes exactly the writes of the backfill that follows, lists each item that it
+    changes, and changes no table.
+    """
     scene = scene_of(steps, page, RULES, complete=complete)
     names = frozenset(name for name in RULES.keeper_names if not titles or RULES.rules[name].title in titles)
-    plan, writes, planner = planned(scene, names)
+    listed, before = list[PlannedWrite](), contents(scene)
+    plan, writes, planner = planned(scene, names, on_write=listed.append)
     run, really = backfilled(scene, names)
     assert as_multiset(writes) == as_multiset(really)
+    changed = {(table, key) for (table, key), _ in repr_items(before) ^ repr_items(contents(scene))}
+    assert changed <= {(one.key.table, str(one.key)) for one in listed}
     assert planner._run.totals.outcomes == run.totals.outcomes
     assert planner._run.totals.alterations == run.totals.alterations
     assert sum(plan.write_units.values()) == run.totals.writes

@@ -111,13 +111,6 @@ def fails_at(*numbers: int):
 # ---------------------------------------------------------------- shards
 
 
-def test_pump_takes_a_shard_with_an_unknown_parent_for_a_root():
-    """A parent that was trimmed is not waited for."""
-    h = Harness(shard(5, parent="shard-long-gone"))
-    h.until_idle()
-    assert h.delivered == [[5]]
-
-
 def test_pump_looks_for_children_at_once_when_a_shard_is_closed():
     """Children of a closed shard are read at once."""
     h = Harness(shard(1))
@@ -130,14 +123,48 @@ def test_pump_looks_for_children_at_once_when_a_shard_is_closed():
 
 
 # ---------------------------------------------------------------- batches
+def poisoned_by(number: int):
+    return lambda event: throws(event) if number in positions(event) else None
 
 
-def test_pump_cuts_a_batch_at_the_payload_limit():
-    """A batch ends before its event would pass 6 MB; a single record is always sent."""
-    big = [record(n, NewImage={"X": {"S": "x" * 2_500_000}}) for n in (1, 2, 3)]
-    h = Harness(FakeShard(records=big))
-    h.until_idle()
-    assert h.delivered == [[1, 2], [3]]
+def trimmed_to(number: int) -> FakeShard:
+    made = shard(1, 2, 3, 4)
+    made.trimmed_to = number
+    return made
+
+
+BIG = [record(n, NewImage={"X": {"S": "x" * 2_500_000}}) for n in (1, 2, 3)]
+DELIVERED = {
+    "a parent that was trimmed is not waited for": ({}, shard(5, parent="shard-long-gone"), [[5]], 0, []),
+    "a batch ends before its event would pass 6 MB": ({}, FakeShard(records=BIG), [[1, 2], [3]], 0, []),
+    "reading goes on with the oldest record left": (
+        {"progress": [ShardProgress("shard-0", after="1")]}, trimmed_to(3), [[4]], 1, [],
+    ),
+    "the children of a shard that is gone are read": (
+        {"progress": [ShardProgress("shard-gone", after="1")]}, shard(5, parent="shard-gone"), [[5]], 1, [],
+    ),
+    "a thrown error splits the batch until the record alone is left": (
+        {"answer": poisoned_by(3), "maximum_retry_attempts": 0}, shard(1, 2, 3, 4),
+        [[1, 2, 3, 4], [1, 2], [3, 4], [3], [4]], 0, [3],
+    ),
+    **{
+        f"an answer of {answer} means that the whole batch succeeded": (
+            {"answer": lambda _event, answer=answer: answer}, shard(1, 2), [[1, 2]], 0, [],
+        )
+        for answer in (None, {}, [], {"batchItemFailures": []}, {"batchItemFailures": None})
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", DELIVERED)
+def test_pump_delivers_as_lambda_does(why):
+    """Each batch once, in this order; what was trimmed is counted, what always throws is given up."""
+    given, held, delivered, trimmed, given_up = DELIVERED[why]
+    h = Harness(held, **given)
+    total = h.until_idle()
+    assert (h.delivered, total.records_trimmed) == (delivered, trimmed)
+    assert [positions(json.loads(one["payload"])) for one in h.given_up] == [[number] for number in given_up]
+    assert h.after() == str(max(number for batch in delivered for number in batch))
 
 
 def test_pump_reads_ahead_only_so_far():
@@ -150,12 +177,6 @@ def test_pump_reads_ahead_only_so_far():
 
 
 # ---------------------------------------------------------------- answers
-@pytest.mark.parametrize("answer", [None, {}, [], {"batchItemFailures": []}, {"batchItemFailures": None}])
-def test_pump_takes_an_empty_answer_for_success(answer):
-    """A null or empty answer or list means that the whole batch succeeded."""
-    h = Harness(shard(1, 2), answer=lambda _e: answer)
-    h.until_idle()
-    assert (h.delivered, h.after()) == ([[1, 2]], "2")
 
 
 @pytest.mark.parametrize("name", ["", None, 2, "77", {"batch": 1}])
@@ -202,16 +223,6 @@ def test_pump_waits_longer_after_each_attempt():
 
 
 # ---------------------------------------------------------------- bisect, retries, age
-def test_pump_splits_a_batch_that_throws_in_half():
-    """A thrown error splits the batch until the record alone is left; the others go through."""
-
-    def poison(event):
-        return throws(event) if 3 in positions(event) else None
-
-    h = Harness(shard(1, 2, 3, 4), answer=poison, maximum_retry_attempts=0)
-    h.until_idle()
-    assert h.delivered == [[1, 2, 3, 4], [1, 2], [3, 4], [3], [4]]
-    assert [json.loads(g["payload"])["Records"][0]["dynamodb"]["SequenceNumber"] for g in h.given_up] == ["3"]
 
 
 def test_pump_splits_without_consuming_retries():
@@ -311,14 +322,6 @@ def test_pump_does_not_read_again_what_is_still_being_tried():
     assert (h.after(), h.stream.calls[-2]) == (None, ("iterator", ("shard-0", "2")))
 
 
-def test_pump_goes_on_at_the_horizon_when_records_were_trimmed():
-    """Trimmed records are counted, and reading continues with the oldest record left."""
-    h = Harness(shard(1, 2, 3, 4), progress=[ShardProgress("shard-0", after="1")])
-    h.stream.held["shard-0"].trimmed_to = 3
-    total = h.until_idle()
-    assert (h.delivered, total.records_trimmed) == ([[4]], 1)
-
-
 def test_pump_does_not_deliver_twice_what_it_already_holds():
     """Reading from the horizon again skips records that were read before."""
     h = Harness(shard(1, 2, 3))
@@ -326,13 +329,6 @@ def test_pump_does_not_deliver_twice_what_it_already_holds():
     h.stream.faults["records"] = [RecordsTrimmedError("TrimmedDataAccessException")]
     h.until_idle()
     assert h.delivered == [[1, 2, 3]]
-
-
-def test_pump_goes_on_in_the_children_of_a_shard_that_is_gone():
-    """A shard that vanished before it was read to its end is counted, and its children are read."""
-    h = Harness(shard(5, parent="shard-gone"), progress=[ShardProgress("shard-gone", after="1")])
-    total = h.until_idle()
-    assert (h.delivered, total.records_trimmed) == ([[5]], 1)
 
 
 @pytest.mark.parametrize("call", ["iterator", "records"])
