@@ -57,7 +57,7 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
         assert names.fanout() == []
         lines += names.lines()
     handled = [line for line in told(lines, "message done") if line.get("source") == source]
-    assert {line["kind"] for line in handled} == {"push", "chunk"}
+    assert {(line["kind"], *line["rules"]) for line in handled} == {("push", "names"), ("chunk", "names")}
     sent = [line for line in told(lines, "push goes on") if line["source"] == source]
     assert sum(line["targets"] for line in sent) == sum(line.get("targets", 0) for line in handled) == 4
     assert sum(line["chunks"] for line in sent) == len([line for line in handled if line["kind"] == "chunk"]) == 2
@@ -82,6 +82,7 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
         logs.key_text(at),
         "ThrottlingException: table",
     )
+    assert again.keys().isdisjoint({"source", "targets"})
     assert "target" not in told(lines, "invocation done")[0]
 
 
