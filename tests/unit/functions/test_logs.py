@@ -13,10 +13,11 @@ import pytest
 from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, ItemKey
+from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Read
+from sync_rules.pipeline.telemetry import Telemetry
 from tests.support.builders import s
 from tests.support.engines import ROOT
 from tests.support.every_kind import order, user
@@ -120,6 +121,15 @@ def test_logs_sum_up_an_invocation(names):
     names.scene.records.clear()
     assert names.stream() == []
     assert names.lines() == []
+
+
+def test_logs_name_a_rule_that_waits(monkeypatch, capsys):
+    """A number that waits for its backfill is a line of its own, once for each rule."""
+    quiet(monkeypatch)
+    telemetry = Telemetry()
+    telemetry.outcomes.update({("counted.ledger", Outcome.WAITING): 2, ("names", Outcome.COPIED): 1})
+    logs.sum_up(telemetry, logs.notes.take())
+    assert [(line["rule"], line["times"]) for line in told(printed(capsys), "waits for a backfill")] == [("counted", 2)]
 
 
 def test_logs_name_the_invocation(names):
