@@ -1,4 +1,4 @@
-"""`sync-rules backfill` on the embedded engine: every kind, killed with SIGKILL and resumed, stopped by a signal."""
+"""`sync-rules plan` and `backfill` on the embedded engine: every kind, killed with SIGKILL and resumed, stopped by a signal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules.adapters.state import TableState, read_applied_fingerprints
+from sync_rules.cli.options import STATE
+from sync_rules.rules.ledger import without_amount
 from tests.support.builders import n, s
 from tests.support.every_kind import RULES, order, part, post, text_of, user
 from tests.support.sites import Site
@@ -36,12 +39,20 @@ class Shop(Site):
         """The number of orders that have the name of their user."""
         return sum(item.get("user_name") == s("Ada") for item in self.items("shop"))
 
+    def by_key(self) -> dict[str, dict]:
+        """Every item by its key as it is shown, without the amounts that keys of the ledger have in them."""
+        return {
+            str(without_amount(table.key_of(item))): item
+            for name, table in self.rules.tables.items()
+            for item in self.items(name)
+        }
+
     def run(self, verb: str, *options: str) -> tuple[int, list[dict]]:
         code = self.command(verb, "--format", "jsonl", *options)
         return code, [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
 
     def backfill(self, *options: str) -> tuple[int, dict]:
-        code, rows = self.run("backfill", "--state", str(self.folder / "state.json"), *options)
+        code, rows = self.run("backfill", *options)
         return code, rows[-1]["summary"]
 
 
@@ -51,13 +62,27 @@ def shop(engine, tmp_path, capsys, monkeypatch) -> Shop:
     return Shop(engine, tmp_path, capsys)
 
 
-def test_backfill_engine_brings_every_kind_in_line(shop):
-    """A backfill with four workers makes every copy right; a second backfill writes nothing."""
+def test_backfill_engine_changes_what_plan_lists_and_brings_every_kind_in_line(shop):
+    """Plan touches nothing, and lists the items that the backfill changes; afterwards verify finds no drift, plan nothing
+    to write, and a second backfill writes nothing.
+    """
     shop.fill()
+    before, listed = shop.by_key(), shop.folder / "writes.jsonl"
+    code, (plan,) = shop.run("plan", "--format", "json", "--writes", str(listed), "--detailed-exitcode")
+    assert (code, shop.by_key()) == (1, before)
+    assert {one["is"] for one in plan["rules"].values()} == {"new"}
     code, summary = shop.backfill()
     assert (code, summary["done"], summary["parked"], summary["failed"]) == (0, True, 0, 0)
+    after = shop.by_key()
+    writes = [json.loads(line) for line in listed.read_text().splitlines()]
+    keys = {f"{row['table']}[{', '.join(row['key'].values())}]" for row in writes}
+    assert keys == {key for key in {**before, **after} if before.get(key) != after.get(key)}
+    assert len({row["write"] for row in writes}) == plan["writes"]
     code, rows = shop.run("verify", "--grace-seconds", "0")
     assert code == 0, rows
+    code, (again,) = shop.run("plan", "--format", "json", "--detailed-exitcode")
+    assert (code, again["writes"]) == (0, 0)
+    assert {one["is"] for one in again["rules"].values()} == {"unchanged"}
     code, summary = shop.backfill()
     assert (code, summary["copied"], summary["writes"]) == (0, 0, 0)
 
@@ -74,7 +99,7 @@ def test_backfill_engine_keeps_its_state_in_a_table(shop):
     shop.fill()
     code, _ = shop.backfill("--state", f"table:{state}", "--rule", "names", "--rule", "counted")
     assert code == 0
-    assert not (shop.folder / "state.json").exists()
+    assert not Path(STATE).exists()
     assert read_applied_fingerprints(TableState(shop.client, state)).keys() == {"names", "counted"}
     code, summary = shop.backfill("--state", f"table:{state}", "--changed")
     assert code == 0
@@ -89,7 +114,7 @@ def test_backfill_engine_that_a_signal_ends_goes_on(shop, number, code):
     seconds for the signal.
     """
     shop.put("shop", user("1", name=s("Ada")), *(order("1", str(i), i, user_name=s("?")) for i in range(ORDERS)))
-    words = ["--rule", "names", "--rate", "60", "--state", str(shop.folder / "state.json"), "--format", "jsonl"]
+    words = ["--rule", "names", "--rate", "60", "--format", "jsonl"]
     command = [sys.executable, "-m", "sync_rules", "backfill", str(shop.file), "--endpoint-url", shop.url, *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     waiting = Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(60), wait=wait_fixed(0.05))

@@ -1,4 +1,4 @@
-"""Every example of `examples/`: its scenario holds in memory and on the embedded engine, under the pump, and verify agrees."""
+"""Every example of `examples/`: its scenario holds on the embedded engine, under the pump, and verify agrees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.cli import main
 from sync_rules.cli.commands import demo as command
 from sync_rules.lab.demo.example import EngineScene, answers, with_settle_seconds
-from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import play, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import parse_rules
@@ -44,18 +43,8 @@ def rules_of(folder: Path, prefix: str = "") -> Rules:
 
 
 @every_example
-def test_example_holds_in_memory(folder):
-    """After each step all is as the scenario has it, and in the end verify finds no drift."""
-    rules = rules_of(folder, "memory-")
-    rehearsal = Rehearsal(rules)
-    for _, wrong in play(load_scenario(folder, rules), rehearsal):
-        assert not wrong
-    assert drift(rules, rehearsal.world) == []
-
-
-@every_example
 def test_example_holds_on_the_engine(folder, engine, tmp_path):
-    """The same on real streams; what read.py finds is what the scenario says it finds."""
+    """After each step all is as the scenario has it, what read.py finds is what it says, and verify finds no drift."""
     rules = with_settle_seconds(rules_of(folder, engines.unique_prefix()), 0)
     create_tables(aws.dynamodb(engine), rules)
     stage = EngineScene(rules, engine, tmp_path, folder)

@@ -102,13 +102,3 @@ def test_work_whose_writes_fail_is_left_and_continued(shop, command, cure, fault
     code, said = shop(command + cure, fault, set())
     assert code == 0
     assert f"1 {'copies ' if cure else ''}written" in said
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_run_shows_that_it_waits_and_goes_on(shop, fault):
-    """`run` tries again for as long as it runs, and reads on when the streams answer."""
-    code, said = shop("run rules.yaml --once", fault, {"GetRecords"}, failures=3)
-    assert code == 0
-    assert "for GetRecords" in said
-    assert "This command keeps trying until you stop it" in said
-    assert "GetRecords is answered again" in said

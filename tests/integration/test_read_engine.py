@@ -1,4 +1,4 @@
-"""The reader for applications on the embedded engine: the car CM1 to CM10, goals with users and teams, and its page."""
+"""The reader for applications on the embedded engine: the car CM1 to CM10, and its page."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from sync_rules.deploy.tables import table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.read import Graph, Hierarchy
 from tests.support import engines
-from tests.support.builders import n, s
+from tests.support.builders import s
 from tests.unit.read.test_read import (
     COMPONENTS,
     PARENTS,
-    RECORDS,
     TRAP,
     component,
-    graph_on,
     membership,
     names,
-    names_of,
     node_item,
     tree_on,
 )
@@ -61,16 +58,13 @@ class Narrow:
     """The client of an engine whose pages end after a number of items, as DynamoDB's do after 1 MB."""
 
     def __init__(self, client, page_items):
-        self.calls = []
         self._client = client
         self._page_items = page_items
 
     def query(self, **parameters):
-        self.calls.append("Query")
         return self._client.query(**{**parameters, "Limit": min(self._page_items, parameters.get("Limit", 100))})
 
     def batch_get_item(self, **parameters):
-        self.calls.append("BatchGetItem")
         return self._client.batch_get_item(**parameters)
 
 
@@ -92,36 +86,6 @@ def test_read_the_car_on_an_engine(client, place, shards, page_items):
     first = car.children("CM1").page(2)
     assert names(first.items) == ["CM2", "CM20"]
     assert names(car.children("CM1").page(2, first.cursor).items) == ["CM3"]
-
-
-# ---------------------------------------------------------------- goals, users and teams
-GOALS = 130
-
-
-def goals():
-    """130 goals that user U1 leads, each with a user of its own and with one of two teams."""
-    for i in range(GOALS):
-        members = {"USER-U1": "LEAD", f"USER-V{i}": "CONTRIBUTOR", f"TEAM-T{i % 2}": "TEAM"}
-        goal = f"GOAL-{i:03}"
-        yield node_item(goal, edges={"SS": [f"GOALMEMBERSHIP-{m}-{role}" for m, role in members.items()]})
-        yield from (membership(goal, member, role) for member, role in members.items())
-        yield node_item(f"USER-V{i}", number=n(i))
-    yield from (node_item(who) for who in ("USER-U1", "TEAM-T0", "TEAM-T1"))
-
-
-def test_read_goals_on_an_engine(client, place):
-    """All goals of a user with all their members are read in order, though they exceed one batch."""
-    narrow = Narrow(client, 100)
-    graph = graph_on(narrow, table=replace(RECORDS, physical_name=place(RECORDS, list(goals()))))
-    edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, begins_with=("gsi0", "500-"), index="gsi0")
-    result = graph.three_steps(edges)
-    assert sorted(node["source"] for node in result.nodes) == [f"GOAL-{i:03}" for i in range(GOALS)]
-    for edge, node, around in zip(result.edges, result.nodes, result.neighbours, strict=True):
-        i = int(node["source"][5:])
-        assert edge["source"] == node["source"]
-        assert names_of(around) == [(f"TEAM-T{i % 2}", "TEAM"), ("USER-U1", "LEAD"), (f"USER-V{i}", "CONTRIBUTOR")]
-        assert around.found[2].item["number"] == i
-    assert narrow.calls == ["Query"] * 2 + ["BatchGetItem"] * 2 + ["BatchGetItem"] * 2
 
 
 # ---------------------------------------------------------------- the page

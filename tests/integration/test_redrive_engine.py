@@ -31,11 +31,9 @@ class Account(Site):
 
     def __init__(self, endpoint_url: str, tmp_path, capsys) -> None:
         super().__init__(endpoint_url, tmp_path, lambda prefix: RULES.format(prefix=prefix))
-        self.capsys, self.sqs, self.s3 = capsys, aws.sqs(endpoint_url), aws.s3(endpoint_url)
+        self.capsys, self.sqs = capsys, aws.sqs(endpoint_url)
         self.streams = DynamoDBStreams(aws.dynamodbstreams(endpoint_url))
         self.queue = self.sqs.create_queue(QueueName=f"{self.prefix}failed")["QueueUrl"]
-        self.bucket = f"{self.prefix}failed"
-        self.s3.create_bucket(Bucket=self.bucket)
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
         own = ["--failures", self.folder / "f.jsonl"] if verb == "redrive" else []
@@ -56,13 +54,12 @@ class Account(Site):
                 return arn, shard.shard_id, [*page.records]
         raise AssertionError("the stream has no records")
 
-    def given_up(self, table: str, *, payload: bool) -> dict:
-        """All records of a table as the event source mapping would give them up."""
+    def span(self, table: str, first: int, last: int) -> str:
+        """The records of a table from one to another, as the event source mapping gives them up."""
         arn, shard, records = self.shard(table)
-        first, last = (records[place]["dynamodb"]["SequenceNumber"] for place in (0, -1))
-        info = {"streamArn": arn, "shardId": shard, "startSequenceNumber": first, "endSequenceNumber": last}
-        body = {"DDBStreamBatchInfo": info, "requestContext": {"condition": "RetryAttemptsExhausted"}}
-        return {**body, "payload": json.dumps({"Records": records})} if payload else body
+        start, end = (records[place]["dynamodb"]["SequenceNumber"] for place in (first, last))
+        info = {"streamArn": arn, "shardId": shard, "startSequenceNumber": start, "endSequenceNumber": end}
+        return json.dumps({"DDBStreamBatchInfo": info, "requestContext": {"condition": "RetryAttemptsExhausted"}})
 
 
 @pytest.fixture
@@ -74,20 +71,6 @@ def account(engine, tmp_path, capsys) -> Account:
 
 
 RIGHT = {"b1": "Ada", "b2": "Bea"}
-
-
-def test_redrive_engine_from_a_bucket(account):
-    """On-failure objects are listed by `failures`, and processed and deleted by `redrive`."""
-    body = json.dumps(account.given_up("books", payload=True))
-    name = "aws/lambda/0b1c/shardId-1/2026/11/21/x"
-    account.s3.put_object(Bucket=account.bucket, Key=name, Body=body)
-    place = f"s3://{account.bucket}/aws/lambda/"
-    code, (group,) = account("failures", "--bucket", place)
-    assert (code, group["sort"], group["records"]) == (1, "batches", 2)
-    code, (totals,) = account("redrive", "--bucket", place)
-    assert (code, totals["done"], totals["written"]) == (0, 1, 2)
-    assert account.names() == RIGHT
-    assert account("failures", "--bucket", place) == (0, [])
 
 
 def test_redrive_engine_from_a_queue(account):
@@ -112,13 +95,9 @@ def test_redrive_engine_from_a_queue(account):
 def test_redrive_engine_out_of_the_stream(account):
     """A span that a file or a queue's message names is read from the stream and processed."""
     account.put("books", book_item("b3", "a1"))
-    arn, shard, records = account.shard("books")
-    second = records[1]["dynamodb"]["SequenceNumber"]
-    info = {"streamArn": arn, "shardId": shard, "startSequenceNumber": second, "endSequenceNumber": second}
-    (account.folder / "span.jsonl").write_text(json.dumps({"DDBStreamBatchInfo": info}) + "\n")
+    (account.folder / "span.jsonl").write_text(account.span("books", 1, 1) + "\n")
     code, (totals,) = account("redrive", "--file", str(account.folder / "span.jsonl"))
     assert (code, totals["records"], account.names()) == (0, 1, {"b1": None, "b2": "Bea", "b3": None})
-    body = json.dumps(account.given_up("books", payload=False))
-    account.sqs.send_message(QueueUrl=account.queue, MessageBody=body)
+    account.sqs.send_message(QueueUrl=account.queue, MessageBody=account.span("books", 0, -1))
     code, (totals,) = account("redrive", "--queue", account.queue)
     assert (code, totals["done"], account.names()) == (0, 1, RIGHT | {"b3": "Ada"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -14,13 +13,13 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
-from sync_rules.write import Transact, follow, fresh
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
+from sync_rules.write import Transact
 from sync_rules.write.document import read_document
 from sync_rules.write.preview import preview_write
 from tests.support import engines, every_kind
-from tests.support.builders import key, n, s
-from tests.support.every_kind import order, user
+from tests.support.builders import s
+from tests.support.every_kind import user
 from tests.support.transacted import Shop, state_of
 from tests.support.worlds import Parked
 from tests.unit.write import test_every_kind
@@ -85,58 +84,6 @@ def test_write_engine_a_preview_is_what_is_sent(site):
     with site.transact() as tx:
         read_document(body).add_to(tx)
     assert [params["TransactItems"] for params in sent] == [[*found.actions]]
-
-
-def test_write_engine_writers_of_one_user_at_once(site):
-    """Eight writers put orders of one user: each is counted once, and none is lost."""
-    with site.transact(raw=True) as tx:
-        tx.put("user", user("7", name=s("Ada")))
-
-    def write(writer: int) -> int:
-        attempts = 0
-        for number in range(3):
-            with site.transact(raw=True) as tx:
-                tx.put("order", order("7", f"{writer}-{number}", 1))
-            attempts += tx.result.attempts
-        return attempts
-
-    with ThreadPoolExecutor(8) as pool:
-        attempts = sum(pool.map(write, range(8)))
-    shop = site.rules.tables["shop"]
-    (owner,) = site.store.read(Read((key(shop, "USER#7", "PROFILE"),)))
-    assert (owner["counted"], owner["spent"], len(owner["orders"]["SS"])) == (n(24), n(24), 24)
-    assert attempts >= 24
-
-
-def test_write_engine_follow_stands_for_the_client(site):
-    """Each way to write is noted, with the answer that the application asked for; copies are right after the block."""
-    name = site.rules.tables["shop"].physical_name
-    ada, ninth = user("7", name=s("Ada")), order("7", "9", 12)
-    profile = {"PK": ada["PK"], "SK": ada["SK"]}
-    with follow(site.rules, site.client) as noted:
-        noted.put_item(TableName=name, Item=ada)
-        noted.batch_write_item(RequestItems={name: [{"PutRequest": {"Item": ninth}}]})
-    shop = site.rules.tables["shop"]
-    keys = Read((key(shop, "USER#7", "ORDER#9"), key(shop, "USER#7", "PROFILE")))
-    stored, owner = site.store.read(keys)
-    assert (stored["user_name"], owner["orders"], owner["counted"]) == (s("Ada"), {"SS": ["9"]}, n(1))
-    with follow(site.rules, site.client) as noted:
-        rename = {"UpdateExpression": "SET #n = :n", "ExpressionAttributeNames": {"#n": "name"}}
-        answer = noted.update_item(TableName=name, Key=profile, ReturnValues="UPDATED_NEW",
-                                   ExpressionAttributeValues={":n": s("Bob")}, **rename)  # fmt: skip
-        assert answer["Attributes"] == {"name": s("Bob")}
-        noted.transact_write_items(TransactItems=[{"Put": {"TableName": name, "Item": order("7", "10", 1)}}])
-    stored, owner = site.store.read(keys)
-    assert (stored["user_name"], owner["orders"], owner["counted"]) == (s("Bob"), {"SS": ["10", "9"]}, n(2))
-    with follow(site.rules, site.client) as noted:
-        answer = noted.delete_item(TableName=name, Key={"PK": ninth["PK"], "SK": ninth["SK"]})
-        assert "Attributes" not in answer
-    _, owner = site.store.read(keys)
-    assert (owner["orders"], owner["counted"], owner["spent"]) == ({"SS": ["10"]}, n(1), n(1))
-    site.client.update_item(TableName=name, Key=profile, ExpressionAttributeValues={":n": s("Eve")}, **rename)
-    site.requests.clear()
-    late = fresh(site.rules, site.client, "order", {"user_id": "7", "order_id": "10"})
-    assert (late["user_name"], site.requests) == ("Eve", ["BatchGetItem"])
 
 
 def test_write_engine_the_page_shows_what_happens(engine, tmp_path, monkeypatch):

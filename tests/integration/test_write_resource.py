@@ -7,14 +7,13 @@ from typing import Any
 
 import boto3
 import pytest
-from boto3.dynamodb.conditions import Attr, Key
+from boto3.dynamodb.conditions import Attr
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
-from sync_rules.read import Reader, requests_of
-from sync_rules.write import TransactionCanceled, follow, fresh, fresh_page, transact
+from sync_rules.write import TransactionCanceled, follow, transact
 from tests.support import engines, every_kind
 from tests.support.worlds import Parked
 
@@ -100,34 +99,6 @@ def test_write_resource_follow_notes_a_table(site, kind):
         assert answer["Attributes"]["total"] == 1
     assert "orders" not in site.user()
     assert table.get_item(**own, Key={"PK": "USER#7", "SK": "PROFILE"})["Item"]["name"] == "Bob"
-
-
-@pytest.mark.parametrize("kind", ["resource", "table", "client"])
-def test_write_resource_fresh_reads_by_all_of_them(site, kind):
-    """An item, and a page of a Query that has a key condition of boto3, as they must be."""
-    for item in (ADA, order("8"), order("9")):
-        site.table.put_item(Item=item)
-    given = site.given(kind)
-    with requests_of(given) as requests:
-        assert (fresh(site.rules, given, "order", order("9")) or {})["user_name"] == "Ada"
-    assert requests.by_operation == {"BatchGetItem": 1}
-    query = {"TableName": site.name, "KeyConditionExpression": Key("PK").eq("USER#7") & Key("SK").begins_with("ORDER")}
-    with requests_of(given) as requests:
-        page = fresh_page(site.rules, given, {**query, "Limit": 1})
-    assert [item["user_name"] for item in page.items] == ["Ada"]
-    assert (requests.count, requests.by_operation["Query"]) == (2, 1)
-    rest = fresh_page(site.rules, given, {**query, "ExclusiveStartKey": page.last_evaluated_key})
-    assert [item["SK"] for item in rest.items] == ["ORDER#9"]
-    assert "user_name" not in site.order("9")
-
-
-@pytest.mark.parametrize("kind", ["resource", "table", "client"])
-def test_write_resource_a_reader_takes_all_of_them(site, kind):
-    """`sync_rules.read` reads by a resource too."""
-    site.table.put_item(Item=ADA)
-    reader, shop = Reader(site.given(kind)), site.rules.tables["shop"]
-    (found,) = reader.outputs(reader.get(shop, [reader.key_of(shop, ADA)]))
-    assert found == ADA
 
 
 def order(number: str) -> dict[str, Any]:

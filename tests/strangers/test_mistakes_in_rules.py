@@ -40,7 +40,7 @@ class Mistake(NamedTuple):
     """An edit of the good file: `right` becomes `wrong`. The output has `code` and the text `offer`.
 
     With `offer` in the place of `instead` the file passes. `cured` is what stands there then, where the offer is a part
-    of it. Without `instead` the offer is for a person to read.
+    of it. Without `instead` the offer is what the good file has there, or for a person to read.
     """
 
     right: str
@@ -53,32 +53,22 @@ class Mistake(NamedTuple):
 
 MISTAKES = [
     # a letter too few, too many, or another one
-    Mistake("copy: user.name", "copy: usr.name", "SR102", "user", "usr"),
-    Mistake("copy: user.name", "copi: user.name", "SR112", "copy", "copi"),
+    Mistake("copy: user.name", "copy: usr.name", "SR102", "user"),
+    Mistake("copy: user.name", "copi: user.name", "SR112", "copy"),
     Mistake("copy: user.name", "copy: user..name", "SR108", "names joined by dots"),
-    Mistake("into: order.user_name", "into: ordr.user_name", "SR102", "order", "ordr"),
-    Mistake("into: order.user_name", "inot: order.user_name", "SR101", "into", "inot"),
-    Mistake("on_delete: clear", "ondelete: clear", "SR101", "on_delete", "ondelete"),
-    Mistake("on_delete: clear", "on_delete: clean", "SR106", "clear", "clean"),
-    Mistake("on_delete: clear", "on_delete: Clear", "SR106", "clear", "Clear"),
-    Mistake("table: users", "table: user", "SR102", "users", "table: user}", "table: users}"),
-    Mistake("{key: {user_id: S}}", "{keys: {user_id: S}}", "SR101", "key", "keys"),
-    Mistake("{key: {user_id: S}}", "{key: {user_id: s}}", "SR106", "S", "{user_id: s}", "{user_id: S}"),
-    Mistake("{by_user: {user_id: S}}", "{by_user: {user_id: String}}", "SR106", "S", "String"),
-    Mistake("indexes: {by_user: {", "index: {by_user: {", "SR101", "indexes", "index: ", "indexes: "),
-    Mistake(
-        "count order into user.orders", "count orders into user.orders", "SR102", "order", "count orders", "count order"
-    ),
-    Mistake("count order into user.orders", "counts order into user.orders", "SR112", "count", "counts"),
-    Mistake("count order into user.orders", "count order in user.orders", "SR107", "into", "order in", "order into"),
-    Mistake("count order into user.orders", "count order into user.orders.", "SR108", "names joined by dots"),
-    Mistake("pad(8)", "padd(8)", "SR117", "pad", "padd"),
-    Mistake("pad(8)", "pad", "SR117", "pad(8)", "total:pad}", "total:pad(8)}"),
-    Mistake("parent: parent_id", "parents: parent_id", "SR101", "parent", "parents"),
-    Mistake("limit: {items: 5}", "limit: {item: 5}", "SR101", "items", "{item:", "{items:"),
-    Mistake("rules:", "rule:", "SR101", "rules", "\nrule:", "\nrules:"),
-    Mistake("entities:", "entity:", "SR101", "entities", "entity:", "entities:"),
-    Mistake("tables:", "tabels:", "SR101", "tables", "tabels"),
+    Mistake("into: order.user_name", "inot: order.user_name", "SR101", "into"),
+    Mistake("on_delete: clear", "on_delete: clean", "SR106", "clear"),
+    Mistake("table: users", "table: user", "SR102", "users"),
+    Mistake("{key: {user_id: S}}", "{keys: {user_id: S}}", "SR101", "key"),
+    Mistake("{key: {user_id: S}}", "{key: {user_id: s}}", "SR106", "S"),
+    Mistake("indexes: {by_user: {", "index: {by_user: {", "SR101", "indexes"),
+    Mistake("count order into user.orders", "count orders into user.orders", "SR102", "order"),
+    Mistake("count order into user.orders", "counts order into user.orders", "SR112", "count"),
+    Mistake("count order into user.orders", "count order in user.orders", "SR107", "into"),
+    Mistake("pad(8)", "padd(8)", "SR117", "pad"),
+    Mistake("pad(8)", "pad", "SR117", "pad(8)"),
+    Mistake("limit: {items: 5}", "limit: {item: 5}", "SR101", "items"),
+    Mistake("tables:", "tabels:", "SR101", "tables"),
     # a wrong name, or a name in a wrong place
     Mistake(
         "count order into user.orders",
@@ -93,9 +83,7 @@ MISTAKES = [
     Mistake("into: order.user_name", "into: order.user_id", "SR303", "what links"),
     Mistake("derive: order.label", "derive: order.user_name", "SR301", "written by rule names in line 14"),
     Mistake("count order into user.orders", "count order into user.spent", "SR301", "written by rule orders"),
-    Mistake("count order into user.orders", "count order into user", "SR108", "one of its attributes"),
     Mistake("sum: order.total", "sum: order", "SR108", "one of its attributes"),
-    Mistake("path: part.path", "path: part.part_id", "SR302", "part of the key"),
     Mistake("  way:", "  names:", "SR002", "the first is in line 14"),
     Mistake("  way:", '  "my way":', "SR105", "expected a letter"),
     # a wrong link, template or index
@@ -122,10 +110,10 @@ MISTAKES = [
     Mistake(
         "{by_user: {user_id: S}}", "{by_user: {userid: S}}", "SR201", "by_user_id: {user_id: S}", "by_user: {userid: S}"
     ),
-    Mistake("parent: parent_id", "parent: parent", "SR201", "parent_id", "parent: parent}", "parent: parent_id}"),
+    Mistake("parent: parent_id", "parent: parent", "SR201", "parent_id"),
     Mistake("parent: parent_id", "parent: part_id", "SR214", "cannot name a parent"),
     Mistake('"CUST#{customer_id}", SK: PROFILE', '"CUST#{customer_id", SK: PROFILE', "SR109", "such as USER#{user_id}"),
-    Mistake('PK: "CUST#{customer_id}", SK: PROFILE', 'pk: "CUST#{customer_id}", SK: PROFILE', "SR102", "PK", "pk"),
+    Mistake('PK: "CUST#{customer_id}", SK: PROFILE', 'pk: "CUST#{customer_id}", SK: PROFILE', "SR102", "PK"),
     Mistake(
         'PK: "CUST#{customer_id}", SK: PROFILE', 'PK: "CUST#{customer_id}"', "SR306", "'customer' and of 'address'"
     ),
@@ -136,10 +124,10 @@ MISTAKES = [
         'as: "{address_id}"', 'as: "{customer_id}"', "SR207", "as: '{customer_id}-{address_id}'", 'as: "{customer_id}"'
     ),
     # a condition or a value of another language
-    Mistake("status == 'PAID'", "status = 'PAID'", "SR114", "==", "status = ", "status == "),
-    Mistake("status == 'PAID'", "status == PAID", "SR311", "'PAID'", "== PAID", "== 'PAID'"),
+    Mistake("status == 'PAID'", "status = 'PAID'", "SR114", "=="),
+    Mistake("status == 'PAID'", "status == PAID", "SR311", "'PAID'"),
     Mistake("status == 'PAID'", "status == 'PAID", "SR114", "Unclosed"),
-    Mistake("where: ", "when: ", "SR101", "where", "when"),
+    Mistake("where: ", "when: ", "SR101", "where"),
     Mistake("{total:pad(8)}", "{label}", "SR305", "order.label"),
     Mistake("fields: [city, zip]", "fields: city zip", "SR104", "a list of attributes"),
     Mistake("items: 5", 'items: "5"', "SR104", "a whole number"),
@@ -153,13 +141,7 @@ MISTAKES = [
         "tables:",
         "tables:\n  ledger: {key: {PK: S, SK: S}}",
     ),
-    Mistake(
-        "ledger:   {key: {PK: S, SK: S}}",
-        "ledger:   {key: {PK: S}}",
-        "SR211",
-        "{key: {PK: S, SK: S}}",
-        "{key: {PK: S}}",
-    ),
+    Mistake("ledger:   {key: {PK: S, SK: S}}", "ledger:   {key: {PK: S}}", "SR211", "{key: {PK: S, SK: S}}"),
     Mistake("user:     {table: users}", "user:     {}", "SR103", "the table that holds the items"),
 ]
 

@@ -6,7 +6,7 @@ effects, such as the total of a wrong entry, are named too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sync_rules.audit.compare import Drift
@@ -52,12 +52,6 @@ class Drifted:
     @property
     def found(self) -> set[Told]:
         return {self.told, *self.beside}
-
-    @property
-    def touched(self) -> Iterator[tuple[Place, str | None]]:
-        """Each attribute it writes; None for all of an item."""
-        for place, changes in self.edits:
-            yield from [(place, name) for name in changes] if changes is not None else [(place, None)]
 
 
 USER, SILENT, IDLE = ("shop", "USER#1", "PROFILE"), ("shop", "USER#2", "PROFILE"), ("shop", "USER#3", "PROFILE")
@@ -146,22 +140,3 @@ DRIFTS: tuple[Drifted, ...] = (
     *attribute("least", "least", wrong=(USER, n(7)), missing=(USER, None), extra=(IDLE, n(7))),
     *attribute("recounted", "most", wrong=(USER, n(7)), missing=(USER, None), extra=(IDLE, n(7))),
 )  # fmt: skip
-
-
-def apart(drifts: Iterable[Drifted]) -> list[Drifted]:
-    """Choose drifts for one store at once: no two edit the same attribute, or report the same rule and item."""
-    chosen: list[Drifted] = []
-    taken: dict[Place, set[str | None]] = {}
-    told: set[tuple[str, Place]] = set()
-    for drifted in drifts:
-        about = {(rule, place) for rule, _, place in drifted.found}
-        touched = list(drifted.touched)
-        if about & told or any(taken.get(place, set()) & {name, None} for place, name in touched):
-            continue
-        if any(name is None and place in taken for place, name in touched):
-            continue
-        chosen.append(drifted)
-        told |= about
-        for place, name in touched:
-            taken.setdefault(place, set()).add(name)
-    return chosen

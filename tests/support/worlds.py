@@ -115,6 +115,15 @@ class Tap:
         self.requests.append(request)
         self.before(request)
 
+    def refuse(self, kind: Any, error: StoreError, when: Callable[[Any], object] = bool) -> None:
+        """Answer with an error to each request of this kind, from now on."""
+
+        def before(request: Request) -> None:
+            if isinstance(request, kind) and when(request):
+                raise error
+
+        self.before = before
+
     def seen(self, kind: type[Request]) -> list[Any]:
         return [request for request in self.requests if isinstance(request, kind)]
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sync_rules.audit.compare import Drift
-from sync_rules.lab.delivery import VARIANTS
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import get
 from tests.support.builders import m, s
-from tests.support.verifying import require_scenario, verify
+from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
 RULES = """
@@ -20,54 +17,6 @@ entities:
 rules:
   addresses: {embed: address, into: customer.MailingAddresses, by: "{Label}", fields: [street], limit: {items: 20}}
 """
-SCENARIO = """
-rules: rules.yaml
-data:
-  crm:
-  - {PK: CUSTOMER#1, SK: PROFILE}
-  - {PK: CUSTOMER#1, SK: ADDRESS#b, Label: Home, street: Lime Walk}
-steps:
-- say: an address without a label has no entry, and is reported
-  put: {crm: {PK: CUSTOMER#1, SK: ADDRESS#c, street: Quay Street}}
-  expect: {crm: {PK: CUSTOMER#1, SK: PROFILE, MailingAddresses: {Home: {street: Lime Walk}}}}
-  expect_failures: {addresses: NoEntryKey}
-- say: it gets one
-  update: {crm: {key: {PK: CUSTOMER#1, SK: ADDRESS#c}, set: {Label: Business}}}
-  expect:
-    crm:
-      PK: CUSTOMER#1
-      SK: PROFILE
-      MailingAddresses: {Home: {street: Lime Walk}, Business: {street: Quay Street}}
-- say: a second home, whose key comes first, has the entry; the business is not held up
-  put: {crm: {PK: CUSTOMER#1, SK: ADDRESS#a, Label: Home, street: Dune House}}
-  update: {crm: {key: {PK: CUSTOMER#1, SK: ADDRESS#c}, set: {street: Harbour Row}}}
-  expect:
-    crm:
-      PK: CUSTOMER#1
-      SK: PROFILE
-      MailingAddresses: {Home: {street: Dune House}, Business: {street: Harbour Row}}
-  expect_failures: {addresses: EntryTwice}
-- say: the one with the entry takes another label, and the other one has it
-  update: {crm: {key: {PK: CUSTOMER#1, SK: ADDRESS#a}, set: {Label: Summer}}}
-  expect:
-    crm:
-      PK: CUSTOMER#1
-      SK: PROFILE
-      MailingAddresses: {Home: {street: Lime Walk}, Business: {street: Harbour Row}, Summer: {street: Dune House}}
-- say: a third home goes again, and nothing was changed by it
-  put: {crm: {PK: CUSTOMER#1, SK: ADDRESS#d, Label: Home, street: Mill Lane}}
-  expect: {crm: {PK: CUSTOMER#1, SK: PROFILE, MailingAddresses.Home: {street: Lime Walk}}}
-  expect_failures: {addresses: EntryTwice}
-- say: the one with the entry is deleted
-  delete: {crm: {PK: CUSTOMER#1, SK: ADDRESS#b}}
-  expect: {crm: {PK: CUSTOMER#1, SK: PROFILE, MailingAddresses.Home: {street: Mill Lane}}}
-"""
-
-
-@pytest.mark.parametrize("delivery", VARIANTS, ids=str)
-def test_entry_that_two_claim_is_of_the_first_under_every_delivery(delivery, tmp_path):
-    """The map is a function of the addresses as they are: what one loses, another has at once."""
-    require_scenario(tmp_path, RULES, SCENARIO, delivery)
 
 
 def address(name, label, street):

@@ -140,6 +140,7 @@ REFUSED = {
     "text": (["rule names: wrong"], ":1: expected a report of"),
     "a list": ([[1]], ":1: expected a report of"),
     "other JSON": ([{"rule": "names"}], ":1: expected a report of"),
+    "rules without fingerprints": ([HEAD | {"rules": ["names"]}, END], ":1: expected a report of"),
     "another version": ([HEAD | {"version": 2}, END], ":1: expected a report of version 1"),
     "another rule": ([HEAD | {"rules": OTHER}, END], ":1: the report is of a rule 'names', and the rules file has another"),
     "a rule that is gone": ([HEAD | {"rules": {"nmaes": "0"}}, END], "'nmaes', and the rules file has no rule of that name"),

@@ -18,17 +18,6 @@ def difference(rule: str, drift: Drift = Drift.WRONG) -> Difference:
     return Difference(rule, drift, ORDER, None, (), "", "", repairable=drift is not Drift.STUCK)
 
 
-def test_tally_starts_over_for_one_rule_alone():
-    """Another look forgets the drift that was left of a rule, and neither what was repaired nor another rule."""
-    tally = Tally()
-    for rule in ("names", "mails"):
-        for repaired in (True, False):
-            tally.count_drift(difference(rule), repaired=repaired)
-    tally.start_over("names")
-    assert (tally.wrong("names"), tally.wrong("mails")) == (0, 1)
-    assert (tally.drift, tally.repaired) == ({"names": 1, "mails": 2}, {"names": 1, "mails": 1})
-
-
 @pytest.mark.parametrize(("drift", "repaired"), [*product(Drift, (True, False))])
 def test_tally_takes_out_what_it_found_twice(drift, repaired):
     """A part that was found twice and taken out once counts once."""

@@ -1,4 +1,4 @@
-"""Items without room: verify says of every kind of rule that no repair corrects them, and a scenario can expect it."""
+"""Items without room: verify says of every kind of rule that no repair corrects them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import pytest
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.cli.show.drift import summarize
-from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.provenance import drop_paths
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.model.values import get
 from tests.support import every_kind
 from tests.support.builders import n, s
-from tests.support.verifying import require_scenario, verify
+from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
 FILLER = "f"
@@ -65,18 +64,3 @@ def test_an_item_without_room_is_stuck_for_rules_of_every_kind(name):
     assert repaired.repaired[name] == 0
     assert "No repair corrects what is stuck" in summarize(repaired, repair=True)
     assert "--repair corrects" not in summarize(tally, repair=False) or tally.remaining_count > tally.drift[name]
-
-
-def test_a_scenario_expects_an_embed_that_does_not_fit(tmp_path):
-    """`expect_failures` names `ItemTooLarge`, and the copy that is missing is no difference."""
-    large = "x" * 300_000
-    scenario = (
-        "rules: rules.yaml\n"
-        f"data: {{shop: [{{PK: USER#1, SK: PROFILE, note: {large}}}]}}\n"
-        "steps:\n"
-        "- say: a post as large as its user\n"
-        f"  put: {{posts: {{post_id: p, user_id: '1', title: {large}}}}}\n"
-        "  expect_failures: {posts: ItemTooLarge}\n"
-    )
-    for delivery in VARIANTS[:2]:
-        require_scenario(tmp_path, every_kind.text_of({"posts": every_kind.RULES["posts"]}), scenario, delivery)

@@ -46,26 +46,39 @@ def users(count: int, user_id: str = "u{i}") -> list[dict]:
 
 
 # ---------------------------------------------------------------- healthy projects
-def test_links_of_few_parents_that_are_still_to_come_stop_nothing():
-    """All orders name one user that does not exist yet, beside one that does: they may be children that came first."""
-    scene = scene_of(COPY)
-    scene.there("users", *users(1))
-    scene.there("orders", *orders(links.ENOUGH_ITEMS, user_id="late"))
-    assert found(scene) == []
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
+HEALTHY = {
+    "all orders name one user that does not exist yet, beside one that does": (COPY, {"user_id": "late"}),
+    "a default says that the attribute may be missing": (
         "  plans: {copy: user.plan, into: order.plan, default: free}\n",
+        {"user_id": "u{i}"},
+    ),
+    "a default of a field of an embed": (
         "  lines: {embed: order, into: user.lines, fields: [note], default: {note: none}, limit: {items: 9}}\n",
-    ],
-)
-def test_links_with_a_default_may_find_no_attribute(rule):
-    """A default says that the attribute may be missing everywhere."""
-    scene = scene_of(rule)
-    scene.there("users", *users(6))
-    scene.there("orders", *orders(6, user_id="u{i}"))
+        {"user_id": "u{i}"},
+    ),
+    "the rule leaves out the items that lack its link": (
+        "  r: {count: order, into: user.open, where: \"state == 'OPEN'\"}\n",
+        {"state": "DRAFT"},
+    ),
+    "a copy of a copy, and a link by a derived attribute, come with the first writes": (
+        """
+  code: {derive: user.code, as: "{name:upper}"}
+  codes: copy user.code into order.user_code
+  buyer: {derive: order.buyer, as: "{user_id}"}
+  by-buyer: {count: order, into: user.bought, link: {user_id: buyer}}
+""",
+        {"user_id": "u{i}"},
+    ),
+}
+
+
+@pytest.mark.parametrize("why", HEALTHY)
+def test_links_of_healthy_projects_stop_nothing(why):
+    """They may be children that came first, or a rule that has nothing to do yet."""
+    rules, values = HEALTHY[why]
+    scene = scene_of(rules)
+    scene.there("users", *users(9 if "late" not in values.values() else 1))
+    scene.there("orders", *orders(9, **values))
     assert found(scene) == []
 
 
@@ -131,30 +144,26 @@ def test_links_that_name_what_does_not_exist_are_found():
 @pytest.mark.parametrize(
     ("theirs", "ours", "words"),
     [
-        ("cust-a{i}", "Cust-A{i}", "exist in lower case: add a rule {derive: order.user_id_lower, as: "),
-        ("CUST-A{i}", "Cust-A{i}", "exist in upper case: add a rule {derive: order.user_id_upper, as: "),
+        ("cust-a{i}", "Cust-A{i}", "exist in lower case: "),
+        ("CUST-A{i}", "Cust-A{i}", "exist in upper case: "),
         ("Cust-A{i}", "cust-a{i}", "exist in another case: write them in one case on user and order"),
     ],
 )
 def test_links_in_another_case_are_found(theirs, ours, words):
-    """Ids that differ from those of the sources in their case alone, whichever side has which."""
+    """Ids that differ from those of the sources in their case alone, whichever side has which. `check` accepts the derive
+    rule and the link of the cure.
+    """
     scene = scene_of(COUNT)
     scene.there("users", *users(2, theirs))
     scene.there("orders", *orders(2, user_id=ours))
     (one,) = found(scene)
     assert words in one.cure
-
-
-@pytest.mark.parametrize("case", ["lower", "upper"])
-def test_the_cure_for_another_case_works_as_it_is_written(case):
-    """`check` accepts the derive rule and the link of the cure."""
-    scene = scene_of(COUNT)
-    scene.there("users", *users(2, getattr("Cust-a{i}".replace("{i}", ""), case)() + "{i}"))
-    scene.there("orders", *orders(2, user_id="Cust-a{i}"))
-    (one,) = found(scene)
     derive, _, link = one.cure.partition("add a rule ")[2].partition(", and ")
-    rules, problems = check_rules(f"{HEAD}  d: {derive}\n  r: {{count: order, into: user.orders, {link}}}\n")
-    assert rules is not None, problems
+    if derive:
+        rules, problems = check_rules(f"{HEAD}  d: {derive}\n  r: {{count: order, into: user.orders, {link}}}\n")
+        assert rules is not None, problems
+    else:
+        assert "another case" in words
 
 
 def test_links_of_several_fields_try_another_attribute_for_each():
@@ -168,14 +177,6 @@ def test_links_of_several_fields_try_another_attribute_for_each():
 
 
 # ---------------------------------------------------------------- attributes that no item has
-def test_attributes_that_no_source_has_are_found_with_the_closest():
-    """A typo in a source attribute would remove copies; two sources are enough where a name is close."""
-    scene = scene_of("  names: copy user.nmae into order.user_name\n")
-    scene.there("users", *users(2))
-    scene.there("orders", *orders(4, user_id="u0"))
-    (one,) = found(scene)
-    assert one.found == "2 of 2 sampled user items have no attribute nmae (closest: name)"
-    assert one.cure == "write user.name"
 
 
 SUM = "  spent: sum order.total into user.spent\n"
@@ -243,28 +244,6 @@ def test_condition_that_leaves_out_all_stops_a_rule_that_would_remove_values():
     assert "user.orders holds values that the rule would not make" in one.found
 
 
-def test_attributes_that_other_rules_write_are_not_judged():
-    """A copy of a copy, and a link by a derived attribute, come with the first writes."""
-    rules = """
-  code: {derive: user.code, as: "{name:upper}"}
-  codes: copy user.code into order.user_code
-  buyer: {derive: order.buyer, as: "{user_id}"}
-  by-buyer: {count: order, into: user.bought, link: {user_id: buyer}}
-"""
-    scene = scene_of(rules)
-    scene.there("users", *users(9))
-    scene.there("orders", *orders(9, user_id="u{i}"))
-    assert found(scene) == []
-
-
-def test_attributes_that_some_items_lack_are_no_finding():
-    """One source that has the attribute is enough."""
-    scene = scene_of("  names: copy user.bio into order.user_bio\n")
-    scene.there("users", *users(9), {"user_id": s("last"), "bio": s("SECRET")})
-    scene.there("orders", *orders(9, user_id="u{i}"))
-    assert found(scene) == []
-
-
 # ---------------------------------------------------------------- what is not judged
 @given(hits=st.integers(0, 3), misses=st.integers(0, 9), lacking=st.integers(0, 9), strangers=st.integers(0, 3))
 def test_children_before_their_parents_never_stop(hits, misses, lacking, strangers):
@@ -289,14 +268,6 @@ def test_links_to_an_empty_table_cannot_be_judged():
     scene.there("orders", *orders(9, user_id="u{i}"))
     (one,) = sample_links(scene.rules, scene.rules.rules, scene.tap)
     assert (one.stops, one.found) == (False, "the sample has no user item, so it cannot judge link user_id")
-
-
-def test_items_that_a_rule_leaves_out_are_not_sampled():
-    """Only items that satisfy `where` say something about a link."""
-    scene = scene_of("  r: {count: order, into: user.open, where: \"state == 'OPEN'\"}\n")
-    scene.there("users", *users(3))
-    scene.there("orders", *orders(9, state="DRAFT"))
-    assert found(scene) == []
 
 
 def test_every_kind_at_rest_is_no_finding():

@@ -6,7 +6,6 @@ import pytest
 
 from sync_rules.audit.leftovers import FormerRules, prune_page, remove
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError
 from sync_rules.model.values import Item, show_path
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply
@@ -53,16 +52,6 @@ def tables(scene: Scene) -> dict[str, list[Item]]:
     return {name: sorted(scene.memory.items(name), key=str) for name in scene.rules.tables}
 
 
-def application() -> dict[str, list[Item]]:
-    items = {
-        "shop": [order("1", "a", 10), order("1", "b", 5), user("1", name=s("Ada"), rank=n(1), email=s("a@x"))],
-        "posts": [post("p", "1", "Hello")],
-        "parts": [part("b", "a"), part("a")],
-        "ledger": [],
-    }
-    return {name: sorted(found, key=str) for name, found in items.items()}
-
-
 # ---------------------------------------------------------------- what is left
 @pytest.mark.parametrize("name", RULES)
 def test_prune_leaves_nothing_of_a_kind(name):
@@ -77,13 +66,6 @@ def test_prune_leaves_nothing_of_a_kind(name):
     assert tables(scene) == tables(others)
 
 
-def test_prune_of_all_rules_leaves_what_the_application_wrote():
-    """Prune without any rule left removes everything but the application's own data."""
-    scene = settled(every_kind.rules_of())
-    assert prune(scene, parse_rules(text_of({}))) == 0
-    assert tables(scene) == application()
-
-
 def test_prune_names_rule_item_and_paths():
     """A leftover is said by the name its rule had, its item and its paths; none: the whole item."""
     scene = settled(kinds("spent", "heads"))
@@ -95,13 +77,6 @@ def test_prune_names_rule_item_and_paths():
         ("spent", "ledger[spent/T/USER#1, PROFILE]", ""),
         ("spent", "shop[USER#1, PROFILE]", "spent"),
     ]
-
-
-def test_prune_leaves_snapshots_unless_they_are_named():
-    """Snapshots of a dropped rule are removed only if the rule is named."""
-    scene = settled(kinds(was="{copy: user.name, into: order.was, mode: snapshot}"))
-    assert left(scene, kinds("names")) == []
-    assert len(left(scene, kinds("names"), "was")) == 2
 
 
 def test_prune_goes_page_by_page(monkeypatch):
@@ -124,28 +99,17 @@ def test_prune_goes_page_by_page(monkeypatch):
 # ---------------------------------------------------------------- what is not left
 def test_prune_of_a_renamed_rule():
     """A rule of another name that writes the same attribute leaves nothing, but for the books of a count, which go by
-    the rule's name.
+    the rule's name; with `renamed_from` these are those of the new one.
     """
     scene = settled(kinds("names", "tags", "paths", "mails", "least"))
     renamed = {f"new_{name}": RULES[name] for name in ("names", "tags", "paths", "mails", "least")}
     now = kinds(**renamed)
     assert {key.partition("[")[2][:8] for _, key, _ in left(scene, now)} == {"least/R/", "least/B,"}
+    assert (
+        left(scene, kinds(**renamed | {"new_least": "{min: order.total, into: user.least, renamed_from: least}"})) == []
+    )
     assert prune(scene, now) == 0
     assert scene.item(scene.at("shop", "USER#1", "PROFILE"))["least"] == n(5)
-
-
-def test_prune_of_a_counter_that_keeps_its_books_under_another_name():
-    """With `renamed_from` the books of the old name are those of the new one: nothing is left."""
-    scene = settled(kinds(r="count order into user.x"))
-    now = kinds(total="{count: order, into: user.x, renamed_from: r}")
-    assert left(scene, now) == []
-
-
-def test_prune_of_a_rule_that_writes_elsewhere_now():
-    """A rule of the same name that writes another attribute left the old one behind."""
-    scene = settled(kinds("names"))
-    now = kinds(names="copy user.name into order.buyer")
-    assert {paths for _, _, paths in left(scene, now)} == {"user_name"}
 
 
 def test_prune_of_paths_inside_one_another():
@@ -276,10 +240,3 @@ def test_prune_counts_what_cannot_be_written_as_left():
     assert prune(scene, kinds("tags")) == 2
     assert scene.drive(remove(())) == ()
     assert len(scene.tap.seen(Apply)[-1].writes) == 2
-
-
-def test_prune_of_a_table_that_is_gone_is_an_error():
-    """A table that does not exist is never taken for one without leftovers."""
-    scene = Scene(kinds("spent"), tables={})
-    with pytest.raises(StoreError, match="TableNotFound"):
-        leftovers(scene, kinds("names"))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.standings import PULL_ONLY, list_standings
 from sync_rules.cli.commands.explain import use_rows
-from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.pipeline.requests import List, run_work
+from sync_rules.pipeline.requests import run_work
 from sync_rules.rules.description import Operation
 from tests.support.builders import key, n, s
+from tests.support.stacked import backfill_of
 from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
@@ -42,39 +40,10 @@ def price(scene):
     return line.get("price")
 
 
-def test_snapshot_is_filled_by_its_targets_own_records():
-    """When it is created, linked, or emptied: with the price of then. A later price changes nothing, and nothing lists."""
-    scene = Scene(parse_rules(RULES))
-    scene.put("products", PRODUCT, {"product_id": s("q"), "price": n(9)})
-    scene.put("lines", {"line_id": s("l")})
-    scene.rest()
-    assert price(scene) is None
-    scene.put("lines", LINE)
-    scene.rest()
-    assert price(scene) == n(7)
-    scene.put("products", {**PRODUCT, "price": n(8)})
-    scene.rest()
-    assert price(scene) == n(7)
-    scene.put("lines", LINE)
-    scene.rest()
-    assert price(scene) == n(8)
-    assert not scene.tap.seen(List)
-
-
 def test_snapshot_of_a_late_source_is_filled_by_a_backfill(late):
     """Nobody reads a target for a record of its source."""
     assert price(late) is None
-    run = BackfillRun(
-        Selection(late.rules, frozenset(late.rules.rules)),
-        late.memory,
-        late.parked,
-        MemoryState(),
-        {},
-        supplies=segments(late.rules, 1),
-        completes=frozenset(),
-        sleep=lambda _seconds: None,
-    )
-    assert run.run()
+    assert backfill_of(late).run()
     assert price(late) == n(7)
 
 

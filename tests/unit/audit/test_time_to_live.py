@@ -1,14 +1,11 @@
-"""An attribute of Time to Live that a rule makes: it follows its date, and a date that is none is told."""
+"""An attribute of Time to Live that a rule makes: what verify says of a date that is none."""
 
 from __future__ import annotations
 
-import pytest
-
 from sync_rules.audit.compare import Drift
-from sync_rules.lab.delivery import VARIANTS
 from sync_rules.language.load import parse_rules
 from tests.support.builders import n, s
-from tests.support.verifying import require_scenario, verify
+from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
 RULES = """
@@ -17,38 +14,7 @@ entities: {game: {table: games}}
 rules:
   games-expire: {derive: game.expires_at, as: "ttl(ended_at, 60d)"}
 """
-SCENARIO = """
-rules: rules.yaml
-data: {games: {game_id: a, ended_at: "2026-10-24T04:26:40Z"}}
-steps:
-- say: a game that has not ended stays
-  put: {games: {game_id: b}}
-  expect: {games: [{game_id: a, expires_at: 1798000000}, {game_id: b, expires_at: <absent>}]}
-- say: it ends, and the other one goes on for a second
-  update:
-    games:
-    - {key: {game_id: b}, set: {ended_at: 1792816060}}
-    - {key: {game_id: a}, set: {ended_at: "2026-10-24T04:26:41Z"}}
-  expect: {games: [{game_id: a, expires_at: 1798000001}, {game_id: b, expires_at: 1798000060}]}
-- say: milliseconds are no date, so that the game stays and is reported
-  update: {games: {key: {game_id: b}, set: {ended_at: 1792816060000}}}
-  expect: {games: {game_id: b, expires_at: <absent>}}
-  expect_failures:
-    games-expire: "ended_at is a number that is not a time: expected an ISO 8601 date and time, or seconds since 1970"
-- say: whoever makes a game live longer needs another date
-  update: {games: {key: {game_id: a}, set: {expires_at: 1999999999}}}
-  expect: {games: {game_id: a, expires_at: 1798000001}}
-- say: the game expires
-  expire: {games: {game_id: a}}
-  expect_gone: {games: {game_id: a}}
-"""
 REASON = "ended_at is a string that is not a time: expected an ISO 8601 date and time, or seconds since 1970"
-
-
-@pytest.mark.parametrize("delivery", VARIANTS, ids=str)
-def test_time_to_live_follows_its_date_under_every_delivery(delivery, tmp_path):
-    """The number is absent while there is no date, and never of an older one."""
-    require_scenario(tmp_path, RULES, SCENARIO, delivery)
 
 
 def test_time_to_live_of_no_date_is_found_by_verify_and_removed_by_repair():

@@ -1,16 +1,13 @@
-"""Values of children, from end to end: a scenario under every delivery, verify and repair, and what no report shows."""
+"""Values of children: what no report shows, and more children than are read."""
 
 from __future__ import annotations
 
-import pytest
-
-from sync_rules.lab.delivery import VARIANTS
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.kinds import gathered_rule
 from tests.support.builders import s
-from tests.support.verifying import require_scenario, verify
+from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
 RULES = """
@@ -27,51 +24,7 @@ rules:
   titles: {collect: order.title, into: user.titles, join: ", ", where: "!gone"}
   once: {collect: order.title, into: user.once, join: ", ", distinct: true, order: at}
 """
-SCENARIO = """
-rules: rules.yaml
-steps:
-- say: a user without orders has an empty list, no set and no text
-  put: {shop: [{PK: USER#1, SK: PROFILE}, {PK: USER#2, SK: PROFILE}]}
-  expect: {shop: {PK: USER#1, SK: PROFILE, tags: <absent>, titles: <absent>, newest: []}}
-- say: two orders have one tag, and two one title
-  put:
-    shop:
-    - {PK: USER#1, SK: ORDER#1, tag: gift, title: Kettle, at: "2024", size: 10}
-    - {PK: USER#1, SK: ORDER#2, tag: gift, title: Cup, at: "2025", size: 9}
-    - {PK: USER#1, SK: ORDER#3, tag: late, title: Kettle, at: "2026", size: 8.0}
-  expect:
-    shop:
-      PK: USER#1
-      SK: PROFILE
-      tags: !set [gift, late]
-      sizes: !set [8, 9]
-      newest: [Kettle, Cup]
-      titles: Cup, Kettle, Kettle
-      once: Kettle, Cup
-- say: the first with the tag goes, and the tag stays
-  delete: {shop: {PK: USER#1, SK: ORDER#1}}
-  expect: {shop: {PK: USER#1, SK: PROFILE, tags: !set [gift, late], titles: "Cup, Kettle", once: "Cup, Kettle"}}
-- say: the last with the tag has what is no tag; it is reported
-  update: {shop: {key: {PK: USER#1, SK: ORDER#2}, set: {tag: true}}}
-  expect: {shop: {PK: USER#1, SK: PROFILE, tags: !set [late]}}
-  expect_failures: {tags.ledger: NotAValue}
-- say: the user is overwritten as a whole, with a tag that is none
-  put: {shop: {PK: USER#1, SK: PROFILE, tags: gift, newest: [Cup]}}
-  expect: {shop: {PK: USER#1, SK: PROFILE, tags: !set [late], titles: "Cup, Kettle", newest: [Kettle, Cup]}}
-- say: an order is left out of the titles alone
-  update: {shop: {key: {PK: USER#1, SK: ORDER#2}, set: {gone: true}}}
-  expect: {shop: {PK: USER#1, SK: PROFILE, titles: Kettle, newest: [Kettle, Cup]}}
-- say: a user who comes after the order, deleted and created again
-  put: {shop: [{PK: USER#3, SK: ORDER#9, tag: gift, title: Lid, at: "2020"}, {PK: USER#3, SK: PROFILE}]}
-  expect: {shop: {PK: USER#3, SK: PROFILE, tags: !set [gift], newest: [Lid], titles: Lid, once: Lid, sizes: <absent>}}
-"""
 SECRET = "the-secret-title"
-
-
-@pytest.mark.parametrize("delivery", VARIANTS, ids=str)
-def test_values_follow_their_children_under_every_delivery(delivery, tmp_path):
-    """Whatever is delivered twice, late or in another order: sets, lists and texts are what the orders have."""
-    require_scenario(tmp_path, RULES, SCENARIO, delivery)
 
 
 def order(name, **values):
@@ -89,24 +42,6 @@ def differences(scene, *, repair=False):
     found = [one.difference for one in verify(scene, repair=repair)[0]]
     scene.rest()
     return found
-
-
-def test_values_that_drifted_are_found_and_repaired():
-    """On the user, and in the ledger: an item that says otherwise, one that is gone, one of nobody."""
-    scene = at_rest(order("a", tag=s("x"), title=s(SECRET), at=s("1")), order("b", tag=s("x"), title=s("b"), at=s("2")))
-    right = scene.item(scene.at("shop", "USER#1", "PROFILE"))
-    ledger = [item for item in scene.memory.items("ledger") if "/R/" in item["PK"]["S"]]
-    assert len(ledger) == 8
-    assert differences(scene) == []
-    for item in ledger:
-        scene.there("ledger", {**item, "n": {"L": [s("y")]}})
-        assert {one.rule for one in differences(scene, repair=True)} >= {item["PK"]["S"].partition("/")[0] + ".ledger"}
-        assert differences(scene) == []
-        assert scene.item(scene.at("shop", "USER#1", "PROFILE")) == right
-    scene.there("ledger", {**ledger[0], "SK": s(ledger[0]["SK"]["S"] + "-other")})
-    scene.there("shop", {**right, "tags": {"SS": ["y"]}, "newest": s("y")})
-    assert {one.rule for one in differences(scene, repair=True)} == {"tags.ledger", "tags", "newest"}
-    assert scene.item(scene.at("shop", "USER#1", "PROFILE")) == right
 
 
 def test_values_are_in_no_text_for_people():

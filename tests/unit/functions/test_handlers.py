@@ -153,14 +153,6 @@ def test_handlers_refuse_a_second_invocation_in_their_process(function):
 
 
 # ---------------------------------------------------------------- the stream handler
-def test_handlers_stream_makes_copies_right(function):
-    """One event of source and targets is reconciled, the answer is empty, the second look waits in the queue."""
-    function.scene.put("authors", ADA)
-    at = function.scene.put("books", book())
-    assert function.stream() == {"batchItemFailures": []}
-    assert function.scene.item(at)["author"] == {"M": {"name": s(f"{MARK} Ada")}}
-    assert function.waiting("later") == 1
-    assert function.waiting("failures") == 0
 
 
 def test_handlers_load_rules_once_per_cold_start(function):
@@ -294,19 +286,6 @@ def test_handlers_never_show_a_value_or_a_key_of_what_they_cannot_read(function)
 
 
 # ---------------------------------------------------------------- the rate of a worker
-def test_handlers_fanout_spends_no_more_write_units_than_it_may(function):
-    """A worker with a rate pays for each write, here for a book and its row in an index, before it is made; few go out
-    together.
-    """
-    taken = []
-    function.monkeypatch.setattr(Rate, "take", lambda _rate, units, within: taken.append((units, within)))
-    function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
-    assert runtime.consumer().limits.apply_max_writes == 5
-    function.scene.put("authors", ADA)
-    at = function.scene.put("books", book())
-    function.fanout(encode(PullMessage(at)))
-    assert function.scene.item(at)["author"] == {"M": {"name": s(f"{MARK} Ada")}}
-    assert taken == [(2.0, 58.0)]  # two seconds are kept for the answer
 
 
 @pytest.mark.parametrize(
@@ -314,7 +293,7 @@ def test_handlers_fanout_spends_no_more_write_units_than_it_may(function):
 )
 def test_handlers_share_the_limit_of_a_table(function, writers, rates):
     """Each process takes its part of what the rules file allows, and of what one partition takes; the rate of the
-    process counts beside it, whichever is lower.
+    process counts beside it, whichever is lower. Few writes go out together.
     """
     taken = set()
 
@@ -328,24 +307,23 @@ def test_handlers_share_the_limit_of_a_table(function, writers, rates):
     function.monkeypatch.setattr(Rate, "take", take)
     function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
     function.monkeypatch.setenv(runtime.WRITERS, writers)
+    assert runtime.consumer().limits.apply_max_writes == 5
     function.scene.put("authors", ADA)
     at = function.scene.put("books", book())
     function.fanout(encode(PullMessage(at)))
     assert function.scene.item(at)["author"] == {"M": {"name": s(f"{MARK} Ada")}}
-    assert taken == {(rate, 58.0) for rate in {50.0, *rates}}
+    assert taken == {(rate, 58.0) for rate in {50.0, *rates}}  # two seconds are kept for the answer
 
 
-@pytest.mark.parametrize("given", ["many", "0", "4+", "-1+2", "1.5"])
-def test_handlers_refuse_a_number_of_writers_that_is_none(function, given):
-    """A number of processes, or several to be added, as CloudFormation does not add."""
-    function.monkeypatch.setenv(runtime.WRITERS, given)
-    with pytest.raises(UserError, match=runtime.WRITERS):
-        runtime.consumer()
-
-
-@pytest.mark.parametrize("given", ["fast", "-1", "inf", "nan"])
-def test_handlers_refuse_a_rate_that_is_none(function, given):
-    """A number of write units per second, or 0 for no limit."""
-    function.monkeypatch.setenv(runtime.WRITE_UNITS, given)
-    with pytest.raises(UserError, match=runtime.WRITE_UNITS):
+@pytest.mark.parametrize(
+    ("setting", "given"),
+    [
+        *((runtime.WRITERS, given) for given in ("many", "0", "4+", "-1+2", "1.5")),
+        *((runtime.WRITE_UNITS, given) for given in ("fast", "-1", "inf", "nan")),
+    ],
+)
+def test_handlers_refuse_a_number_of_writers_or_a_rate_that_is_none(function, setting, given):
+    """A number of processes, or several to be added, as CloudFormation does not add; write units per second, or 0."""
+    function.monkeypatch.setenv(setting, given)
+    with pytest.raises(UserError, match=setting):
         runtime.consumer()

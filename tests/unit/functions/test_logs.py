@@ -13,10 +13,11 @@ import pytest
 from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, ItemKey
+from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Read
+from sync_rules.pipeline.telemetry import Telemetry
 from tests.support.builders import s
 from tests.support.engines import ROOT
 from tests.support.every_kind import order, user
@@ -57,7 +58,7 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
         assert names.fanout() == []
         lines += names.lines()
     handled = [line for line in told(lines, "message done") if line.get("source") == source]
-    assert {line["kind"] for line in handled} == {"push", "chunk"}
+    assert {(line["kind"], *line["rules"]) for line in handled} == {("push", "names"), ("chunk", "names")}
     sent = [line for line in told(lines, "push goes on") if line["source"] == source]
     assert sum(line["targets"] for line in sent) == sum(line.get("targets", 0) for line in handled) == 4
     assert sum(line["chunks"] for line in sent) == len([line for line in handled if line["kind"] == "chunk"]) == 2
@@ -72,7 +73,7 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
     names.scene.there("shop", user("1", name=s("Ann")))
     at = names.scene.put("shop", order("1", "1", 1, user=s("no map")))
     names.stream()
-    names.scene.tap.before = fails_at(Read)
+    names.scene.tap.refuse(Read, StoreError("ThrottlingException", "table"))
     names.lines()
     assert len(names.fanout()) == 1
     lines = names.lines()
@@ -82,6 +83,7 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
         logs.key_text(at),
         "ThrottlingException: table",
     )
+    assert again.keys().isdisjoint({"source", "targets"})
     assert "target" not in told(lines, "invocation done")[0]
 
 
@@ -121,6 +123,15 @@ def test_logs_sum_up_an_invocation(names):
     assert names.lines() == []
 
 
+def test_logs_name_a_rule_that_waits(monkeypatch, capsys):
+    """A number that waits for its backfill is a line of its own, once for each rule."""
+    quiet(monkeypatch)
+    telemetry = Telemetry()
+    telemetry.outcomes.update({("counted.ledger", Outcome.WAITING): 2, ("names", Outcome.COPIED): 1})
+    logs.sum_up(telemetry, logs.notes.take())
+    assert [(line["rule"], line["times"]) for line in told(printed(capsys), "waits for a backfill")] == [("counted", 2)]
+
+
 def test_logs_name_the_invocation(names):
     """Every line has the request id that Lambda gave."""
     given = Context(60_000)
@@ -146,7 +157,7 @@ def test_logs_are_bounded(names):
     (done,) = told(lines, "invocation done")
     assert (done["failure_records"], done["unlogged"]) == (300, 200)
     names.scene.put("shop", *(order("2", str(number), 1) for number in range(300)))
-    names.scene.tap.before = fails_at(Read)
+    names.scene.tap.refuse(Read, StoreError("ThrottlingException", "table"))
     names.stream()
     lines = names.lines()
     assert len(told(lines, "not finished, comes again")) == logs.LINES_MAX
@@ -171,14 +182,6 @@ def test_logs_keep_failures_that_have_no_other_place(monkeypatch, capsys):
 
 # ---------------------------------------------------------------- secret
 MARK, KEY_MARK = "SECRETVALUE", "secretkey"
-
-
-def fails_at(kind: type):
-    def before(request):
-        if isinstance(request, kind):
-            raise StoreError("ThrottlingException", "table")
-
-    return before
 
 
 def test_logs_show_keys_when_asked(names, monkeypatch):

@@ -15,7 +15,7 @@ from sync_rules.pipeline.messages import KINDS, ChunkMessage, PullMessage, PushM
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
 from tests.support.builders import s
 from tests.support.every_kind import rules_of, user
-from tests.support.operated import Operated, data_of, everything, figures, printed, quiet
+from tests.support.operated import Operated, data_of, everything, figures, printed, quiet, told
 from tests.support.worlds import context, event_of
 
 
@@ -98,6 +98,7 @@ def test_metrics_of_drift_are_shares_of_what_was_seen(capsys):
     )
     metrics.emit_drift(tally, ["a", "b", "b.part", "c"])
     lines = printed(capsys)
+    assert [(line["drift"], line["left"]) for line in told(lines, "verified")] == [({"a": 1}, 0)]
     assert figures(lines, rule="a") == {"ItemsVerified": 4, "Drift": 1, "DriftShare": 25, "ValuesRemoved": 2}
     assert figures(lines, rule="b") == {"ItemsVerified": 6, "Drift": 0, "DriftShare": 0}
     assert figures(lines, rule="c") == {"ItemsVerified": 0, "Drift": 0}

@@ -61,11 +61,7 @@ def test_page_that_no_retry_can_finish_is_tried_once():
     """A missing right is reported at once; a throttle is tried again."""
     for reason, tries in (("AccessDeniedException", 1), ("Throttled", page.TRIES_MAX)):
         scene, waits = Scene(RULES), []
-
-        def refuse(_request, reason=reason):
-            raise StoreError(reason, "table shop")
-
-        scene.tap.before = refuse
+        scene.tap.refuse(Scan, StoreError(reason, "table shop"))
         pages = page.Pages(Bounds(), lambda: False, waits.append)
         supply = next(iter(segments(RULES, 1)(frozenset(["names"]))))
         with pytest.raises(StoreError, match=reason):

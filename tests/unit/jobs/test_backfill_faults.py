@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 
 from sync_rules.adapters.meter import AT_ONCE_MAX_UNITS, MeteredStore
-from sync_rules.adapters.state import read_applied_fingerprints
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
@@ -109,11 +108,3 @@ def test_a_damaged_checkpoint_is_refused_and_can_be_left(head):
     require_beginning(state, {}, "the state", resume=False, restart=True)
     scene = Scene(shop())
     assert run_of(scene, state, total=1).run()
-
-
-def test_a_damaged_list_of_rules_is_refused():
-    """A fingerprint is text."""
-    state = JsonState()
-    state.save("applied", {"names": 3})
-    with pytest.raises(UserError, match="rule names"):
-        read_applied_fingerprints(state)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from sync_rules.adapters import aws
@@ -88,11 +87,3 @@ def test_bulk_loads_are_unknown_to_an_old_client_and_none_on_an_emulator():
     assert (loads, unknown.endswith("cannot list bulk loads: upgrade boto3")) == ((), True)
     emulated = SimpleNamespace(meta=SimpleNamespace(endpoint_url="http://127.0.0.1:8000"), list_bulk_operations=None)
     assert find_loads(emulated, TABLES, SINCE) == ((), "")
-
-
-def test_bulk_loads_are_unknown_where_nothing_answers(stub):
-    """An error of the network is no error of the command."""
-    refused = SimpleNamespace(meta=stub.client.meta, list_bulk_operations=lambda **_: (_ for _ in ()).throw(
-        ClientError({"Error": {"Code": "ValidationException"}}, "ListBulkOperations")
-    ))  # fmt: skip
-    assert find_loads(refused, TABLES, SINCE)[1].startswith("ValidationException")

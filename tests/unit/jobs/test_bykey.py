@@ -49,19 +49,6 @@ def test_parts_by_key_are_those_of_an_item_that_is_let_in_or_not(rules):
     assert parts_by_key(key(tables["shop"], "x", "y"), rules) == []
 
 
-def test_unknown_by_key_is_nothing_where_all_is_in_the_key(rules):
-    """The items of these rules say by their key what they ever named."""
-    tables = rules.tables
-    for at in (
-        key(tables["shop"], "NODE#a", "EDGE#b"),
-        key(tables["shop"], "NODE#a", "NODE"),
-        key(tables["links"], "b", "a"),
-        key(tables["marks"], "7", "5"),
-        key(tables["shop"], "OWNER#7", "OWNER"),
-    ):
-        assert list_rules_that_need_images(at, rules) == []
-
-
 def test_unknown_by_key_is_an_element_of_an_attribute():
     """The key of an edge that went does not say the role that its element had; a node's key says all that it needs."""
     rules = parse_rules(TABLES.replace('as: "{other}"', 'as: "{other}-{role}"'))

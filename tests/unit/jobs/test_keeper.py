@@ -138,14 +138,10 @@ def test_run_does_not_begin_where_books_that_come_back_cannot_be_begun_anew(mach
     rules = rules_of(COUNT)
     (mark,) = (books.mark for rule, books in books_of(rules).items() if rule.title == "orders")
     machine.start(rules_of(""))
-
-    def fail(request) -> None:
-        if fails == "read" and isinstance(request, Read) and mark in request.keys:
-            raise StoreError("ThrottlingException")
-
     failed = Result(Status.FAILED, reason="ThrottlingException")
-    machine.scene.tap.before = fail
-    if fails == "write":
+    if fails == "read":
+        machine.scene.tap.refuse(Read, StoreError("ThrottlingException"), lambda read: mark in read.keys)
+    else:
         machine.scene.tap.result = lambda write: failed if getattr(write, "key", None) == mark else None
     with pytest.raises(StoreError, match="Throttling"):
         machine.start(rules)

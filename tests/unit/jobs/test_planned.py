@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sync_rules.jobs.dryrun.figures import Since, compare_fingerprints
+from sync_rules.jobs.dryrun.figures import compare_fingerprints
 from sync_rules.language.load import parse_rules
 from sync_rules.rules import fingerprints
 from tests.support import every_kind
@@ -23,10 +23,3 @@ def test_since_tells_new_changed_unchanged_and_gone():
     assert (stands.new, stands.changed, stands.gone) == ({"more"}, {"spent"}, {"tags"})
     assert stands.unchanged == RULES.keys() - {"spent", "tags"} - every_kind.EFFECTS.keys()
     assert [stands.word(name) for name in ("more", "spent", "names")] == ["new", "changed", "unchanged"]
-
-
-def test_since_has_nothing_to_say_of_what_keeps_nothing():
-    """A rule that only acts on changes is never new or changed since the last backfill, but may be gone."""
-    rules = parse_rules(every_kind.text_of(every_kind.EFFECTS))
-    stands = compare_fingerprints(rules, fingerprints.of_each(rules), {"called": "another", "lost": "x"})
-    assert stands == Since(frozenset(), frozenset(), frozenset(), frozenset({"lost"}))

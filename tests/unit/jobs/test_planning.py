@@ -6,6 +6,8 @@ from collections import Counter
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
@@ -16,107 +18,28 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Scan
-from sync_rules.rules.books import FINGERPRINT
-from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, n, s
 from tests.support.depth import deep
 from tests.support.worlds import Scene, Tap
+from tests.unit.jobs.test_backfill_run import contents, scene_of, shops
 
-USERS, ORDERS = "123", "abc"
-STATUSES = ("OPEN", "VOID")
-# beside one rule of every kind: a copy of a copy, and copies on mirrors that are not there yet
+# beside one rule of every kind: a copy of a copy, copies on mirrors that are not there yet, and a number for each group
 MORE = {
     "bosses": "{copy: user.name, into: user.boss_name, link: {user_id: boss_id}, via: by_boss}",
     "again": "{copy: user.boss_name, into: order.boss_name}",
     "mails": "{mirror: user, into: by_email, attributes: [name, boss_id]}",
     "mail_bosses": "{copy: user.name, into: by_email.boss_name, link: {user_id: boss_id}, via: by_boss}",
+    "per": "{count: order, per: status, into: user.per}",
 }
-
-
-def kept_by(rules: Rules) -> frozenset[str]:
-    """The rules that keep something in tables."""
-    return rules.keeper_names
-
-
-def user(random: Random, user_id: str) -> Item:
-    boss = {"boss_id": s(random.choice(USERS))} if random.random() < 0.5 else {}
-    email = s(random.choice("xyz"))  # of which two may want the same
-    return every_kind.user(user_id, name=s(random.choice("AB")), rank=n(random.randint(1, 2)), email=email, **boss)
-
-
-def order(random: Random, user_id: str, order_id: str) -> Item:
-    return every_kind.order(user_id, order_id, random.randint(0, 3), status=s(random.choice(STATUSES)))
-
-
-def applications(random: Random, scene: Scene) -> None:
-    """Random writes of applications, one table after the other, in any order."""
-    users = [user(random, one) for one in USERS if random.random() < 0.8]
-    orders = [order(random, u, o) for u in USERS for o in ORDERS if random.random() < 0.6]
-    posts = [every_kind.post(p, random.choice(USERS), random.choice("TU")) for p in "pqr" if random.random() < 0.7]
-    parts = [every_kind.part(p, random.choice([None, *"jklm"])) for p in "jklm" if random.random() < 0.8]
-    items = [("shop", one) for one in (*users, *orders)]
-    items += [("posts", one) for one in posts] + [("parts", one) for one in parts]
-    random.shuffle(items)
-    for table, item in items:
-        scene.put(table, item)
-
-
-def damage(random: Random, scene: Scene) -> None:
-    """Change some items without a record."""
-    for table in scene.rules.tables:
-        for item in scene.memory.items(table):
-            if FINGERPRINT in item:
-                continue  # a mark that comes anew lies on another page in the end
-            key = scene.rules.tables[table].key_of(item)
-            assert key is not None
-            names = [name for name in item if name not in key.attributes()]
-            fate = random.random()
-            if fate < 0.1:
-                scene.memory.delete(key)
-            elif fate < 0.3 and names:
-                gone = random.choice(names)
-                scene.put(table, {name: value for name, value in item.items() if name != gone})
-            elif fate < 0.5 and names:
-                name = random.choice(names)
-                values = [other[name] for other in scene.memory.items(table) if name in other]
-                scene.put(table, {**item, name: random.choice(values)})
-    scene.records.clear()
-
-
-def world(seed: int, *without: str, **more: str) -> Scene:
-    """A shop with rules of every kind, by the seed: copies made or not, then damaged or not, all books complete or
-    none begun.
-    """
-    random = Random(seed)
-    scene = Scene(every_kind.rules_of(*without, effects=False, **more))
-    applications(random, scene)
-    if random.random() < 0.6:
-        scene.rest()
-        damage(random, scene)
-    if seed % 2:
-        forget_books(scene)
-    scene.records.clear()
-    return scene
-
-
-def forget_books(scene: Scene) -> None:
-    """Remove the marks of all books, as if no backfill of these rules had ended."""
-    for item in scene.memory.items("ledger"):
-        if FINGERPRINT in item:
-            at = scene.rules.tables["ledger"].key_of(item)
-            assert at is not None
-            scene.memory.delete(at)
-
-
-def contents(scene: Scene) -> dict[str, dict[str, Item]]:
-    return {t: {str(scene.rules.tables[t].key_of(i)): i for i in scene.memory.items(t)} for t in scene.rules.tables}
+RULES = every_kind.rules_of(effects=False, **MORE)
+TITLES = sorted({RULES.rules[name].title for name in RULES.keeper_names})
 
 
 def planned(scene: Scene, names: frozenset[str] | None = None, **options: object):
     """A plan, the planner, and the writes that its run made, on a store where nothing may be written."""
-    planner = Planner(scene.rules, names or kept_by(scene.rules), scene.tap, **options)
+    planner = Planner(scene.rules, names or scene.rules.keeper_names, scene.tap, **options)
     writes: list = []
     dry = planner._dry
     note = dry.on_write
@@ -131,7 +54,7 @@ def planned(scene: Scene, names: frozenset[str] | None = None, **options: object
 def backfilled(scene: Scene, names: frozenset[str] | None = None, workers: int = 1):
     """The run that a backfill is, and its writes."""
     tap = Tap(scene.memory)
-    selection = Selection(scene.rules, names or kept_by(scene.rules))
+    selection = Selection(scene.rules, names or scene.rules.keeper_names)
     run = BackfillRun(
         selection, tap, scene.parked, MemoryState(), {}, supplies=segments(scene.rules, workers), workers=workers,
         completes=selection.names,
@@ -140,32 +63,32 @@ def backfilled(scene: Scene, names: frozenset[str] | None = None, workers: int =
     return run, tap.writes
 
 
+def repr_items(found: dict) -> set:
+    return {(place, repr(item)) for place, item in found.items()}
+
+
 def as_multiset(writes) -> Counter[str]:
     return Counter(map(repr, writes))
 
 
-def some_of(random: Random, rules: Rules) -> frozenset[str]:
-    """All rules that keep something, or a few, each with its parts."""
-    titles = sorted({rules.rules[name].title for name in kept_by(rules)})
-    some = set(random.sample(titles, random.choice([1, 2, 3, len(titles)])))
-    return frozenset(name for name in kept_by(rules) if rules.rules[name].title in some)
-
-
-@pytest.mark.parametrize("seed", range(deep(40)))
-def test_planning_makes_the_writes_of_the_backfill(seed):
-    """The dry run makes exactly the writes of the backfill that follows, and changes no table."""
-    random = Random(seed)
-    scene = world(seed, **MORE)
-    names = some_of(random, scene.rules)
-    in_pages = seed % 3 == 0
-    if in_pages:
-        scene.memory.page_items = lambda limit: min(limit, 2)
-    plan, writes, planner = planned(scene, names)
+@given(shops(), st.sampled_from([2, 100]), st.booleans(), st.sets(st.sampled_from(TITLES)))
+@settings(max_examples=deep(60), deadline=None)
+def test_planning_makes_the_writes_of_the_backfill(steps, page, complete, titles):
+    """The dry run of all rules, or of some, makes exactly the writes of the backfill that follows, lists each item that it
+    changes, and changes no table.
+    """
+    scene = scene_of(steps, page, RULES, complete=complete)
+    names = frozenset(name for name in RULES.keeper_names if not titles or RULES.rules[name].title in titles)
+    listed, before = list[PlannedWrite](), contents(scene)
+    plan, writes, planner = planned(scene, names, on_write=listed.append)
     run, really = backfilled(scene, names)
     assert as_multiset(writes) == as_multiset(really)
+    changed = {(table, key) for (table, key), _ in repr_items(before) ^ repr_items(contents(scene))}
+    assert changed <= {(one.key.table, str(one.key)) for one in listed}
     assert planner._run.totals.outcomes == run.totals.outcomes
+    assert planner._run.totals.alterations == run.totals.alterations
     assert sum(plan.write_units.values()) == run.totals.writes
-    assert in_pages or sum(plan.read_units.values()) == run.totals.reads  # what comes lies on another page
+    assert page == 2 or sum(plan.read_units.values()) == run.totals.reads  # what comes lies on another page
 
 
 CHAIN = """
@@ -327,7 +250,9 @@ def test_planning_from_a_sample_reads_no_ledger_as_a_whole():
 
 def test_planning_is_limited_to_tables_and_items():
     """Only what is of the tables given, and wanted, is looked at."""
-    scene = world(2)
+    scene = Scene(every_kind.rules_of(effects=False))
+    for user in "12":
+        scene.there("shop", every_kind.user(user, name=s("A")), every_kind.order(user, "a", 1))
     none, writes, _ = planned(scene, tables=("posts",), completes=frozenset())
     assert (none.writes, writes) == (0, [])
     only, _, _ = planned(scene, wanted=lambda at, _item: at.values[0][2] == "USER#1", completes=frozenset())
@@ -335,18 +260,13 @@ def test_planning_is_limited_to_tables_and_items():
     assert 0 < only.writes < everything.writes
 
 
-def broken(scene: Scene, asked: type, failing=lambda _request: True) -> None:
-    def before(request):
-        if isinstance(request, asked) and failing(request):
-            raise StoreError("ThrottlingException", "table books")
-
-    scene.tap.before = before
+BROKEN = StoreError("ThrottlingException", "table books")
 
 
 def test_planning_gives_no_half_plan():
     """A plan that is stopped, or that cannot scan a table, raises PlanNotFinished with the reason."""
     scene = fanned()
-    broken(scene, Scan)
+    scene.tap.refuse(Scan, BROKEN)
     with pytest.raises(StoreError, match=r"PlanNotFinished: ThrottlingException: table books"):
         planned(scene, sleep=lambda _seconds: None)
     with pytest.raises(StoreError, match="PlanNotFinished"):
@@ -357,8 +277,7 @@ def test_planning_counts_what_cannot_be_read_as_parked():
     """A few items that cannot be read are parked with that reason, as by the backfill, and hold up no other."""
     scene = fanned()
     gone = key(scene.rules.tables["authors"], "gone")
-    scene.tap.before = lambda _request: None
-    broken(scene, Read, lambda request: gone in request.keys)
+    scene.tap.refuse(Read, BROKEN, lambda request: gone in request.keys)
     plan, _, _ = planned(scene, sleep=lambda _seconds: None)
     assert plan.rules["author-on-books"].parked > 0
     assert plan.rules["author-on-books"].reasons.keys() == {"ThrottlingException"}
@@ -402,3 +321,59 @@ def test_planning_tells_a_whole_item_by_the_rule_that_puts_it():
     told: list[PlannedWrite] = []
     planned(scene, frozenset(["mails", "mail_bosses"]), on_write=told.append)
     assert [(one.does, one.rule) for one in told] == [("put", "mails"), ("update", "mail_bosses")]
+
+
+# ---------------------------------------------------------------- values that an application kept
+NEW = {
+    "counted": "count order into user.counted",
+    "spent": "sum order.total into user.spent",
+    "least": "min order.total into user.least",
+    "most": "max order.total into user.most",
+    "totals": "{collect: order.total, into: user.totals}",
+}
+
+
+def kept_by_hand(rules: dict[str, str], *items: Item) -> Scene:
+    """A shop whose rules are new, with values that its application kept before."""
+    scene = Scene(parse_rules(every_kind.text_of(rules)), complete=False)
+    scene.there("shop", *items)
+    return scene
+
+
+def planned_as_done(scene: Scene) -> tuple[dict[str, dict[str, int]], list[PlannedWrite]]:
+    """What the plan of all rules does to values, by rule, and the writes that it lists. The backfill makes these."""
+    listed: list[PlannedWrite] = []
+    plan, writes, _ = planned(scene, on_write=listed.append)
+    assert as_multiset(writes) == as_multiset(backfilled(scene)[1])
+    titles = {rule.title for rule in scene.rules.rules.values()}
+    return {
+        name: {word.value: count for word, count in plan.rules[name].alterations.items() if count} for name in titles
+    }, listed
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_planning_shows_the_number_that_an_application_kept_and_a_backfill_replaces(name):
+    """A new rule takes over an attribute of an application: plan lists its overwrite on the parent."""
+    scene = kept_by_hand({name: NEW[name]}, every_kind.user("1", **{name: n(77)}), every_kind.order("1", "a", 5))
+    made, listed = planned_as_done(scene)
+    parent = scene.at("shop", "USER#1", "PROFILE")
+    assert [(one.rule, one.paths) for one in listed if one.key == parent] == [(name, ((name,),))]
+    assert sum(made[name].values()) == 1
+
+
+def test_planning_keeps_apart_what_it_would_set_replace_zero_and_remove():
+    """A rule whose source has nothing removes; a count of nothing takes the place of a number with 0."""
+    old = {"user_name": s("A")}
+    scene = kept_by_hand(
+        {"names": "copy user.name into order.user_name", "counted": "count order into user.counted"},
+        every_kind.user("1", counted=n(7)), every_kind.user("2", name=s("B")), every_kind.user("3", name=s("C"), counted=n(9)),
+        every_kind.order("2", "a", 1, **old), every_kind.order("2", "b", 1), every_kind.order("3", "c", 1, **old),
+        every_kind.order("1", "d", 1, **old), every_kind.user("4", counted=n(5)),
+    )  # fmt: skip
+    made, listed = planned_as_done(scene)
+    assert made == {
+        "names": {"replaced": 2, "set": 1, "removed": 1},
+        "counted": {"set": 1, "replaced": 2, "zeroed": 1},
+    }
+    effects = {(one.rule, one.key.values[0][2], *one.alterations.values()) for one in listed if one.rule in made}
+    assert {("counted", "USER#4", "zeroed"), ("counted", "USER#2", "set"), ("names", "USER#1", "removed")} <= effects

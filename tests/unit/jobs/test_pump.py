@@ -109,18 +109,6 @@ def fails_at(*numbers: int):
 
 
 # ---------------------------------------------------------------- shards
-def test_pump_reads_a_child_only_after_its_parent_is_drained():
-    """A shard is read only after its parent was read to its end and every record of it was answered for."""
-    h = Harness(shard(5, 6, parent="shard-1"), shard(1, 2, closed=True), batch_size=1)
-    h.until_idle()
-    assert h.delivered == [[1], [2], [5], [6]]
-
-
-def test_pump_takes_a_shard_with_an_unknown_parent_for_a_root():
-    """A parent that was trimmed is not waited for."""
-    h = Harness(shard(5, parent="shard-long-gone"))
-    h.until_idle()
-    assert h.delivered == [[5]]
 
 
 def test_pump_looks_for_children_at_once_when_a_shard_is_closed():
@@ -135,19 +123,48 @@ def test_pump_looks_for_children_at_once_when_a_shard_is_closed():
 
 
 # ---------------------------------------------------------------- batches
-def test_pump_sends_at_most_batch_size_records():
-    """A batch holds up to `batch_size` records."""
-    h = Harness(shard(*range(1, 8)), batch_size=3)
-    h.until_idle()
-    assert h.delivered == [[1, 2, 3], [4, 5, 6], [7]]
+def poisoned_by(number: int):
+    return lambda event: throws(event) if number in positions(event) else None
 
 
-def test_pump_cuts_a_batch_at_the_payload_limit():
-    """A batch ends before its event would pass 6 MB; a single record is always sent."""
-    big = [record(n, NewImage={"X": {"S": "x" * 2_500_000}}) for n in (1, 2, 3)]
-    h = Harness(FakeShard(records=big))
-    h.until_idle()
-    assert h.delivered == [[1, 2], [3]]
+def trimmed_to(number: int) -> FakeShard:
+    made = shard(1, 2, 3, 4)
+    made.trimmed_to = number
+    return made
+
+
+BIG = [record(n, NewImage={"X": {"S": "x" * 2_500_000}}) for n in (1, 2, 3)]
+DELIVERED = {
+    "a parent that was trimmed is not waited for": ({}, shard(5, parent="shard-long-gone"), [[5]], 0, []),
+    "a batch ends before its event would pass 6 MB": ({}, FakeShard(records=BIG), [[1, 2], [3]], 0, []),
+    "reading goes on with the oldest record left": (
+        {"progress": [ShardProgress("shard-0", after="1")]}, trimmed_to(3), [[4]], 1, [],
+    ),
+    "the children of a shard that is gone are read": (
+        {"progress": [ShardProgress("shard-gone", after="1")]}, shard(5, parent="shard-gone"), [[5]], 1, [],
+    ),
+    "a thrown error splits the batch until the record alone is left": (
+        {"answer": poisoned_by(3), "maximum_retry_attempts": 0}, shard(1, 2, 3, 4),
+        [[1, 2, 3, 4], [1, 2], [3, 4], [3], [4]], 0, [3],
+    ),
+    **{
+        f"an answer of {answer} means that the whole batch succeeded": (
+            {"answer": lambda _event, answer=answer: answer}, shard(1, 2), [[1, 2]], 0, [],
+        )
+        for answer in (None, {}, [], {"batchItemFailures": []}, {"batchItemFailures": None})
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", DELIVERED)
+def test_pump_delivers_as_lambda_does(why):
+    """Each batch once, in this order; what was trimmed is counted, what always throws is given up."""
+    given, held, delivered, trimmed, given_up = DELIVERED[why]
+    h = Harness(held, **given)
+    total = h.until_idle()
+    assert (h.delivered, total.records_trimmed) == (delivered, trimmed)
+    assert [positions(json.loads(one["payload"])) for one in h.given_up] == [[number] for number in given_up]
+    assert h.after() == str(max(number for batch in delivered for number in batch))
 
 
 def test_pump_reads_ahead_only_so_far():
@@ -160,12 +177,6 @@ def test_pump_reads_ahead_only_so_far():
 
 
 # ---------------------------------------------------------------- answers
-@pytest.mark.parametrize("answer", [None, {}, [], {"batchItemFailures": []}, {"batchItemFailures": None}])
-def test_pump_takes_an_empty_answer_for_success(answer):
-    """A null or empty answer or list means that the whole batch succeeded."""
-    h = Harness(shard(1, 2), answer=lambda _e: answer)
-    h.until_idle()
-    assert (h.delivered, h.after()) == ([[1, 2]], "2")
 
 
 @pytest.mark.parametrize("name", ["", None, 2, "77", {"batch": 1}])
@@ -191,8 +202,10 @@ def test_pump_pauses_before_it_delivers_the_rest_again():
 
 
 def test_pump_takes_an_exception_for_a_complete_failure():
-    """An exception fails the whole batch, which comes again after a pause; its text, which may hold values, is not kept."""
-    h = Harness(shard(1), answer=throws)
+    """An exception fails the whole batch, which comes again after a pause; its text, which may hold values, is not kept. A
+    batch that was given up after it says so: `functionError`.
+    """
+    h = Harness(shard(1), answer=throws, maximum_retry_attempts=1)
     h.mapping.poll()
     h.mapping.poll()
     assert h.delivered == [[1]]
@@ -200,14 +213,7 @@ def test_pump_takes_an_exception_for_a_complete_failure():
     h.mapping.poll()
     assert h.delivered == [[1], [1]]
     assert h.mapping.thrown == {"RuntimeError": 2}
-
-
-def test_pump_holds_a_lane_while_its_first_batch_pauses():
-    """Records behind a batch that pauses before a retry neither overtake it nor shorten its pause."""
-    h = Harness(shard(1, 2, 3), answer=fails_at(1), batch_size=1)
-    for _ in range(5):
-        h.mapping.poll()
-    assert h.delivered == [[1]]
+    assert [given["responseContext"]["functionError"] for given in h.given_up] == ["Unhandled"]
 
 
 def test_pump_waits_longer_after_each_attempt():
@@ -217,16 +223,6 @@ def test_pump_waits_longer_after_each_attempt():
 
 
 # ---------------------------------------------------------------- bisect, retries, age
-def test_pump_splits_a_batch_that_throws_in_half():
-    """A thrown error splits the batch until the record alone is left; the others go through."""
-
-    def poison(event):
-        return throws(event) if 3 in positions(event) else None
-
-    h = Harness(shard(1, 2, 3, 4), answer=poison, maximum_retry_attempts=0)
-    h.until_idle()
-    assert h.delivered == [[1, 2, 3, 4], [1, 2], [3, 4], [3], [4]]
-    assert [json.loads(g["payload"])["Records"][0]["dynamodb"]["SequenceNumber"] for g in h.given_up] == ["3"]
 
 
 def test_pump_splits_without_consuming_retries():
@@ -281,13 +277,6 @@ def test_pump_gives_the_destination_the_whole_event():
     assert positions(json.loads(given["payload"])) == [1, 2]
 
 
-def test_pump_tells_the_destination_of_an_exception():
-    """A batch that was given up after an exception says so: `functionError`."""
-    h = Harness(shard(1), answer=throws, maximum_retry_attempts=1)
-    h.until_idle()
-    assert [given["responseContext"]["functionError"] for given in h.given_up] == ["Unhandled"]
-
-
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the shared cases are not beside this checkout")
 def test_pump_speaks_of_failures_in_the_fields_that_aws_recorded():
     """The record for the destination has the fields of one that AWS wrote to S3, in every part."""
@@ -321,15 +310,6 @@ def test_pump_delivers_as_often_as_aws_recorded():
 
 
 # ---------------------------------------------------------------- the world
-def test_pump_asks_for_a_new_iterator_after_the_last_record_read():
-    """After an expired iterator, reading continues after the last record read."""
-    h = Harness(shard(1, 2))
-    h.until_idle()
-    h.stream.held["shard-0"].records.append(record(3))
-    h.stream.faults["records"] = [expired()]
-    h.until_idle()
-    assert h.stream.calls.count(("iterator", ("shard-0", "2"))) == 1
-    assert h.delivered == [[1, 2], [3]]
 
 
 def test_pump_does_not_read_again_what_is_still_being_tried():
@@ -342,14 +322,6 @@ def test_pump_does_not_read_again_what_is_still_being_tried():
     assert (h.after(), h.stream.calls[-2]) == (None, ("iterator", ("shard-0", "2")))
 
 
-def test_pump_goes_on_at_the_horizon_when_records_were_trimmed():
-    """Trimmed records are counted, and reading continues with the oldest record left."""
-    h = Harness(shard(1, 2, 3, 4), progress=[ShardProgress("shard-0", after="1")])
-    h.stream.held["shard-0"].trimmed_to = 3
-    total = h.until_idle()
-    assert (h.delivered, total.records_trimmed) == ([[4]], 1)
-
-
 def test_pump_does_not_deliver_twice_what_it_already_holds():
     """Reading from the horizon again skips records that were read before."""
     h = Harness(shard(1, 2, 3))
@@ -357,13 +329,6 @@ def test_pump_does_not_deliver_twice_what_it_already_holds():
     h.stream.faults["records"] = [RecordsTrimmedError("TrimmedDataAccessException")]
     h.until_idle()
     assert h.delivered == [[1, 2, 3]]
-
-
-def test_pump_goes_on_in_the_children_of_a_shard_that_is_gone():
-    """A shard that vanished before it was read to its end is counted, and its children are read."""
-    h = Harness(shard(5, parent="shard-gone"), progress=[ShardProgress("shard-gone", after="1")])
-    total = h.until_idle()
-    assert (h.delivered, total.records_trimmed) == ([[5]], 1)
 
 
 @pytest.mark.parametrize("call", ["iterator", "records"])
@@ -454,16 +419,6 @@ def test_pump_drains_streams_and_due_messages():
     pump.queue.send(PullMessage(ItemKey("shop", (("PK", "S", "other"),))), 900)
     assert pump.drain(60_000)
     assert (h.delivered, handled, pump.queue.waiting_count) == ([[1, 2]], [PULL], 1)
-
-
-def test_pump_drain_sees_what_was_written_just_before():
-    """A drain always looks at the stream again, however lately it was seen at its end."""
-    h = Harness(shard(1))
-    pump = pump_of(h, lambda _m: None)
-    assert pump.drain(60_000)
-    h.stream.held["shard-0"].records.append(record(2))
-    assert pump.drain(60_000)
-    assert h.delivered == [[1], [2]]
 
 
 def test_pump_drain_gives_up_at_its_deadline():

@@ -97,17 +97,6 @@ def test_local_queue_keeps_one_of_equal_chunks():
     assert (pending.due_ms, pending.receives) == (clock.ms, 1)
 
 
-def test_local_queue_adds_a_message_while_an_equal_one_is_handled():
-    """A message equal to one in process is added, and merged with that one if it is given back."""
-    _, queue = queue_with(0)
-    (taken,) = queue.take(1)
-    queue.send(pull(0), 60)
-    assert len(queue.pending_messages) == 2
-    queue.give_back(taken)
-    (pending,) = queue.pending_messages
-    assert (pending.message, pending.receives) == (pull(0), 1)
-
-
 def test_local_queue_has_room_for_an_equal_message_when_full(monkeypatch):
     """A full queue still takes what adds no message, and messages that are given back."""
     monkeypatch.setattr(local_queue, "PENDING_MAX_MESSAGES", 2)

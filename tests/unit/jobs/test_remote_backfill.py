@@ -23,7 +23,6 @@ from sync_rules.model.items import Outcome
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.fingerprints import of_each
-from tests.support import every_kind
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.depth import deep
 from tests.support.inaccount import KilledError, Machine, SharedMemory
@@ -81,25 +80,6 @@ class InPeace(Random):
 
     def random(self):
         return 1.0
-
-
-def calls(remaining: list[int]):
-    """Time that runs out now and then: each call has as many looks at the clock as is said next."""
-    left = [0]
-    first = [True]
-
-    def remaining_ms() -> int:
-        if first[0]:  # the look at the beginning of a call
-            first[0], left[0] = False, remaining[0]
-            remaining.append(remaining.pop(0))
-            return LONG_MS
-        left[0] -= 1
-        if left[0] < 0:
-            first[0] = True
-            return 0
-        return LONG_MS
-
-    return remaining_ms
 
 
 @given(shops(), st.integers(1, 5))
@@ -171,9 +151,12 @@ def orders(count: int = 30, page: int = 2) -> Scene:
 
 def test_remote_backfill_goes_on_when_time_is_up():
     """A call that is short of time saves where it is and says that it is not done; the next one writes nothing again."""
-    scene = orders()
-    account = Account(scene, remaining=calls([9, 12, 10]))
+    scene, left = orders(), [LONG_MS]
+    scene.tap.before = lambda _request: left.__setitem__(0, left[0] - LONG_MS // 12)
+    account = Account(scene, remaining=lambda: left[0])
     machine = account.machine(InPeace())
+    ask = machine.ask
+    machine.ask = lambda question: (left.__setitem__(0, LONG_MS), ask(question))[1]
     assert machine.run(account.asked(segments=1))["error"] == ""
     assert len(scene.tap.writes) == 30
     assert len(scene.tap.seen(Scan)) >= 30
@@ -193,12 +176,7 @@ def test_remote_backfill_leaves_a_segment_and_goes_on_with_it_later():
     """A segment that cannot be read is left with its reason, the others are done; going on does that one only."""
     scene = orders()
     account = Account(scene)
-
-    def before(request: object) -> None:
-        if isinstance(request, Scan) and request.segment == 1:
-            raise StoreError("ThrottlingException", "table shop")
-
-    scene.tap.before = before
+    scene.tap.refuse(Scan, StoreError("ThrottlingException", "table shop"), lambda scan: scan.segment == 1)
     said = account.machine().run(account.asked())
     assert said["error"] == "NotAllDone"
     assert "1 not done" in said["cause"]
@@ -216,7 +194,7 @@ def test_remote_backfill_refuses_what_is_unfinished():
     """One that was left is neither begun again nor forgotten, unless the user says so."""
     scene = orders()
     account = Account(scene)
-    scene.tap.before = lambda request: (_ for _ in ()).throw(StoreError("X")) if isinstance(request, Scan) else None
+    scene.tap.refuse(Scan, StoreError("X"))
     account.machine().run(account.asked())
     scene.tap.before = lambda _request: None
     said = account.machine(execution="two").run(account.asked())
@@ -227,14 +205,23 @@ def test_remote_backfill_refuses_what_is_unfinished():
     assert account.machine(execution="four").run(account.asked(resume=True))["error"] == "Refused"
 
 
-def test_remote_backfill_refuses_rules_that_are_not_deployed():
-    """Rules that differ from the deployed ones are refused by name."""
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"segments": 5_000}, ["a lower --rate"]),
+        (
+            {"prints": {"user-name-on-orders": "other", "new": "1"}},
+            ["deploy first", "new: is not there", "user-name-on-orders: says something else"],
+        ),
+    ],
+    ids=["more units than a state holds", "rules that are not deployed"],
+)
+def test_remote_backfill_refuses_what_it_cannot_do(asked, words):
+    """The refusal names the cure, or each rule that differs, and nothing is begun."""
     account = Account(orders())
-    said = account.machine().run(account.asked(prints={"user-name-on-orders": "other", "new": "1"}))
+    said = account.machine().run(account.asked(**asked))
     assert said["error"] == "Refused"
-    assert "deploy first" in said["cause"]
-    assert "new: is not there" in said["cause"]
-    assert "user-name-on-orders: says something else" in said["cause"]
+    assert [word for word in words if word not in said["cause"]] == []
     assert account.state.documents == {}
 
 
@@ -308,48 +295,6 @@ def test_remote_backfill_takes_over_a_segment_from_a_worker_that_still_runs():
     assert machine.answer["more"]
     assert machine.go_on()["error"] == ""
     assert drift_of(scene) == []
-
-
-def test_remote_backfill_that_lost_a_workers_count_takes_another_round():
-    """All that the first round wrote was written by a worker that died before it could say so: without another round
-    the children of what it wrote would be left wrong.
-    """
-    scene = chain(0)
-    scene.there("parts", *(every_kind.part(name) for name in ("x", "y", "z")))
-    least, child, root = (item["part_id"]["S"] for item in scene.memory.scan(Scan("parts", 3)).items)
-    scene.there("parts", every_kind.part(least, child), every_kind.part(child, root))
-    scene.memory.page_items = lambda limit: min(limit, 1)
-    account = Account(scene)
-    died, now = [False], [0.0]
-
-    def dies(_name: str) -> None:
-        if any("path" in item for item in scene.memory.items("parts")) and not died[0]:
-            died[0] = True
-            raise KilledError
-
-    def later(_request: object) -> None:
-        now[0] += 2  # each page is saved
-
-    def work() -> BackfillWork:
-        made = account.work()
-        made._clock = lambda: now[0]
-        return made
-
-    account.state.before, scene.tap.before = dies, later
-    machine = account.machine(InPeace())
-    machine.make = work
-    assert machine.run(account.asked(segments=1))["error"] == ""
-    assert died[0]
-    assert drift_of(scene) == []
-    assert scene.parked.told == []
-
-
-def test_remote_backfill_of_too_many_units_is_refused():
-    """A state takes only so much."""
-    account = Account(orders())
-    said = account.machine().run(account.asked(segments=5_000))
-    assert said["error"] == "Refused"
-    assert "a lower --rate" in said["cause"]
 
 
 def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -177,16 +178,15 @@ def test_remote_verify_report_is_one_that_from_takes(tmp_path):
     assert len(list(report.read_differences(report.names))) == account.tally.remaining_count > 10
 
 
-def test_remote_verify_unit_that_runs_out_of_time_says_what_helps():
-    """A segment that does not fit into one call is left with that reason, and what to do about it."""
-    scene = wrong()
-    left = [LONG_MS]
-    scene.tap.before = lambda request: left.__setitem__(0, NO_TIME_MS if isinstance(request, Scan) else left[0])
-    account = Account(scene, remaining=lambda: left[0])
-    machine = Machine(account.work, InPeace())
-    inner = machine.ask
-    machine.ask = lambda question: (left.__setitem__(0, LONG_MS), inner(question))[1]
-    said = machine.run(account.asked(segments=1))
+@pytest.mark.parametrize(("scan_ms", "grace"), [(LONG_MS - NO_TIME_MS, 0), (250_000, 300)], ids=["scan", "wait"])
+def test_remote_verify_unit_that_runs_out_of_time_says_what_helps(scan_ms, grace):
+    """A segment that does not fit into one call is left with that reason, and what to do about it. A wait that the call
+    would not survive is not begun.
+    """
+    account = Account(wrong())
+    clock = Clock(account)
+    account.scene.tap.before = lambda request: isinstance(request, Scan) and clock.spend(scan_ms)
+    said = clock.machine().run(account.asked(segments=1, grace_seconds=grace))
     assert said["error"] == "NotAllDone"
     assert "more --workers" in said["cause"]
     assert "0: OutOfTime: segment 0 of 1 is too much for one call" in said["cause"]
@@ -236,14 +236,8 @@ def test_remote_sample_begins_with_another_table_each_time():
 
 def test_remote_verify_goes_on_where_a_segment_cannot_be_read():
     """A segment that cannot be read is reported with its reason; the other segments are verified."""
-    scene = wrong()
-
-    def before(request: object) -> None:
-        if isinstance(request, Scan) and request.segment == 1:
-            raise StoreError("ThrottlingException", "table shop")
-
-    scene.tap.before = before
-    account = Account(scene)
+    account = Account(wrong())
+    account.scene.tap.refuse(Scan, StoreError("ThrottlingException", "table shop"), lambda scan: scan.segment == 1)
     said = account.run()
     assert said["error"] == "NotAllDone"
     assert "1: ThrottlingException: table shop" in said["cause"]
@@ -340,20 +334,6 @@ def test_remote_verify_refuses_a_grace_period_that_no_call_can_wait_for():
     assert "--grace-seconds 421: a call has 900 s, and may wait 2 times: give at most 420" in said["cause"]
     assert account.state.documents == {}
     assert Account(wrong()).run(grace_seconds=420)["error"] == ""
-
-
-def test_remote_verify_does_not_begin_a_wait_that_its_call_would_not_survive():
-    """A call with too little time left for the grace period says OutOfTime, and is not killed in its sleep."""
-    account = Account(wrong())
-    clock = Clock(account)
-    machine = clock.machine()
-    spent = clock.before
-    account.scene.tap.before = lambda request: (
-        spent(request),
-        isinstance(request, Scan) and clock.spend(250_000),
-    )
-    said = machine.run(account.asked(segments=1, grace_seconds=300))
-    assert "0: OutOfTime: segment 0 of 1 is too much for one call" in said["cause"]
 
 
 # ---------------------------------------------------------------- calls that are taken for dead
@@ -460,8 +440,12 @@ def test_remote_verify_removes_nothing_of_the_next_stage():
 
 
 # ---------------------------------------------------------------- what a call mended that died
-def died_repairing() -> Account:
-    """A repair of which one call died after its writes and before its report."""
+
+
+def test_remote_verify_says_that_a_call_died_while_it_repaired(monkeypatch, capsys):
+    """The state and the report count calls that died between their writes and their report, because their repairs are in
+    no figure; the command says so on stderr.
+    """
     account = Account(wrong())
     machine, _ = begun(account, repair=True, segments=1)
 
@@ -478,49 +462,22 @@ def died_repairing() -> Account:
     assert machine.answer["more"]
     account.state.before = lambda _name: None
     assert machine.go_on()["error"] == ""
-    return account
-
-
-def test_remote_verify_says_that_a_call_died_while_it_repaired():
-    """The state and the report count calls that died during a repair, because their repairs are in no figure."""
-    account = died_repairing()
     assert account.state.documents[name_head("one")]["broken"] == 1
     assert (account.rows()[-1]["broken"], account.rows()[-1]["not_looked_at"]) == (1, {})
     assert drift_of(account.scene) == []
-    whole = Account(wrong())
-    assert whole.run(repair=True)["error"] == ""
-    assert whole.rows()[-1]["broken"] == 0
-
-
-class Ended:
-    """A machine of which the execution has ended."""
-
-    def __init__(self, said: dict) -> None:
-        self.said = said
-
-    def start(self, _verb: str, _asked: dict) -> str:
-        return "one"
-
-    def watch(self, name: str, look) -> Execution:
-        look()
-        return Execution(name, "FAILED" if self.said["error"] else "SUCCEEDED", self.said["error"], self.said["cause"])
+    verdict = watched(account, {"error": "", "cause": ""}, monkeypatch)
+    assert "sync-rules: figures are minimums: 1 call died while it repaired\n" in capsys.readouterr().err
+    assert (json.loads([*verdict.lines()][-1])["broken"], verdict.whole) == (1, True)
 
 
 def watched(account: Account, said: dict, monkeypatch) -> verify_command.RemoteResult:
     """The result that the command shows for a verify that ended so."""
+    ended = Execution("one", "FAILED" if said["error"] else "SUCCEEDED", said["error"], said["cause"])
+    machine = SimpleNamespace(start=lambda *_asked: "one", watch=lambda _name, look: (look(), ended)[1])
     monkeypatch.setattr(verify_command, "BucketReports", lambda *_given: account.shelf)
     stack = Stack("sync-rules", "us-east-1", {"BucketName": "bucket"})
-    deployed = Deployed(stack, Ended(said), account.state, "http://127.0.0.1:1", "us-east-1")
+    deployed = Deployed(stack, machine, account.state, "http://127.0.0.1:1", "us-east-1")
     return verify_command.verify_in_account(deployed, account.scene.rules, {})
-
-
-def test_remote_verify_command_says_that_figures_are_at_least_these(monkeypatch, capsys):
-    """A word on stderr, and the report as it is for machines."""
-    account = died_repairing()
-    verdict = watched(account, {"error": "", "cause": ""}, monkeypatch)
-    assert "sync-rules: figures are minimums: 1 call died while it repaired\n" in capsys.readouterr().err
-    assert json.loads([*verdict.lines()][-1])["broken"] == 1
-    assert verdict.whole
 
 
 def test_remote_verify_command_shows_figures_and_what_they_lack(large, monkeypatch, capsys):

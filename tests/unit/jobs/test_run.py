@@ -49,6 +49,7 @@ from sync_rules.model.limits import DELAY_MAX_SECONDS, Bounds
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.failed_entries import read_entry
 from sync_rules.pipeline.messages import PullMessage, PushMessage
+from sync_rules.pipeline.requests import Scan
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import fingerprints
 from tests.support.depth import deep
@@ -151,17 +152,6 @@ def test_run_notes_the_beginning_of_a_call_rule_before_its_first_record(tmp_path
     for created_ms in (began - 1, began, began + 60_000):
         caller.call(Call("called", "f.g", Change(key, None, {}, "1", created_ms)))
     assert called == [began, began + 60_000]
-
-
-def test_run_once_ends_when_everything_was_read(tmp_path):
-    """--once reads all streams to their end, keeps delayed messages for the next run, and saves."""
-    bench = Bench(tmp_path, 1, 2, 3)
-    bench.run(bench.start())
-    assert bench.done == [1, 2, 3]
-    found = checkpoint.load(bench.files.checkpoint, [ARN])
-    assert found is not None
-    assert [p.after for p in found.streams[ARN]] == ["3"]
-    assert len(found.messages) == 3
 
 
 def test_run_keeps_a_message_for_a_rule_that_is_gone(tmp_path):
@@ -523,17 +513,13 @@ def test_run_counts_effects_and_what_is_tried_again_apart(tmp_path):
     assert (status.copied, status.done, status.again, status.parked) == (1, 3, 2, 0)
     assert "copied 1 · done 3 · right 0 · refused 0 · failed 0 · again 2 · parked 0" in line(status, 0)
     assert "3 called. 2 to be retried." in summary_lines(status, Files())[0]
-    over = replace(status, messages_waiting=0)
-    assert "again" not in line(over, 0), "once nothing waits, all of it was tried again"
-    assert "to be retried" not in summary_lines(over, Files())[0]
-
-
-def test_run_shows_the_status_in_one_line():
-    """The line has rate, outcomes, lag, messages and shards, and no warnings when all is well."""
     assert line(BUSY, 340.4) == (
         "340 records/s · 4,100 records · copied 3,020 · right 44 · refused 3 · failed 0 · parked 0 · lag 850 ms · "
         "later 1 due, 12 waiting · 2 shards"
     )
+    over = replace(status, messages_waiting=0)
+    assert "again" not in line(over, 0), "once nothing waits, all of it was tried again"
+    assert "to be retried" not in summary_lines(over, Files())[0]
 
 
 def test_run_shouts_about_lost_records():
@@ -625,10 +611,6 @@ def test_run_that_resumes_takes_no_sample(tmp_path):
 def test_run_goes_on_without_the_right_to_scan():
     """A run that cannot take its sample says so, and goes on."""
     scene = Scene(parse_rules(LINKED))
-
-    def refuse(_request):
-        raise StoreError("AccessDeniedException", "table users")
-
-    scene.tap.before = refuse
+    scene.tap.refuse(Scan, StoreError("AccessDeniedException", "table users"))
     (notice,) = link_notices(scene.rules, MemoryState(), (), scene.tap)
     assert "not sampled: AccessDeniedException" in notice

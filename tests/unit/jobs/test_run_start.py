@@ -113,11 +113,7 @@ def test_run_without_the_right_to_read_its_state_accepts_what_it_knows():
 
 def test_run_without_the_right_to_scan_accepts_nothing_by_itself():
     scene = Scene(RULES)
-
-    def refuse(_request):
-        raise StoreError("AccessDeniedException", "orders")
-
-    scene.tap.before = refuse
+    scene.tap.refuse(Scan, StoreError("AccessDeniedException", "orders"))
     acceptance = RunAcceptance(RULES, MemoryState, (), scene.tap)
     assert acceptance.begin({}) == {}
     assert acceptance.unaccepted().keys() == {"names"}

@@ -10,8 +10,7 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.meter import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
-from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, find_seen_again
-from sync_rules.language.load import parse_rules
+from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
@@ -31,7 +30,6 @@ from sync_rules.model.writes import (
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
-from tests.support import every_kind
 from tests.support.builders import book_item, index, key, library, n, s, table
 from tests.support.worlds import Tap
 
@@ -191,11 +189,7 @@ def test_dry_store_tells_each_write_with_its_cost():
 def test_dry_store_says_that_a_write_failed_whose_item_cannot_be_read():
     """`apply` raises nothing: a store that does not answer is a failure of the write, which comes again."""
     tap = Tap(MemoryStore(TABLES))
-
-    def broken(_request):
-        raise StoreError("ThrottlingException")
-
-    tap.before = broken
+    tap.refuse(Read, StoreError("ThrottlingException"))
     dry = DryStore(tap, EVERYTHING_KEPT, frozenset())
     write = Put(at("a", "1"), {"p": s("a"), "k": n("1")}, (absent(at("a", "1")),))
     assert dry.apply(Apply((write,))) == (Result(Status.FAILED, reason="ThrottlingException"),)
@@ -220,35 +214,3 @@ def test_dry_store_shows_what_came_where_the_first_segment_of_a_sample_ends():
     put = Put(at("a", "1"), {"p": s("a"), "k": n("1")}, (absent(at("a", "1")),))
     dry.apply(Apply((put,)))
     assert [len(dry.scan(Scan("t", 5, None, number, 10)).items) for number in (7, 4)] == [0, 1]
-
-
-CHAIN = """
-tables:
-  one:   {key: {id: S}}
-  two:   {key: {id: S}, indexes: {by_a: {a_id: S}}}
-  three: {key: {id: S}, indexes: {by_b: {b_id: S}}}
-entities:
-  a: {table: one, key: {id: "{a_id}"}}
-  b: {table: two, key: {id: "{b_id}"}}
-  c: {table: three, key: {id: "{c_id}"}}
-rules:
-  second: copy b.name into c.name
-  first: copy a.name into b.name
-"""
-
-
-def test_find_seen_again_is_what_a_later_step_reads():
-    """A copy that others are made of is kept, the last of a chain is not; nor is the first, where it is planned alone."""
-    rules = parse_rules(CHAIN)
-    assert find_seen_again(rules, frozenset(rules.rules)) == {"b"}
-    assert find_seen_again(rules, frozenset(["first"])) == frozenset()
-
-
-def test_find_seen_again_has_all_that_parts_and_rounds_write():
-    """Nodes, mirrors and the ledger are met from both sides of their parts, a hierarchy in several rounds."""
-    rules = every_kind.rules_of(effects=False)
-    titles = {"tags": {"user"}, "mails": {"by_email"}, "paths": {"part"}, "names": set(), "heads": set()}
-    for title, entities in titles.items():
-        assert find_seen_again(rules, frozenset([title])) == entities
-    of_counted = frozenset(name for name, rule in rules.rules.items() if rule.title == "counted")
-    assert {entity.rpartition(".")[2] for entity in find_seen_again(rules, of_counted)} == {"ledger", "total", "books"}
