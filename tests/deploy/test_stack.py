@@ -119,22 +119,6 @@ def test_stack_verifies_by_schedule(quiet_stack: Stack):
     eventually(lambda: quiet_stack.counted("verify", "author-name-on-books"), lambda sums: sums[VERIFIED])
 
 
-def test_stack_writes_by_transact(stack: Stack):
-    """The write function puts an order with its copy in one transaction, and answers with what a caller did wrong."""
-    stack.put("shop", user_item("w1", name=s("Wim")))
-    put = {
-        "put": {"entity": "order", "item": {"user_id": "w1", "order_id": "o1"}, "condition": "attribute_not_exists(PK)"}
-    }
-    assert stack.invoke("WriteFunction", {"actions": [put]})["left"] == []
-    assert stack.item("shop", PK="USER#w1", SK="ORDER#o1")["user_name"] == s("Wim")
-    again = stack.invoke("WriteFunction", {"actions": [put]})["error"]
-    assert (again["type"], again["reasons"]) == (
-        "TransactionCanceled",
-        [{"action": 0, "code": "ConditionalCheckFailed"}],
-    )
-    assert stack.outputs["WriteUrl"]
-
-
 # ---------------------------------------------------------------- in the account, started from a terminal
 @pytest.fixture
 def sync_rules(everybodys_stack: Stack, built: Path, monkeypatch, capsys) -> Callable[..., tuple[int, str]]:
