@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Lock
 
 import pytest
@@ -26,6 +25,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change
 from tests.support.every_kind import order, text_of
 from tests.support.worlds import Scene, Telephone
+from tests.unit.adapters.test_dynamodb import Client, failed
 
 FUNCTION = "tests.support.every_kind.told"
 NOON_MS = 1_700_000_000_000
@@ -66,16 +66,6 @@ def test_beginnings_changes_from_before_do_not_call():
         "tell": [NOON_MS, NOON_MS + 5_000, None],
         "all": [0, NOON_MS - 1, NOON_MS, NOON_MS + 5_000, None],
     }
-
-
-def test_beginnings_are_counted_as_kept():
-    """A change that does not call is no failure and no call: its record is done."""
-    scene = Scene(rules_of(tell=""))
-    scene.put("shop", order("1", "a", 1))
-    old = CallsSince(scene.caller, {"tell": scene.records[0].created_ms + 1_000})
-    scene.consumer.world = replace(scene.consumer.world, caller=old)
-    assert scene.deliver() == []
-    assert (scene.caller.calls, {what.value: n for what, n in scene.outcomes().items()}) == ([], {"kept": 1})
 
 
 # ---------------------------------------------------------------- noted once
@@ -137,18 +127,10 @@ def test_beginnings_of_a_run_that_made_calls_before_lose_none(client):
 
 def test_beginnings_that_may_not_be_read_are_a_mistake():
     """A role that may not read the table is told what to allow; a table that does not answer is an error of its own."""
-
-    class Refusing:
-        def __init__(self, code):
-            self.code = code
-
-        def get_item(self, **_parameters):
-            raise aws.ClientError({"Error": {"Code": self.code}}, "GetItem")
-
     with pytest.raises(UserError, match="dynamodb:Scan"):
-        note_in_table(Refusing("AccessDeniedException"), rules_of(tell=""), "calls", lambda: NOON_MS)
+        note_in_table(Client(failed("AccessDeniedException")), rules_of(tell=""), "calls", lambda: NOON_MS)
     with pytest.raises(StoreError):
-        note_in_table(Refusing("ValidationException"), rules_of(tell=""), "calls", lambda: NOON_MS)
+        note_in_table(Client(failed("ValidationException")), rules_of(tell=""), "calls", lambda: NOON_MS)
 
 
 def test_beginnings_are_the_deployment_on_lambda(monkeypatch):
@@ -179,13 +161,8 @@ def test_beginnings_are_the_deployment_on_lambda(monkeypatch):
 )
 def test_beginnings_are_not_noted_before_lambda_has_said_when(client, monkeypatch, code, raises, words):
     """A beginning is noted for ever: if it were now, the change that started this process would never call."""
-
-    class Refusing:
-        def get_function_configuration(self, **_parameters):
-            raise aws.ClientError({"Error": {"Code": code}}, "GetFunctionConfiguration")
-
     monkeypatch.setenv(beginnings.FUNCTION_NAME, "stack-StreamFunction")
-    monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Refusing())
+    monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Client(*[failed(code)] * 2))
     monkeypatch.setattr(retries, "make_retry", lambda *_args: Retrying(stop=stop_after_attempt(1), reraise=True))
     with pytest.raises(raises, match=words):
         note_in_table(client, rules_of(tell=""), "calls", read_deploy_time_ms)
