@@ -93,16 +93,6 @@ def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
     assert command.rows()[0] == 0
 
 
-def test_verify_tells_people_the_same(command):
-    """Without --format jsonl a line names kind, target, path, source and rule, a table the figures, and no value anywhere."""
-    command.scene.there("books", {**RIGHT, "author_name": s(SECRET)})
-    code, out, _ = command("--repair")
-    assert code == 0
-    assert "wrong: books[b1] author_name from authors[a1] · rule names · repaired" in out
-    assert "items checked (the repair replaces 1), no drift left" in out
-    assert "drift" in out
-
-
 def test_verify_of_one_key(command):
     """--key checks one item, in the key type of the table with these attributes."""
     command.scene.there("books", {"book_id": s("b1"), "author_id": s("a1")}, {"book_id": s("b2"), "author_id": s("a1")})

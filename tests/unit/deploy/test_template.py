@@ -36,13 +36,6 @@ def template_of(path, text=TEXT):
     return read_template(fill_template(text, read_deployment(path), path, TEMPLATE))
 
 
-def first_rules(page):
-    """The first whole rules file of a page."""
-    return next(
-        block for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "\ntables:" in block
-    )
-
-
 @pytest.fixture
 def made(tmp_path):
     """The template for a text of rules, and for a template before it was written."""
@@ -165,15 +158,6 @@ def ids_of(whole):
     """Every logical id that CloudFormation will see."""
     made = (one for name, resource in whole["Resources"].items() for one in list_sam_resources(name, resource))
     return Counter([*whole["Parameters"], *whole["Resources"], *made])
-
-
-def test_template_of_the_readme_has_no_name_twice(made):
-    """A variable SHOP_TABLE and a table shop are neither the same parameter nor parameter and resource of one name."""
-    text = first_rules((ROOT / "README.md").read_text())
-    assert "${SHOP_TABLE" in text
-    whole = made(text)
-    assert {"ShopTable", "ShopTableVariable"} <= ids_of(whole).keys()
-    assert ids_of(whole).most_common(1)[0][1] == 1
 
 
 @pytest.mark.parametrize(
