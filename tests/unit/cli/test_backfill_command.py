@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -244,15 +245,11 @@ def test_backfill_keeps_to_its_rate(command):
     taken: list[float] = []
     rates: list[float] = []
 
-    class Rate:
-        def __init__(self, ceiling: float) -> None:
-            self.ceiling = ceiling
-            rates.append(ceiling)
+    def make_rate(ceiling: float) -> SimpleNamespace:
+        rates.append(ceiling)
+        return SimpleNamespace(ceiling=ceiling, take=taken.append)
 
-        def take(self, units: float) -> None:
-            taken.append(units)
-
-    command.patch.setattr(backfill, "Rate", Rate)
+    command.patch.setattr(backfill, "Rate", make_rate)
     command.books(3, text=s("x" * 1_500))
     command("--rate", "7")
     assert (rates, taken) == ([7.0], [4, 4, 4])
@@ -267,11 +264,10 @@ def test_backfill_in_the_account_has_more_workers_for_a_higher_rate(rate, worker
 
 
 # ---------------------------------------------------------------- how it shows itself
-class Now:
-    """A clock."""
+class Clock:
+    """A clock that only tests move."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    seconds = 0.0
 
     def __call__(self) -> float:
         return self.seconds
@@ -291,7 +287,7 @@ def totals_of(items: int, copied: int, writes: float = 0.0) -> Totals:
 
 def test_backfill_meter_says_how_long_it_will_take(command):
     """The time left follows from the items of this process alone, and is unknown if the table's count was too low."""
-    now = Now()
+    now = Clock()
     meter = Meter(lambda _names: 1_000, now)
     run = run_like(command.scene, Totals())
     meter.begin(totals_of(200, 100, 100))
@@ -306,7 +302,7 @@ def test_backfill_meter_says_how_long_it_will_take(command):
 
 def test_backfill_lines_come_every_few_seconds(command, capsys):
     """A log has a line every ten seconds, machines a JSON object; not one for each page."""
-    now = Now()
+    now = Clock()
     figures = {**Meter(lambda _n: 10, now).figures(run_like(command.scene, Totals()), totals_of(4, 3)), "refused": 1}
     out = StringIO()
     console = Console(file=out)

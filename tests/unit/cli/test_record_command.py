@@ -28,26 +28,13 @@ def shop_record(position: int, key: str = "a", name: str = "Ada") -> dict:
     return record(position, key, NewImage=image, StreamViewType="NEW_AND_OLD_IMAGES", OldImage=image)
 
 
-class Sheet:
-    """A tape that writes into a list."""
-
-    def __init__(self, **given) -> None:
-        self.bodies: list = []
-        self.tape = Tape(self.bodies.extend, RULES, **given)
-
-    def take(self, stream, stopping=lambda: False, *, once=True) -> list[int]:
-        clock = Clock()
-        record_streams(
-            self.tape,
-            stream,
-            [ARN],
-            stopping,
-            lambda: None,
-            once=once,
-            now_ms=clock.now_ms,
-            sleep=clock.sleep,
-        )
-        return [int(body["dynamodb"]["SequenceNumber"]) for body in self.bodies]
+def take(stream, stopping=lambda: False, *, once=True, **given) -> tuple[Tape, list[int]]:
+    """The tape, and the positions of the records on it, in their order."""
+    bodies: list = []
+    clock, tape = Clock(), Tape(given.get("write", bodies.extend), RULES)
+    sleeping = {"now_ms": clock.now_ms, "sleep": clock.sleep}
+    record_streams(tape, stream, [ARN], stopping, lambda: None, once=once, **sleeping)
+    return tape, [int(body["dynamodb"]["SequenceNumber"]) for body in bodies]
 
 
 def test_record_reads_parents_before_children():
@@ -59,10 +46,10 @@ def test_record_reads_parents_before_children():
         },
         page_max_records=1,
     )
-    sheet = Sheet()
-    assert sheet.take(stream) == [1, 2, 3, 4]
-    assert command.row(sheet.tape) == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
-    assert command.as_line(sheet.tape) == "4 records (4 of shop)"
+    tape, positions = take(stream)
+    assert positions == [1, 2, 3, 4]
+    assert command.row(tape) == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
+    assert command.as_line(tape) == "4 records (4 of shop)"
 
 
 def test_record_goes_on_after_what_goes_wrong():
@@ -71,10 +58,10 @@ def test_record_goes_on_after_what_goes_wrong():
         {"s": FakeShard(records=[shop_record(1), shop_record(5)], trimmed_to=0)},
         faults={"records": [throttled()], "shards": [throttled()]},
     )
-    assert Sheet().take(stream) == [1, 5]
-    sheet = Sheet()
-    sheet.tape.trimmed = 2
-    assert "RECORDS EXPIRED" in command.as_line(sheet.tape)
+    tape, positions = take(stream)
+    assert positions == [1, 5]
+    tape.trimmed = 2
+    assert "RECORDS EXPIRED" in command.as_line(tape)
 
 
 def test_record_stops_when_it_is_asked_to():
@@ -86,7 +73,7 @@ def test_record_stops_when_it_is_asked_to():
         asked.append(1)
         return len(asked) == 3
 
-    assert Sheet().take(stream, third, once=False) == [1]
+    assert take(stream, third, once=False)[1] == [1]
     assert len(asked) == 3
 
 
@@ -103,8 +90,7 @@ def test_record_from_now_leaves_out_what_is_there():
     stream = Latest(held)
     reader = FromNow(stream, [ARN])
     held["new"] = FakeShard("old", records=[shop_record(2)])
-    sheet = Sheet()
-    assert sheet.take(reader) == [2]
+    assert take(reader)[1] == [2]
     assert json.loads(reader.iterator(ARN, "old", "1")) == ["old", 1]
 
 
@@ -115,13 +101,11 @@ def test_record_ends_when_nothing_can_be_written():
     def full(_bodies):
         raise StoreError("FileNotWritten", "no space")
 
-    sheet = Sheet()
-    sheet.tape.write = full
     with pytest.raises(StoreError, match="FileNotWritten"):
-        sheet.take(stream)
+        take(stream, write=full)
     broken = FakeStream({"s": FakeShard(records=[{**shop_record(1), "eventSourceARN": "arn:nothing"}])})
     with pytest.raises(AssertionError):
-        Sheet().take(broken)
+        take(broken)
 
 
 # ---------------------------------------------------------------- the command
