@@ -108,18 +108,6 @@ def test_runtime_client_tells_an_unexpected_error_and_goes_on(start, place, tmp_
     assert place.name("u", "o") == s("Ada")
 
 
-def test_runtime_client_tells_that_rules_were_compiled_for_something_else(start, tmp_path, built):
-    """Compiled rules of another version, or none, are an error that says what to do, at each event: none counts as done."""
-    of_now = (built / ".aws-sam/build/StreamFunction/rules.compiled").read_bytes()
-    (tmp_path / "older.compiled").write_bytes(of_now.replace(b'"sync-rules":"', b'"sync-rules":"0.0.', 1))
-    for name, said_of_it in {"older": "compiled by sync-rules 0.0.", "missing": "no such file"}.items():
-        with start(SYNC_RULES_FILE=str(tmp_path / f"{name}.yaml")) as started:
-            for said in (started.invoke({"Records": []}), started.invoke({"Records": []})):
-                assert (said.way, said.body["errorType"]) == ("error", "UserError")
-                assert said_of_it in said.body["errorMessage"]
-                assert "Build again" in said.body["errorMessage"]
-
-
 def test_runtime_client_runs_the_write_function(start, place):
     """Out of its bundle: a document in, the order with its copy, an answer that JSON can hold, and no value in the log."""
     place.put(user_item("u", name=s("Ada")))

@@ -21,33 +21,6 @@ from tests.support.worlds import event_of
 MANY = 2_000
 
 
-def test_stack_deploys_every_resource(stack: Stack):
-    """Every resource of the template is there, and every output says something."""
-    kinds = {
-        "StreamFunction",
-        "FanoutFunction",
-        "VerifyFunction",
-        "BackfillFunction",
-        "RedriveFunction",
-        "Dashboard",
-        "WriteFunction",
-    }
-    assert kinds <= stack.resources().keys()
-    assert all(stack.outputs.values())
-
-
-def test_stack_copies_within_a_table(stack: Stack):
-    """A user's name reaches the user's orders, those that are there and those that come."""
-    stack.put("shop", order_item("u1", "o1"), user_item("u1", name=s("Ada")))
-    eventually(lambda: stack.item("shop", PK="USER#u1", SK="ORDER#o1"), lambda item: item.get("user_name") == s("Ada"))
-    stack.put("shop", order_item("u1", "o2"))
-    eventually(lambda: stack.item("shop", PK="USER#u1", SK="ORDER#o2"), lambda item: item.get("user_name") == s("Ada"))
-    stack.put("shop", user_item("u1", name=s("Eve")))
-    for order in ("o1", "o2"):
-        key = {"PK": "USER#u1", "SK": f"ORDER#{order}"}
-        eventually(lambda key=key: stack.item("shop", **key), lambda item: item["user_name"] == s("Eve"))
-
-
 def test_stack_copies_through_an_index_and_looks_twice(stack: Stack):
     """An author's name reaches the books that an index finds; a second look through the queue follows."""
     stack.put("books", book_item("b1", "a1"))
