@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
-
 import pytest
 from tenacity import Retrying, stop_after_attempt
 
@@ -81,21 +77,6 @@ def test_beginnings_are_noted_once(client):
     assert note_in_table(client, both, "calls", lambda: NOON_MS + 20)["third"] == NOON_MS + 20
     assert read_table(client, both, "calls") == {"tell": NOON_MS, "new": NOON_MS + 9, "third": NOON_MS + 20}
     assert read_table(client, rules_of(other=""), "calls") == {"other": 0}
-
-
-def test_beginnings_have_one_winner(client, monkeypatch):
-    """Processes that start at the same time all go by the beginning of one of them."""
-    request, one_at_a_time = client._make_api_call, Lock()  # each is atomic in DynamoDB, and not in moto
-
-    def atomic(*words: object) -> object:
-        with one_at_a_time:
-            return request(*words)
-
-    monkeypatch.setattr(client, "_make_api_call", atomic)
-    rules = rules_of(tell="", other="")
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda ms: note_in_table(client, rules, "calls", lambda: NOON_MS + ms), range(16)))
-    assert len({json.dumps(one, sort_keys=True) for one in found}) == 1
 
 
 def test_beginnings_are_carried_over_by_a_rename(client):
