@@ -9,7 +9,7 @@ import pytest
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.standings import Standing, list_standings
 from sync_rules.audit.where_used import find_uses
-from sync_rules.cli.commands.explain import item_rows
+from sync_rules.cli.commands.explain import item_rows, use_rows
 from sync_rules.model.items import ItemKey
 from tests.support.builders import m, s
 from tests.support.every_kind import order, part, post, rules_of, user
@@ -82,6 +82,18 @@ def test_where_used_of_a_counted_item_finds_its_entries_and_the_numbers_it_is_in
     assert {"counted.ledger", "spent.ledger", "least.ledger", "tags", "counted", "spent", "least", "recounted"} <= rules
     assert ("told", shop.order) in found  # the count comes back to the order as a copy
     assert all(target != shop.bob for _, target in found)
+
+
+def test_where_used_names_the_rules_whose_items_nothing_lists():
+    """A user may stand on any order, which no index lists by its buyer; an order stands on no user."""
+    snapshot = "{copy: user.name, into: order.seller, mode: snapshot, link: {user_id: seller_id}}"
+    scene = Scene(rules_of("names", effects=False, sold=snapshot))
+    told = [
+        [line for _, line in use_rows(scene.at("shop", "USER#1", sort), scene.rules, scene.world)]
+        for sort in ("PROFILE", "ORDER#1")
+    ]
+    unlisted = "perhaps on items of order, which nothing lists · rule sold"
+    assert [unlisted in lines for lines in told] == [True, False]
 
 
 def test_explain_says_which_copies_stand_by_default():
