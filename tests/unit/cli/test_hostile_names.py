@@ -15,10 +15,12 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
 from moto import mock_aws
 
 from sync_rules.adapters import aws
@@ -232,6 +234,13 @@ def account(tmp_path, monkeypatch) -> Iterator[Path]:
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(aws, "is_aws", lambda _client: False)  # no PartiQL in memory
+    call, one_at_a_time = BaseClient._make_api_call, Lock()  # requests are atomic in DynamoDB, and not in moto
+
+    def call_alone(*words: Any) -> Any:
+        with one_at_a_time:
+            return call(*words)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", call_alone)
     fewer = {**RULES, "rules": {"names": RULES["rules"]["names"]}, "patterns": {}}
     for name, body in (("rules", RULES), ("broken", BROKEN), ("fewer", fewer)):
         (tmp_path / f"{name}.yaml").write_text(json.dumps(body))
