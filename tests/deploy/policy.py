@@ -100,7 +100,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def at(it: Any, *path: str) -> Any:
-    """What is at a place in properties; None where there is no such place."""
+    """The value at a place in properties; None where there is no such place."""
     for name in path:
         it = it.get(name) if isinstance(it, Mapping) else None
     return it
