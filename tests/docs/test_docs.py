@@ -234,28 +234,21 @@ def test_docs_formats_make_what_the_table_says(cells):
     assert parse_formula(f"{{it:{named(form)}}}", {}).text({"it": given}.get) == text
 
 
-def test_docs_show_what_a_function_is_told():
-    """The page on call names each attribute of a change, and its example is a function that can be called with one."""
+def test_docs_show_functions_that_can_be_called(monkeypatch):
+    """The page on call names each attribute of a change. Of its functions one takes any change, the other puts expired
+    items into S3, and leaves other deletes alone.
+    """
     page = "docs/rules/call.md"
     said = {name for cells in rows(page, "attribute", "value") for name in re.findall(r"`(\w+)`", cells[0])}
     assert said == {f.name for f in fields(ItemChange)} | {"when"}
-    (block, _) = (b for b in blocks(page) if b.language == "python")
     names: dict[str, Any] = {}
-    exec(block.body, names)
+    for block in (b for b in blocks(page) if b.language == "python"):
+        exec(block.body, names)
     key = {"PK": "USER#1", "SK": "ORDER#1"}
-    names["order_changed"](
-        ItemChange(rule="r", table="shop", key=key, old=None, new={"total": 1}, expired=False, id="1")
-    )
-
-
-def test_docs_show_a_function_that_keeps_deleted_items(monkeypatch):
-    """The function that puts expired items into S3 puts the item, and leaves other deletes alone."""
-    _, block = (b for b in blocks("docs/rules/call.md") if b.language == "python")
-    names: dict[str, Any] = {}
-    exec(block.body, names)
+    gone = ItemChange(rule="r", table="shop", key=key, old={"total": Decimal(1)}, new=None, expired=True, id="1")
+    names["order_changed"](replace(gone, old=None, new={"total": 1}, expired=False))
     puts: list[dict[str, Any]] = []
     monkeypatch.setattr("boto3.client", lambda _service: SimpleNamespace(put_object=lambda **put: puts.append(put)))
-    gone = ItemChange(rule="r", table="shop", key={}, old={"total": Decimal(1)}, new=None, expired=True, id="1")
     names["keep"](replace(gone, expired=False, id="2"))
     names["keep"](gone)
     assert puts == [{"Bucket": "orders-that-were", "Key": "orders/1.json", "Body": '{"total": "1"}'}]

@@ -136,6 +136,13 @@ def test_write_waits_with_full_jitter_within_its_attempts_and_the_deadline():
     assert (result.status, waits) == (Status.FAILED, [])
 
 
+def test_write_whose_answer_was_lost_is_refused_with_its_own_values():
+    """The first call was applied; the second finds our value there, and the item says so."""
+    ours = order_item("1", "1", user_name=s("ours"))
+    refused = result_of(TIMEOUT, failed("ConditionalCheckFailedException", Item=ours))
+    assert refused == Result(Status.REFUSED, ours)
+
+
 GUARD = (Condition(Test.EQUALS, ("a",), n(1)),)
 
 
