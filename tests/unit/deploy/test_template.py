@@ -59,8 +59,8 @@ def small(made):
 ONE = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
 
 
-def changes(folder, before, after):
-    """What is said when the template of some rules becomes that of others."""
+def list_warnings(folder, before, after):
+    """The warnings when the template of some rules becomes that of others."""
     path = folder / "rules.yaml"
 
     def text_of_rules(rules):
@@ -296,7 +296,7 @@ INDEXED = "shop: {{key: {{PK: S, SK: S}}, indexes: {{{}}}}}"
 )
 def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path):
     """An index that the rules no longer have is deleted by the next deployment, and two are more than one makes."""
-    found = changes(tmp_path, *(SMALL.format(name=INDEXED.format(indexes)) for indexes in (before, after)))
+    found = list_warnings(tmp_path, *(SMALL.format(name=INDEXED.format(indexes)) for indexes in (before, after)))
     assert len(found) == len(told)
     assert all(re.search(one, warning) for one, warning in zip(told, found, strict=True))
 
@@ -320,7 +320,7 @@ def test_template_warns_of_what_becomes_of_a_time_to_live(before, after, told, t
             f"tables: {{games: {{key: {{id: S}}}}}}\nentities: {{game: {{table: games}}}}\nrules: {{x: {{{rule}}}}}\n"
         )
 
-    found = changes(tmp_path, rules(before), rules(after))
+    found = list_warnings(tmp_path, rules(before), rules(after))
     assert len(found) == len(told)
     assert all(one in warning for one, warning in zip(told, found, strict=True))
 
