@@ -10,13 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.deploy import tools
 from tests.deploy.stacks import Stack, deployed
-from tests.deploy.tools import ROOT, run, tool, transformed
+from tests.deploy.tools import ROOT, run, tool
 
 # What a project of a user's own consists of, when it began as a copy of this one.
 PROJECT = (
@@ -49,19 +48,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
         return tools.shared(place, lambda: maker(place))
 
     return make
-
-
-@pytest.fixture(scope="session")
-def whole() -> dict[str, Any]:
-    """The template as CloudFormation deploys it."""
-    return transformed((ROOT / "template.yaml").read_text())
-
-
-@pytest.fixture(scope="session")
-def resources(whole: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The resources of the template by logical id."""
-    found: dict[str, dict[str, Any]] = whole["Resources"]
-    return found
 
 
 @pytest.fixture(scope="session")

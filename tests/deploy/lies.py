@@ -390,15 +390,15 @@ def _dense(asked: Any, answer: Any) -> None:
         answer["Items"].append({"pk": {"S": pk}, "sk": {"S": "without"}, "link": {"S": pk}})
 
 
-def _unguarded(asked: Any) -> None:
-    if about(28, asked.get("Key", {})):
-        asked.pop("ConditionExpression", None)
-        asked["ExpressionAttributeValues"].pop(":seen", None)
+def _unguarded(fact: int, part: str) -> Callable[[Any], None]:
+    """Takes the condition out of a request about a probe's key or item."""
 
+    def unguarded(asked: Any) -> None:
+        if about(fact, asked.get(part, {})):
+            asked.pop("ConditionExpression", None)
+            asked.get("ExpressionAttributeValues", {}).pop(":seen", None)
 
-def _unclaimed(asked: Any) -> None:
-    if about(58, asked.get("Item", {})):
-        asked.pop("ConditionExpression", None)
+    return unguarded
 
 
 def _itemless(_: Any, answer: Any) -> None:
@@ -524,7 +524,7 @@ LIES: Mapping[int, tuple[Callable[[], Lie], str]] = {
     25: (lambda: answered("Scan", _without_some), "are in no segment"),
     26: (lambda: asked_as("Query", lambda asked: {k: v for k, v in asked.items() if k != "ConsistentRead"} if "IndexName" in asked else None), "accepted"),
     27: (lambda: answered("Query", _dense), "without"),
-    28: (lambda: asked_as("UpdateItem", _unguarded), "were accepted"),
+    28: (lambda: asked_as("UpdateItem", _unguarded(28, "Key")), "were accepted"),
     29: (lambda: answered("UpdateItem TransactWriteItems BatchExecuteStatement", _itemless), "without the item"),
     31: (lambda: asked_as("TransactWriteItems", lambda asked: {k: v for k, v in asked.items() if k != "ClientRequestToken"}), "added 3"),
     32: (lambda: answered("TransactWriteItems", _backwards), "the reasons are"),
@@ -550,7 +550,7 @@ LIES: Mapping[int, tuple[Callable[[], Lie], str]] = {
     53: (lambda: of_log("53#", _at_once), "came after 0 s"),
     54: (lambda: on("ChangeMessageVisibility", lambda asked, engine: Answer(200, b"{}", JSON_TYPE)), "set to 0"),
     55: (lambda: answered("ReceiveMessage", _no_dead_letter), "is no dead letter"),
-    58: (lambda: asked_as("PutItem", _unclaimed), "of 8 claims"),
+    58: (lambda: asked_as("PutItem", _unguarded(58, "Item")), "of 8 claims"),
     59: (lambda: _failed("States.Runtime"), "States.Runtime"),
     60: (lambda: _failed("States.ExceedToleratedFailureThreshold"), "ended FAILED"),
     61: (lambda: refused("StartExecution", "ValidationException", lambda asked: len(asked["input"]) > 200_000), "was refused"),

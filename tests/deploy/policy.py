@@ -1,7 +1,7 @@
 """Policy for every deployed resource, by type, for faults that linters pass: lost records and leaked data.
 
-Invariant: a resource of an unknown type is an offence, and so is a value that the template does not determine. Numbers
-without another source are those of CreateEventSourceMapping in the Lambda API reference.
+Invariant: a resource of an unknown type is an offence, and so is a value that the template does not determine. cfn-lint
+has the ranges of numbers.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 DAY_SECONDS: Final = 24 * 3600  # how long a stream keeps a record
-SQS_BATCH_WITHOUT_WINDOW: Final = 10  # a larger one needs a window
 VISIBILITY_FACTOR: Final = 6  # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-FILTERS_MAX, PATTERN_MAX = 5, 4096  # a service quota, and the length of Filter.Pattern
 DATA_SERVICES: Final = frozenset({"dynamodb", "s3", "sqs", "lambda", "kms"})
 WITHOUT_RESOURCES: Final = {  # actions that know no resources, by the service authorization reference
     "dynamodb:ListStreams", "logs:CreateLogDelivery", "logs:GetLogDelivery", "logs:UpdateLogDelivery",
@@ -22,9 +20,33 @@ WITHOUT_RESOURCES: Final = {  # actions that know no resources, by the service a
     "logs:DescribeLogGroups", "xray:PutTraceSegments", "xray:PutTelemetryRecords", "cloudwatch:PutMetricData",
     "cloudwatch:GetMetricStatistics",
 }  # fmt: skip
-CLOSED: Final = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 
 Resource = Mapping[str, Any]
+Lines = Iterator[tuple[str, bool]]
+
+# The values of properties by type: a place in the properties, and what is there.
+VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "AWS::CloudWatch::Dashboard": {},
+    "AWS::DynamoDB::Table": {
+        "SSESpecification/SSEEnabled": True,
+        "PointInTimeRecoverySpecification/PointInTimeRecoveryEnabled": True,
+    },
+    "AWS::Lambda::Function": {"Runtime": "python3.14", "Architectures": ["arm64"]},
+    "AWS::Lambda::Url": {"AuthType": "AWS_IAM"},
+    "AWS::S3::Bucket": {
+        "OwnershipControls/Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}],
+        "PublicAccessBlockConfiguration/BlockPublicAcls": True,
+        "PublicAccessBlockConfiguration/BlockPublicPolicy": True,
+        "PublicAccessBlockConfiguration/IgnorePublicAcls": True,
+        "PublicAccessBlockConfiguration/RestrictPublicBuckets": True,
+    },
+    "AWS::SQS::Queue": {"SqsManagedSseEnabled": True},
+    "AWS::StepFunctions::StateMachine": {
+        "LoggingConfiguration/Level": "ERROR",
+        "LoggingConfiguration/IncludeExecutionData": False,
+    },
+}
+TAGGED: Final = VALUES.keys() - {"AWS::CloudWatch::Dashboard", "AWS::Lambda::Url"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +65,10 @@ class Template:
         found: Resource = self.whole["Resources"][named(value)].get("Properties", {})
         return found
 
+    def names(self, value: Any, kind: str) -> bool:
+        """True if a Ref or GetAtt names a resource of a type."""
+        return named(value) in self.of(kind)
+
     def possible(self, value: Any) -> list[float]:
         """Every number that a value may be when it is deployed; of a parameter, its ends and its default."""
         match value:
@@ -53,13 +79,6 @@ class Template:
             case {"Fn::FindInMap": [str(name), _, str(column)]}:
                 return [float(row[column]) for row in self.whole["Mappings"][name].values()]
         return [float(value)]
-
-    def is_text(self, value: Any) -> bool:
-        """True for text or a function that gives text; values of a mapping must be text too."""
-        match value:
-            case {"Fn::FindInMap": [str(name), _, str(column)]}:
-                return all(isinstance(row[column], str) for row in self.whole["Mappings"][name].values())
-        return isinstance(value, str | dict)
 
     def within(self, value: Any, low: float, high: float) -> bool:
         """True if every possible value of a number is in the range."""
@@ -80,162 +99,100 @@ def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def at(it: Any, *path: str) -> Any:
+    """The value at a place in properties; None where there is no such place."""
+    for name in path:
+        it = it.get(name) if isinstance(it, Mapping) else None
+    return it
+
+
 # ---------------------------------------------------------------- by type: an offence per false line
-Lines = Iterator[tuple[str, bool]]
-
-
 def stream_mapping(template: Template, it: Resource) -> Lines:
-    yield (
-        "reads from the beginning: LATEST may miss what is written meanwhile",
-        it["StartingPosition"] == "TRIM_HORIZON",
-    )
-    yield "reports failures one by one", it["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    yield "reads from the beginning: LATEST may miss writes meanwhile", it["StartingPosition"] == "TRIM_HORIZON"
     yield "splits a batch that throws", it.get("BisectBatchOnFunctionError") is True
     yield "tries again, and not for ever", template.within(it.get("MaximumRetryAttempts", -1), 1, 10_000)
-    yield (
-        "gives up while the stream still has the record",
-        template.within(it.get("MaximumRecordAgeInSeconds", -1), 60, DAY_SECONDS - 1),
-    )
-    destination = it.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
-    yield "gives up into a bucket, which keeps the records", named(destination) in template.of("AWS::S3::Bucket")
+    age = it.get("MaximumRecordAgeInSeconds", -1)
+    yield "gives up while the stream still has the record", template.within(age, 60, DAY_SECONDS - 1)
+    destination = at(it, "DestinationConfig", "OnFailure", "Destination")
+    yield "gives up into a bucket, which keeps the records", template.names(destination, "AWS::S3::Bucket")
     role = template.properties(template.properties(it["FunctionName"])["Role"])
-    wanted = {"s3:PutObject", "s3:ListBucket"}
     on_bucket = {
         action
         for statement in statements(role)
         for action in listed(statement["Action"])
         if any(named(resource) == named(destination) for resource in listed(statement["Resource"]))
     }
-    yield "may write into it", wanted <= on_bucket
-    yield "has a batch Lambda takes", template.within(it.get("BatchSize", 100), 1, 10_000)
-    window = it.get("MaximumBatchingWindowInSeconds", 0)
-    yield "has a window Lambda takes", template.within(window, 0, 300)
-    yield "has a window with a large batch", min(template.possible(window)) >= 1
-    yield "has lanes Lambda takes", template.within(it.get("ParallelizationFactor", 1), 1, 10)
-    filters = it.get("FilterCriteria", {}).get("Filters", [])
-    yield "has filters that fit the quota", len(filters) <= FILTERS_MAX
-    yield "has patterns that fit", all(len(one["Pattern"]) <= PATTERN_MAX for one in filters)
-    yield (
-        "filters by what DynamoDB can be filtered by",
-        all({*json.loads(one["Pattern"])} <= {"dynamodb"} for one in filters),
-    )
+    yield "may write into it", on_bucket >= {"s3:PutObject", "s3:ListBucket"}
+    yield "has a window, for a large batch", min(template.possible(it.get("MaximumBatchingWindowInSeconds", 0))) >= 1
     yield "shows what it drops", it.get("MetricsConfig") == {"Metrics": ["EventCount"]}
 
 
 def queue_mapping(template: Template, it: Resource) -> Lines:
     queue, function = template.properties(it["EventSourceArn"]), template.properties(it["FunctionName"])
-    yield "reports failures one by one", it["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    concurrency = it.get("ScalingConfig", {}).get("MaximumConcurrency", 0)
-    yield "bounds how many run at once", template.within(concurrency, 2, 1000)
-    batch, window = it.get("BatchSize", 10), it.get("MaximumBatchingWindowInSeconds", 0)
-    yield (
-        "has a batch Lambda takes",
-        template.within(batch, 1, 10_000 if min(template.possible(window)) >= 1 else SQS_BATCH_WITHOUT_WINDOW),
-    )
-    yield (
-        "hides a message until its batch is certainly over",
-        (
-            queue.get("VisibilityTimeout", 30)
-            >= VISIBILITY_FACTOR * function["Timeout"] + max(template.possible(window))
-        ),
-    )
+    yield "bounds how many run at once", template.within(at(it, "ScalingConfig", "MaximumConcurrency") or 0, 2, 1000)
+    busy = VISIBILITY_FACTOR * function["Timeout"] + max(template.possible(it.get("MaximumBatchingWindowInSeconds", 0)))
+    yield "hides a message until its batch is certainly over", queue.get("VisibilityTimeout", 30) >= busy
     yield "is of a queue with dead letters", "RedrivePolicy" in queue
 
 
 def mapping(template: Template, it: Resource) -> Lines:
-    of_queue = named(it["EventSourceArn"]) in template.of("AWS::SQS::Queue")
+    yield "reports failures one by one", it["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    of_queue = template.names(it["EventSourceArn"], "AWS::SQS::Queue")
     yield from queue_mapping(template, it) if of_queue else stream_mapping(template, it)
 
 
 def function(template: Template, it: Resource) -> Lines:
-    yield "is python3.14 on arm64", (it["Runtime"], it["Architectures"]) == ("python3.14", ["arm64"])
-    group = named(it.get("LoggingConfig", {}).get("LogGroup"))
-    yield "has a log group of its own", group in template.of("AWS::Logs::LogGroup")
+    group = at(it, "LoggingConfig", "LogGroup")
+    yield "has a log group of the stack", template.names(group, "AWS::Logs::LogGroup")
+    yield "has a role of the stack", template.names(it["Role"], "AWS::IAM::Role")
     others = [other for other in template.of("AWS::Lambda::Function").values() if other is not it]
-    yield "that no other has", all(named(other.get("LoggingConfig", {}).get("LogGroup")) != group for other in others)
-    yield "has a role of its own", named(it["Role"]) in template.of("AWS::IAM::Role")
-    yield "which no other has", all(named(other["Role"]) != named(it["Role"]) for other in others)
-    yield "ends before Lambda ends it", 1 <= it.get("Timeout", 3) <= 1_800
-    variables = it["Environment"]["Variables"]
-    yield "has variables that are text", all(template.is_text(value) for value in variables.values())
-    yield "has tags", tagged(it)
+    yield "shares its log group with no other", all(at(one, "LoggingConfig", "LogGroup") != group for one in others)
+    yield "shares its role with no other", all(one["Role"] != it["Role"] for one in others)
 
 
 def function_url(template: Template, it: Resource) -> Lines:
-    yield "is of a function of the stack", named(it["TargetFunctionArn"]) in template.of("AWS::Lambda::Function")
-    yield "is for signed requests only", it["AuthType"] == "AWS_IAM"
+    yield "is of a function of the stack", template.names(it["TargetFunctionArn"], "AWS::Lambda::Function")
 
 
 def asynchronous(template: Template, it: Resource) -> Lines:
-    destination = it.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
-    yield "has dead letters", named(destination) in template.of("AWS::SQS::Queue")
+    destination = at(it, "DestinationConfig", "OnFailure", "Destination")
+    yield "has dead letters", template.names(destination, "AWS::SQS::Queue")
     yield "tries again, and not for ever", it.get("MaximumRetryAttempts") in (0, 1, 2)
 
 
 def schedule(template: Template, it: Resource) -> Lines:
-    target = it["Target"]
-    retry = target.get("RetryPolicy", {})
-    yield "tries again, and not for ever", retry.get("MaximumRetryAttempts", 185) < 185  # which is the default
-    yield "gives up in time", template.within(retry.get("MaximumEventAgeInSeconds", 86_400), 60, 86_399)
-    yield "has dead letters", named(target.get("DeadLetterConfig", {}).get("Arn")) in template.of("AWS::SQS::Queue")
+    retries = at(it, "Target", "RetryPolicy", "MaximumRetryAttempts")
+    yield "tries again, and not for ever", retries is not None and retries < 185  # which is the default
+    yield "has dead letters", template.names(at(it, "Target", "DeadLetterConfig", "Arn"), "AWS::SQS::Queue")
 
 
 def queue(template: Template, it: Resource) -> Lines:
-    yield "is encrypted", it.get("SqsManagedSseEnabled") is True or "KmsMasterKeyId" in it
-    yield (
-        "may be asked over TLS only",
-        any(
-            it is template.properties(one) and only_tls(policy["PolicyDocument"])
-            for policy in template.of("AWS::SQS::QueuePolicy").values()
-            for one in policy["Queues"]
-        ),
-    )
-    targets = [
-        policy["deadLetterTargetArn"] for other in template.of("AWS::SQS::Queue").values()
-        if (policy := other.get("RedrivePolicy"))
-    ]  # fmt: skip
-    is_end = any(it is template.properties(target) for target in targets) or not consumed(template, it)
-    yield "has dead letters, or is where things end", "RedrivePolicy" in it or is_end
+    policies = template.of("AWS::SQS::QueuePolicy").values()
+    of_it = [one for one in policies if any(it is template.properties(queue) for queue in one["Queues"])]
+    yield "may be asked over TLS only", any(only_tls(one["PolicyDocument"]) for one in of_it)
     if "RedrivePolicy" in it:
         yield "does not give up at the first failure", template.within(it["RedrivePolicy"]["maxReceiveCount"], 5, 1000)
-    else:
-        yield "keeps what ends there as long as can be", it.get("MessageRetentionPeriod") == 14 * DAY_SECONDS
-    yield "has tags", tagged(it)
-
-
-def consumed(template: Template, it: Resource) -> bool:
-    """True if a function consumes the queue."""
-    sources = [named(one["EventSourceArn"]) for one in template.of("AWS::Lambda::EventSourceMapping").values()]
-    return any(it is template.of("AWS::SQS::Queue").get(source) for source in sources)
+        return
+    sources = [one["EventSourceArn"] for one in template.of("AWS::Lambda::EventSourceMapping").values()]
+    consumed = any(it is template.of("AWS::SQS::Queue").get(named(source)) for source in sources)
+    yield "has dead letters, or is where things end", not consumed
+    yield "keeps what ends there as long as can be", it.get("MessageRetentionPeriod") == 14 * DAY_SECONDS
 
 
 def bucket(template: Template, it: Resource) -> Lines:
-    rules = it.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [])
+    rules = at(it, "BucketEncryption", "ServerSideEncryptionConfiguration") or []
     yield "is encrypted", bool(rules) and all("ServerSideEncryptionByDefault" in rule for rule in rules)
-    yield (
-        "is closed to the public",
-        all(it.get("PublicAccessBlockConfiguration", {}).get(one) is True for one in CLOSED),
-    )
-    yield "has no access lists", it.get("OwnershipControls") == {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
-    yield (
-        "may be asked over TLS only",
-        any(
-            it is template.properties(policy["Bucket"]) and only_tls(policy["PolicyDocument"])
-            for policy in template.of("AWS::S3::BucketPolicy").values()
-        ),
-    )
-    given = it.get("LifecycleConfiguration", {}).get("Rules", [])
-    lifecycle = [rule for rule in (one.get("Fn::If", ("", one))[1] for one in given) if rule["Status"] == "Enabled"]
-    yield "keeps nothing for ever, unless asked", any("ExpirationInDays" in rule for rule in lifecycle)
-    yield "has tags", tagged(it)
+    policies = template.of("AWS::S3::BucketPolicy").values()
+    of_it = [one for one in policies if it is template.properties(one["Bucket"])]
+    yield "may be asked over TLS only", any(only_tls(one["PolicyDocument"]) for one in of_it)
+    given = [one.get("Fn::If", ("", one))[1] for one in at(it, "LifecycleConfiguration", "Rules") or []]
+    expiring = [one for one in given if one["Status"] == "Enabled" and "ExpirationInDays" in one]
+    yield "keeps nothing for ever, unless asked", bool(expiring)
 
 
 def table(_template: Template, it: Resource) -> Lines:
-    yield "is encrypted by a key that is seen", it.get("SSESpecification", {}).get("SSEEnabled") is True
-    yield "can be restored", it.get("PointInTimeRecoverySpecification") == {"PointInTimeRecoveryEnabled": True}
-    if "StreamSpecification" in it:
-        yield "streams both images", it["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
-    yield "has tags", tagged(it)
+    stream = it.get("StreamSpecification", {"StreamViewType": "NEW_AND_OLD_IMAGES"})
+    yield "streams both images", stream == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
 def log_group(template: Template, it: Resource) -> Lines:
@@ -243,21 +200,15 @@ def log_group(template: Template, it: Resource) -> Lines:
 
 
 def state_machine(template: Template, it: Resource) -> Lines:
-    logging = it.get("LoggingConfiguration", {})
-    yield "logs its errors", logging.get("Level") in ("ERROR", "ALL")
-    yield "logs no values", logging.get("IncludeExecutionData") is False
-    groups = [named(one["CloudWatchLogsLogGroup"]["LogGroupArn"]) for one in logging.get("Destinations", [])]
-    yield "into a group of ours", bool(groups) and {*groups} <= template.of("AWS::Logs::LogGroup").keys()
-    yield "has tags", tagged(it)
+    groups = [at(one, "CloudWatchLogsLogGroup", "LogGroupArn") for one in it["LoggingConfiguration"]["Destinations"]]
+    yield "logs into a group of ours", all(template.names(one, "AWS::Logs::LogGroup") for one in groups)
 
 
 def role(_template: Template, it: Resource) -> Lines:
     trusted = [one["Principal"] for one in it["AssumeRolePolicyDocument"]["Statement"]]
     yield "is a service's only", all(principal.keys() == {"Service"} for principal in trusted)
-    yield (
-        "has no policy of AWS's, which are wide",
-        not any("iam::aws:policy" in json.dumps(arn) for arn in it.get("ManagedPolicyArns", [])),
-    )
+    wide = [arn for arn in it.get("ManagedPolicyArns", []) if "iam::aws:policy" in json.dumps(arn)]
+    yield "has no policy of AWS's, which are wide", not wide
     for statement in statements(it):
         yield from _allowed(statement)
 
@@ -275,10 +226,8 @@ def _allowed(statement: Resource) -> Lines:
     yield f"allows {actions} where they know resources on these only", not whole or {*actions} <= WITHOUT_RESOURCES
     if any(action.partition(":")[0] in DATA_SERVICES for action in actions):
         arns = [json.dumps(resource) for resource in resources]
-        yield (
-            f"allows {actions} on no table, queue or function but ours",
-            not any(f'{kind}*"' in arn for arn in arns for kind in ("table/", ":function:", ":sqs:", "::")),
-        )
+        wide = [arn for arn in arns if any(f'{kind}*"' in arn for kind in ("table/", ":function:", ":sqs:", "::"))]
+        yield f"allows {actions} on no table, queue or function but ours", not wide
 
 
 def statements(of_role: Resource) -> list[Resource]:
@@ -291,7 +240,7 @@ def only_tls(document: Resource) -> bool:
     return any(
         (statement["Effect"], statement["Principal"]) == ("Deny", "*")
         and listed(statement["Action"])[0] in ("s3:*", "sqs:*")
-        and str(statement.get("Condition", {}).get("Bool", {}).get("aws:SecureTransport")).lower() == "false"
+        and str(at(statement, "Condition", "Bool", "aws:SecureTransport")).lower() == "false"
         for statement in document["Statement"]
     )
 
@@ -300,30 +249,18 @@ def no_grant(_template: Template, it: Resource) -> Lines:
     yield "grants nobody anything", all(one["Effect"] == "Deny" for one in it["PolicyDocument"]["Statement"])
 
 
-def alarm(template: Template, it: Resource) -> Lines:
+def alarm(_template: Template, it: Resource) -> Lines:
     yield "says what to do", bool(it.get("AlarmDescription"))
-    yield (
-        "is no alarm while nothing happens, or says why",
-        it.get("TreatMissingData") in ("notBreaching", "breaching", "ignore"),
-    )
+    yield "says what no data means", it.get("TreatMissingData") in ("notBreaching", "breaching", "ignore")
 
 
 def books(template: Template, it: Resource) -> Lines:
-    yield "is answered by a function of the stack", named(it["ServiceToken"]) in template.of("AWS::Lambda::Function")
+    yield "is answered by a function of the stack", template.names(it["ServiceToken"], "AWS::Lambda::Function")
     yield "holds up no deployment for long", template.within(it.get("ServiceTimeout", 3_600), 60, 600)
-
-
-def nothing(_template: Template, _it: Resource) -> Lines:
-    yield from ()
-
-
-def tagged(it: Resource) -> bool:
-    return any(tag["Key"] == "application" for tag in it.get("Tags", []))
 
 
 POLICY: Final[Mapping[str, Callable[[Template, Resource], Lines]]] = {
     "AWS::CloudWatch::Alarm": alarm,
-    "AWS::CloudWatch::Dashboard": nothing,
     "Custom::SyncRulesBooks": books,
     "Custom::SyncRulesEmptyBooks": books,
     "AWS::DynamoDB::Table": table,
@@ -348,9 +285,14 @@ def offences(whole: Mapping[str, Any]) -> list[str]:
     template = Template(whole)
     found = []
     for name, resource in whole["Resources"].items():
-        check = POLICY.get(resource["Type"])
-        if check is None:
-            found.append(f"{name}: nobody has said what a {resource['Type']} must be like")
-            continue
-        found += [f"{name}: {line}" for line, holds in check(template, resource.get("Properties", {})) if not holds]
+        kind, it = resource["Type"], resource.get("Properties", {})
+        if kind not in POLICY.keys() | VALUES.keys():
+            found.append(f"{name}: nobody has said what a {kind} must be like")
+        for place, value in VALUES.get(kind, {}).items():
+            if (there := at(it, *place.split("/"))) != value:
+                found.append(f"{name}: {place} is {there}, not {value}")
+        if kind in TAGGED and not any(tag["Key"] == "application" for tag in it.get("Tags", [])):
+            found.append(f"{name}: has no tag")
+        if kind in POLICY:
+            found += [f"{name}: {line}" for line, holds in POLICY[kind](template, it) if not holds]
     return found

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import re
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from threading import Event
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 import pytest
+from botocore.client import BaseClient
 
 from sync_rules.cli import main
 from sync_rules.extras.proof import cost_estimate
 from sync_rules.extras.proof import proof_stack as sites
 from sync_rules.extras.proof.commands import selftest
-from sync_rules.extras.proof.commands import selftest as running
 from sync_rules.extras.proof.commands.selftest import PROBES
 from sync_rules.extras.proof.probe import Polling, ProbeResult, ProbeVerdict, run_probe
 from sync_rules.extras.proof.probes import stream_facts
@@ -37,25 +34,19 @@ from sync_rules.extras.proof.proof_stack import (
     remove,
     template,
 )
-from tests.deploy import forked
 from tests.deploy.lies import CORRECTIONS, LIES, together
 from tests.deploy.stacks import NOBODY
 from tests.deploy.tools import REGION, run, tool
-from tests.support.depth import deep
 from tests.support.engines import Endpoints
-from tests.support.lying_proxy import Answer, Asked, Engine, Lie, Proxy, Watched, before, lying_proxy
+from tests.support.lying_proxy import Lie, Proxy, Watched, before, lying_proxy
 
 PATIENT_SECONDS = 120  # a loop through a function takes half of it on an idle machine
 LIED_SECONDS = 10  # for what never comes, where a shorter wait did not show why
 IMPATIENT_SECONDS = 1.0
 LOOK_SECONDS = 0.05  # an emulator has no limit for looks, and each of them is free
 STACKED = {1, 53, 71}  # their lies are put before the corrections: the others take their place
-STATEMENTS = 1  # a gap of the engine as it is, which its process in the package closes
-REPLICAS = 73  # without its correction the engine makes a replica that no stack removes
 EXPIRY = 9  # its correction would be a record among those of all other probes
 MADE_BY_THE_ENGINE = {12, 13, 64}  # their lies leave a gap of the engine as it is, and change nothing
-KILLS = 20  # a third of them in a run of every day: each operation once
-APPEARS_SECONDS = 0.5  # the engine has answered before the process is killed: its stack is there, or never will be
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +102,6 @@ def test_selftest_finds_that_an_item_expired(site, proxied):
     assert seen.verdict is ProbeVerdict.HOLDS, seen
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(number, marks=pytest.mark.xfail(strict=True, reason="a gap of ministack")) for number in CORRECTIONS if number not in (STATEMENTS, REPLICAS)]
-)  # fmt: skip
-def test_selftest_finds_the_gaps_of_the_engine(site, proxied, number):
-    """Without the corrections the engine lacks these facts: one that it learns, or a wrong entry, fails the run."""
-    seen = found_on(site, proxied[1], number, None, IMPATIENT_SECONDS)
-    assert seen.verdict is ProbeVerdict.HOLDS
-
-
 # ---------------------------------------------------------------- false
 def test_selftest_every_fact_has_a_lie():
     """Each fact that is tested is made false once; 66 is told by the stack's outputs."""
@@ -153,7 +135,7 @@ def test_selftest_runs_whole_and_within_its_estimate(engine, proxied, tmp_path, 
     """All probes in one command: exit code 0, a report, nothing left, no more than estimated."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(stream_facts, "READ_SECONDS", LOOK_SECONDS)
-    monkeypatch.setattr(running, "STACK_LOOK_SECONDS", LOOK_SECONDS)
+    monkeypatch.setattr(selftest, "STACK_LOOK_SECONDS", LOOK_SECONDS)
     url, proxy = proxied
     proxy.counts.clear()
     proxy.lie = together(*(make() for number, make in CORRECTIONS.items() if number != EXPIRY))
@@ -236,81 +218,55 @@ def _others(request: pytest.FixtureRequest) -> None:
         KEPT.append(request.getfixturevalue("site").name)
 
 
-# Requests at which a process is killed; the first DescribeStacks comes before anything is noted or made.
-POINTS = {
-    "CreateStack": range(1, 2),
-    "DescribeStacks": range(2, 5),
-    "PutItem": range(1, 21),
-    "BatchGetItem": range(1, 21),
-    "GET": range(1, 2),
-    "DeleteStack": range(1, 2),
-}
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """The folder where the user is; an emulator has a stack at once."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(selftest, "STACK_LOOK_SECONDS", LOOK_SECONDS)
+    monkeypatch.setattr(sites, "APPEARS_SECONDS", LOOK_SECONDS)
+    return tmp_path
 
 
-class Killer:
-    """Signals a process at the n-th request of an operation, before the engine has it or after."""
-
-    def __init__(self, operation: str, nth: int, *, carried_out: bool, number: int = signal.SIGKILL) -> None:
-        self._operation, self._left, self._carried_out, self._number = operation, nth, carried_out, number
-        self._pid, self._started = 0, Event()
-
-    def __call__(self, asked: Asked, engine: Engine) -> Answer:
-        if asked.operation != self._operation:
-            return engine(asked)
-        self._left -= 1
-        answer = engine(asked) if self._left or self._carried_out else None
-        if self._left == 0:
-            assert self._started.wait(PATIENT_SECONDS)
-            os.kill(self._pid, self._number)
-        return answer or Answer(500, b"")
-
-    def exit_code(self, folder: Path, proxied: tuple[str, Proxy]) -> int | None:
-        """The exit code of a self-test that is killed."""
-        url, proxy = proxied
-        proxy.lie = self
-        try:
-            process = forked.started(folder, url)
-            self._pid = process.pid or 0
-            self._started.set()
-            process.join(PATIENT_SECONDS)
-            return process.exitcode
-        finally:
-            proxy.lie = None
-
-
-@pytest.fixture(scope="module")
-def killable(proxied: tuple[str, Proxy]) -> tuple[str, Proxy]:
-    """The proxy, and a server that forks what is to be killed."""
-    forked.serve()
-    return proxied
-
-
-@pytest.mark.parametrize(("operation", "nth"), [("CreateStack", 1), ("DescribeStacks", 2), ("PutItem", 5)])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_selftest_removes_everything_when_it_is_interrupted(killable, tmp_path, operation, nth, number):
+def test_selftest_removes_everything_when_it_is_interrupted(proxied, here, monkeypatch):
     """After Ctrl-C or SIGTERM the stack is removed, then the command ends with 130: no file is left, and no report."""
-    clients = Clients(killable[0])
-    before_it = set(list_stacks(clients))
-    assert Killer(operation, nth, carried_out=True, number=number).exit_code(tmp_path, killable) == 130
-    assert set(list_stacks(clients)) <= before_it
-    assert list(tmp_path.iterdir()) == []
+    url, proxy = proxied
+    proxy.counts.clear()
+
+    @contextmanager
+    def signals():
+        yield lambda: proxy.counts["PutItem"] > 0
+
+    monkeypatch.setattr(selftest, "stop_signals", signals)
+    assert main.main(["selftest", "--yes", "--only", "21", "--endpoint-url", url]) == 130
+    assert leftovers(url) == []
+    assert list(here.iterdir()) == []
+
+
+class KilledError(BaseException):
+    """The end of a process that does nothing any more."""
 
 
 @pytest.mark.night
-@pytest.mark.parametrize("seed", range(deep(KILLS)))
-def test_selftest_clean_removes_what_a_kill_left(killable, tmp_path, monkeypatch, seed):
-    """Killed at any request, before or after the engine has it: --clean in the same folder leaves nothing."""
-    draw = random.Random(seed)
-    turn, number = divmod(seed, len(POINTS))
-    operation = list(POINTS)[number]
-    killer = Killer(operation, draw.choice(POINTS[operation]), carried_out=(turn + number) % 2 == 0)
-    assert killer.exit_code(tmp_path, killable) == -signal.SIGKILL
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(selftest, "STACK_LOOK_SECONDS", LOOK_SECONDS)
-    monkeypatch.setattr(sites, "APPEARS_SECONDS", APPEARS_SECONDS)
-    noted = list(Path().glob(f".{PREFIX}*.json"))
-    assert len(noted) == 1
-    stack = json.loads(noted[0].read_text())["stack"]
-    assert main.main(["selftest", "--clean", "--yes", "--endpoint-url", killable[0]]) == 0
-    assert [name for name in leftovers(killable[0]) if name.startswith(stack)] == []
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("carried_out", [True, False])
+@pytest.mark.parametrize(
+    ("operation", "nth"), [("CreateStack", 1), ("DescribeStacks", 3), ("PutItem", 5), ("DeleteStack", 1)]
+)
+def test_selftest_clean_removes_what_a_kill_left(engine, here, operation, nth, carried_out):
+    """Killed at a request, before or after the engine has it: --clean in the same folder leaves nothing."""
+    call, left = BaseClient._make_api_call, nth
+
+    def call_until_killed(client: BaseClient, name: str, given: Any) -> Any:
+        nonlocal left
+        left -= name == operation and left > 0
+        if left > 0:
+            return call(client, name, given)
+        if carried_out and name == operation:
+            call(client, name, given)
+        raise KilledError
+
+    with patch.object(BaseClient, "_make_api_call", call_until_killed), pytest.raises(KilledError):
+        main.main(["selftest", "--yes", "--only", "21", "--endpoint-url", engine])
+    assert len([*here.glob(f".{PREFIX}*.json")]) == 1
+    assert main.main(["selftest", "--clean", "--yes", "--endpoint-url", engine]) == 0
+    assert leftovers(engine) == []
+    assert list(here.iterdir()) == []

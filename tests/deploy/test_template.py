@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,8 +15,7 @@ from sync_rules.deploy.template import fill_template
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed
 from tests.support import every_kind
-
-Whole = dict[str, Any]
+from tests.support.cloudformation import read_template
 
 
 def test_template_is_valid_by_sam():
@@ -47,13 +47,6 @@ def test_template_around_ours_is_valid_by_sam(tmp_path, block):
     run(tool("sam", "bin", "sam"), "validate", "--lint", cwd=tmp_path)
 
 
-def test_template_is_valid_as_it_is_deployed(whole, tmp_path):
-    """cfn-lint finds nothing in what the template is transformed to."""
-    path = tmp_path / "template.json"
-    path.write_text(json.dumps(whole))
-    run(tool("sam", "bin", "cfn-lint"), "--template", path)
-
-
 def test_template_has_a_definition_that_step_functions_takes(tmp_path):
     """asl-validator finds nothing in the definition of the state machines, the function filled in."""
     validator = tool("asl", "node_modules", ".bin", "asl-validator")
@@ -63,58 +56,58 @@ def test_template_has_a_definition_that_step_functions_takes(tmp_path):
     run(validator, "--json-path", path)
 
 
-def test_template_is_according_to_policy(whole):
+@pytest.fixture
+def deploy(tmp_path) -> Callable[[str], dict[str, Any]]:
+    """The template for rules of every kind, and with what they ask to be written, as CloudFormation deploys it."""
+
+    def make(write: str) -> dict[str, Any]:
+        rules, template = tmp_path / "rules.yaml", ROOT / "template.yaml"
+        text = every_kind.text_of(every_kind.RULES | every_kind.EFFECTS)
+        rules.write_text(f"{text}deploy: {{write: {write}}}\n")
+        return transformed(
+            fill_template(template.read_text(), read_deployment(rules), rules, tmp_path / "template.yaml")
+        )
+
+    return make
+
+
+def test_template_of_any_rules_is_according_to_policy(deploy, tmp_path):
     """Encrypted, TLS only, not public, least actions on named resources, dead letters and retention everywhere."""
+    whole = deploy("url")
     assert policy.offences(whole) == []
-
-
-EVERYTHING = every_kind.text_of(every_kind.RULES | every_kind.EFFECTS) + "deploy: {write: url}\n"
-
-
-def test_template_of_any_rules_is_according_to_policy(tmp_path):
-    """The template for rules of every kind meets the policy and passes cfn-lint."""
-    rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
-    rules.write_text(EVERYTHING)
-    template.write_text(fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules), rules, template))
-    whole = transformed(template.read_text())
-    assert policy.offences(whole) == []
-    template.write_text(json.dumps(whole))
-    run(tool("sam", "bin", "cfn-lint"), "--template", template)
-
-
-def test_template_has_the_write_function_where_it_is_asked_for(tmp_path):
-    """By itself or with a Function URL for signed requests; a URL for everybody offends the policy."""
-    found = {}
-    for asked in ("false", "true", "url"):
-        rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
-        rules.write_text(EVERYTHING.replace("write: url", f"write: {asked}"))
-        template.write_text(
-            fill_template((ROOT / "template.yaml").read_text(), read_deployment(rules), rules, template)
-        )
-        whole = transformed(template.read_text())
-        found[asked] = {name for name in whole["Resources"] if name.startswith("Write")}
-        outputs = {name for name in whole["Outputs"] if name.startswith("Write")}
-        assert (
-            outputs == {"false": set(), "true": {"WriteFunctionName"}, "url": {"WriteFunctionName", "WriteUrl"}}[asked]
-        )
-    alarms = {f"WriteFunction{name}Alarm" for name in ("Errors", "Throttles", "Duration")}
-    assert found["false"] == set()
-    assert found["true"] == {"WriteFunction", "WriteLogs", "WriteRole", *alarms}
-    assert found["url"] == {*found["true"], "WriteFunctionUrl"}
+    (tmp_path / "whole.json").write_text(json.dumps(whole))
+    run(tool("sam", "bin", "cfn-lint"), "--template", tmp_path / "whole.json")
     whole["Resources"]["WriteFunctionUrl"]["Properties"]["AuthType"] = "NONE"
-    assert policy.offences(whole) == ["WriteFunctionUrl: is for signed requests only"]
+    assert policy.offences(whole) == ["WriteFunctionUrl: AuthType is NONE, not AWS_IAM"]
 
 
-def test_template_gives_each_function_what_it_is_for(whole):
-    """Each function is there with its handler, and the handler is in a file."""
-    found = {name: it["Handler"] for name, it in policy.Template(whole).of("AWS::Lambda::Function").items()}
-    assert found == {
-        f"{kind.title()}Function": f"handlers.{kind}.handler"
-        for kind in ("stream", "fanout", "verify", "backfill", "redrive")
-    }
-    assert all(
-        (ROOT / f"{handler.removesuffix('.handler').replace('.', '/')}.py").exists() for handler in found.values()
-    )
+WRITE_ALARMS = {f"WriteFunction{name}Alarm" for name in ("Errors", "Throttles", "Duration")}
+WRITE_RESOURCES = {"WriteFunction", "WriteLogs", "WriteRole", *WRITE_ALARMS}
 
 
-# ---------------------------------------------------------------- a policy that cannot be offended is none
+@pytest.mark.parametrize(
+    ("write", "resources", "outputs"),
+    [
+        ("false", set(), set()),
+        ("true", WRITE_RESOURCES, {"WriteFunctionName"}),
+        ("url", WRITE_RESOURCES | {"WriteFunctionUrl"}, {"WriteFunctionName", "WriteUrl"}),
+    ],
+)
+def test_template_has_the_write_function_where_it_is_asked_for(deploy, write, resources, outputs):
+    """By itself, or with a Function URL."""
+    whole = deploy(write)
+    assert {name for name in whole["Resources"] if name.startswith("Write")} == resources
+    assert {name for name in whole["Outputs"] if name.startswith("Write")} == outputs
+
+
+def test_template_keeps_every_setting_of_a_stream():
+    """Each setting that the template gives a stream is there after the transform: SAM dropped or renamed none."""
+    text = (ROOT / "template.yaml").read_text()
+    events = read_template(text)["Resources"]["StreamFunction"]["Properties"]["Events"].values()
+    resources = policy.Template(transformed(text)).of("AWS::Lambda::EventSourceMapping").values()
+    mappings = [one for one in resources if one["FunctionName"] == {"Ref": "StreamFunction"}]
+    for given, mapping in zip(events, mappings, strict=True):
+        wanted = dict(given["Properties"])
+        assert wanted.pop("Stream") == mapping["EventSourceArn"]
+        wanted["DestinationConfig"] = {"OnFailure": {"Destination": {"Fn::GetAtt": ["Bucket", "Arn"]}}}
+        assert {name: mapping.get(name) for name in wanted} == wanted

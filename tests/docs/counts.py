@@ -24,18 +24,13 @@ from statistics import median
 from typing import Any, Final
 
 from sync_rules.extras.proof.probe import ASSUMPTIONS
-from sync_rules.language.problems import CODES
 from tests.deploy.lies import LIES
 from tests.models.__main__ import PAGE as MODELS_PAGE
 from tests.models.__main__ import instances, models
-from tests.mutation.__main__ import every_edit, harmless
-from tests.peers.variants import VARIANTS
+from tests.mutation.__main__ import every_edit
 from tests.simulation.__main__ import play_share
 from tests.simulation.worlds import ALL
-from tests.support.engines import GAPS
-from tests.support.shared import CASES
 from tests.test_house import RINGS, ROOT
-from tests.unit.test_odd_documents import ODD, READERS
 
 HERE: Final = Path(__file__).parent
 PAGE: Final = ROOT / "docs/proof/tests.md"
@@ -43,7 +38,6 @@ MEASURED: Final = HERE / "measured.json"
 FIRST_HISTORY: Final = 500_000  # tests and CI play others
 YEAR_SECONDS: Final = 365.25 * 24 * 3600
 COLLECTED: Final = re.compile(r"^(tests/\S+\.py): (\d+)$", re.MULTILINE)
-EDITED: Final = re.compile(r"^(\d+) edits in \d+ rooms, seed \S+: (\{.*\}); (\d+) want a test$", re.MULTILINE)
 Tests = Mapping[str, int]
 STATES: Final = re.compile(r"^\| `[^`]*` \| ([\d,]+) \|$", re.MULTILINE)
 
@@ -51,15 +45,10 @@ STATES: Final = re.compile(r"^\| `[^`]*` \| ([\d,]+) \|$", re.MULTILINE)
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.docs.counts", description=__doc__)
     parser.add_argument("--histories", type=int, default=0, help="play this number of histories, and store the rates")
-    parser.add_argument(
-        "--edits", type=int, default=0, help="try this number of random edits, and store what notices them"
-    )
     options = parser.parse_args()
     measured = json.loads(MEASURED.read_text())
     if options.histories:
         measured["histories"] = measure_histories(options.histories)
-    if options.edits:
-        measured["edits"] = measure_edits(options.edits)
     MEASURED.write_text(json.dumps(measured, indent=1) + "\n")
     commit = run("git", "log", "-1", "--format=%cs, %h").strip()
     rows = [f"| {label} | {text} |" for label, text in counts(collect_tests(), measured)]
@@ -95,29 +84,27 @@ def below(tests: Tests, *folders: str) -> str:
 
 def counts(tests: Tests, measured: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Each method with its counts, then measured figures, then the lines of each ring."""
-    of_rooms = f"{below(tests, 'tests/unit', 'tests/extras', 'tests/golden')} of single rooms and of stored forms"
-    yield "Unit tests and refused files", f"{of_rooms}; {count_refused_files()}"
+    yield "Unit tests and refused files", below(tests, "tests/unit", "tests/extras", "tests/golden")
     found = [count_properties(path) for path in (ROOT / "tests").rglob("*.py")]
     yield "Properties", f"{sum(found)} properties in {sum(number > 0 for number in found)} files"
-    stored = len([*(ROOT / "tests/simulation/regressions").glob("*.json")])
     modes = {world.rpartition("/")[0] for world in ALL}
-    yield (
-        "Random histories",
-        f"random rules files, and {len(ALL)} worlds in {len(modes)} modes; {stored} stored histories",
-    )
+    yield "Random histories", f"random rules files, and {len(ALL)} worlds in {len(modes)} modes"
     yield "Mutants of invariants", count_mutants()
     yield "Models", count_models()
+    yield "Random edits", f"{len(every_edit()):,} possible edits of the core"
+    commands = below(tests, "tests/integration", "tests/scale")
+    deployed = below(tests, "tests/deploy", "tests/processes")
+    stores = below(tests, "tests/contract")
     yield (
-        "Random edits",
-        f"{len(every_edit()):,} possible edits of the core; {len(harmless())} of them named as harmless",
+        "Engines and deployment",
+        f"{stores} of the contract of stores; {commands} of commands and handlers; {deployed} of deployment and processes",
     )
-    yield "Engines and deployment", count_engines(tests)
-    yield "Peers and data of others", count_data_of_others(tests)
-    odd = f"{len(ODD)} odd values at each place of {len(READERS)} documents"
-    yield "Odd and damaged input", f"{below(tests, 'tests/unit/test_odd_documents.py')}: {odd}"
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
-    examples = len([*(ROOT / "examples").glob("*/rules.yaml")])
-    yield "Documentation", f"{below(tests, 'tests/docs')} of {len(pages)} pages; {examples} examples that run"
+    yield (
+        "Peers and data of others",
+        f"{below(tests, 'tests/peers')} of scenarios; {below(tests, 'tests/strangers')} of mistakes",
+    )
+    yield "Odd and damaged input", below(tests, "tests/unit/test_odd_documents.py")
+    yield "Documentation", below(tests, "tests/docs")
     yield "Other machines", "3 newer versions of Python"
     probes = sum(not one.not_tested for one in ASSUMPTIONS.values())
     yield "Facts about AWS", f"{len(ASSUMPTIONS)} facts, {probes} probes, {len(LIES)} lies"
@@ -130,24 +117,6 @@ def counts(tests: Tests, measured: Mapping[str, Any]) -> Iterator[tuple[str, str
         "lines of tests",
         f"{count_lines('tests'):,}, and {count_lines('tests/simulation'):,} of these are the simulator",
     )
-
-
-def count_engines(tests: Tests) -> str:
-    """The tests of stores, commands, deployment and whole processes."""
-    gaps = sum(len(gap.lacking) for gap in GAPS.values())
-    of_stores = f"{below(tests, 'tests/contract')} of the contract on 3 stores, with {gaps} known gaps"
-    commands, deployment = below(tests, "tests/integration", "tests/scale"), below(tests, "tests/deploy")
-    processes = below(tests, "tests/processes")  # 0 where there is no such folder
-    return (
-        f"{of_stores}; {commands} of commands and handlers; {deployment} of deployment; {processes} of whole processes"
-    )
-
-
-def count_refused_files() -> str:
-    """The wrong rules files, and the codes of `check` that they show."""
-    texts = [path.read_text() for path in (ROOT / "tests/unit/broken").glob("*.txt")]
-    shown = {code for text in texts for code in re.findall(r"SR\d{3}", text)}
-    return f"{len(texts)} files with the exact output of `check`, which show {len(shown & CODES.keys())} of its {len(CODES)} codes"
 
 
 def count_properties(path: Path) -> int:
@@ -174,17 +143,6 @@ def count_models() -> str:
         f"{len(models())} models; {len(hold) - night} instances with {states:,} states, {night} larger ones at night"
     )
     return f"{of_all}; {removed} lines removed, each refuted"
-
-
-def count_data_of_others(tests: Tests) -> str:
-    """Scenarios of peers, mistakes of strangers, and the data beside the repository, if there are any."""
-    peers = f"{below(tests, 'tests/peers')} of scenarios, {len(VARIANTS)} ways of delivery"
-    own = f"{peers}; {below(tests, 'tests/strangers')} of mistakes"
-    if not CASES.exists():
-        return f"{own}; no data beside the repository"
-    sets = len([*(CASES / "datasets").iterdir()])
-    data_models, events = (len([*(CASES / name).rglob("*.json")]) for name in ("models", "events"))
-    return f"{own}; beside the repository {sets} data sets, {data_models} data models, {events} events"
 
 
 def count_lines(folder: str) -> int:
@@ -220,15 +178,7 @@ def measure_histories(count: int) -> dict[str, Any]:
     }
 
 
-def measure_edits(count: int) -> dict[str, Any]:
-    """Try random edits of the core, others each day. Returns what noticed them."""
-    seed = datetime.now(UTC).date().isoformat()
-    output = run(sys.executable, "-m", "tests.mutation", "--edits", str(count), "--seed", seed)
-    ((made, noticed, wanted),) = EDITED.findall(output)
-    return {**describe_run(), "edits": int(made), "noticed": ast.literal_eval(noticed), "want_a_test": int(wanted)}
-
-
-def list_measured(histories: Mapping[str, Any], edits: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def list_measured(histories: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The measured figures, with their day and machine."""
     hours = histories["cpu_seconds"] / 3600
     rate, refused = (f"{histories[name] / hours:,.0f}" for name in ("histories", "refused"))
@@ -237,8 +187,6 @@ def list_measured(histories: Mapping[str, Any], edits: Mapping[str, Any]) -> Ite
     years = f"{histories['table_years'] / hours:.2g} table-years"
     faults = f"{histories['fault'] / hours:,.0f} injected faults"
     yield "measured: their content", f"{years}, {faults} and {refused} refused conditions per CPU hour"
-    noticed = ", ".join(f"{number} {word}" for word, number in sorted(edits["noticed"].items()))
-    yield "measured: random edits", f"{edits['edits']}: {noticed}; {edits['want_a_test']} want a test ({edits['run']})"
 
 
 # ---------------------------------------------------------------- faults

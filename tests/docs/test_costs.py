@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
-from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.scale import LAYOUTS, REGION, estimate, read_units
-from sync_rules.adapters.memory import MemoryStore
 from sync_rules.jobs.dryrun.money import on_demand
 from sync_rules.jobs.dryrun.prices import own_prices
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Change
-from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Check, Delete, Increment, Put, Transaction, Update
-from sync_rules.pipeline.consumer import process
-from sync_rules.pipeline.requests import Apply, List, Read, World, run_work
+from sync_rules.pipeline.requests import List, Read
 from tests.docs.test_docs import TEXTS, first_file, rows
-from tests.support.builders import complete_books
+from tests.support.builders import n, s
+from tests.support.worlds import Scene
 
 PERMISSIONS = {
     Check: "ConditionCheckItem",
@@ -36,141 +31,106 @@ PERMISSIONS = {
 }
 
 
-@dataclass
-class Meter:
-    """The requests that the pipeline made of the store."""
-
-    writes: int = 0
-    reads: float = 0
-    permissions: set[str] = field(default_factory=set)
-
-    def count(self, request):
-        match request:
-            case Apply():
-                for write in request.writes:
-                    actions = write.actions if isinstance(write, Transaction) else (write,)
-                    self.writes += 2 * len(actions) if isinstance(write, Transaction) else 1
-                    self.permissions |= {PERMISSIONS[type(action)] for action in actions}
-            case Read():
-                self.reads += len(request.keys)
-            case List():
-                self.reads += 1 if request.index is None else 0.5
+def scene_of(page: str, rule: str = "") -> Scene:
+    """The first rules file of a page in memory; `rule`: with one rule alone."""
+    text = first_file(page).body
+    return Scene(parse_rules(f"{text.partition('rules:')[0]}rules:\n  {rule}\n" if rule else text, environ={}))
 
 
-def metered(work, meter):
-    """The same work, with each request counted."""
-    answer = None
-    while True:
-        try:
-            request = work.send(answer)
-        except StopIteration as end:
-            return end.value
-        meter.count(request)
-        answer = yield request
+def put(scene, table, **item):
+    scene.put(table, {name: n(value) if isinstance(value, int) else s(value) for name, value in item.items()})
 
 
-class Shop:
-    """The first rules file of a page in memory, with the pipeline behind each change; `rule`: with one rule alone.
-    `text`: of this file instead.
-    """
-
-    def __init__(self, page, rule="", text=""):
-        text = text or first_file(page).body
-        self.rules = parse_rules(f"{text.partition('rules:')[0]}rules:\n  {rule}\n" if rule else text, environ={})
-        self.changes = []
-        self.store = MemoryStore(self.rules.tables)
-        complete_books(self.store, self.rules)
-        self.store.on_change = lambda *seen: self.changes.append(Change(*seen))
-
-    def put(self, table, **item):
-        values = {name: {"N": str(v)} if isinstance(v, int) else {"S": v} for name, v in item.items()}
-        self.store.put(table, values)
-
-    def costs(self):
-        """Work until nothing comes any more, a batch for each stream. What it took."""
-        meter = Meter()
-        later = SimpleNamespace(send=lambda _message, _delay: None, park=lambda _failure: None)
-        while self.changes:
-            batch, self.changes = self.changes, []
-            for table in dict.fromkeys(change.key.table for change in batch):
-                work = process([change for change in batch if change.key.table == table], self.rules, Bounds())
-                run_work(metered(work, meter), World(self.store, later, later))
-        return meter
+def settle(scene):
+    """Work until nothing comes any more, a batch for each stream. The store's requests are those of this work."""
+    scene.tap.requests.clear()
+    while scene.records:
+        batch, scene.records = scene.records, []
+        for table in dict.fromkeys(change.key.table for change in batch):
+            assert scene.deliver([change for change in batch if change.key.table == table]) == []
 
 
-def address(shop):
-    shop.put("crm", PK="CUSTOMER#1", SK="PROFILE")
-    shop.put("crm", PK="CUSTOMER#1", SK="ADDRESS#1", street="A", city="C")
-    shop.costs()
-    shop.put("crm", PK="CUSTOMER#1", SK="ADDRESS#1", street="B", city="C")
+def actions_of(write):
+    return write.actions if isinstance(write, Transaction) else (write,)
 
 
-def unseen(shop):
-    address(shop)
-    shop.costs()
-    shop.put("crm", PK="CUSTOMER#1", SK="ADDRESS#1", street="B", city="C", note="N")
+def address(scene):
+    put(scene, "crm", PK="CUSTOMER#1", SK="PROFILE")
+    put(scene, "crm", PK="CUSTOMER#1", SK="ADDRESS#1", street="A", city="C")
+    settle(scene)
+    put(scene, "crm", PK="CUSTOMER#1", SK="ADDRESS#1", street="B", city="C")
 
 
-def goal(shop, members=1):
-    shop.put("graph", source="GOAL-1", target="GOAL-1")
-    shop.costs()
+def unseen(scene):
+    address(scene)
+    settle(scene)
+    put(scene, "crm", PK="CUSTOMER#1", SK="ADDRESS#1", street="B", city="C", note="N")
+
+
+def goal(scene, members=1):
+    put(scene, "graph", source="GOAL-1", target="GOAL-1")
+    settle(scene)
     for number in range(members):
-        shop.put("graph", source="GOAL-1", target=f"GOALMEMBERSHIP-USER-{number}", memberRole="LEAD")
+        put(scene, "graph", source="GOAL-1", target=f"GOALMEMBERSHIP-USER-{number}", memberRole="LEAD")
 
 
-def role(shop):
-    goal(shop)
-    shop.costs()
-    shop.put("graph", source="GOAL-1", target="GOALMEMBERSHIP-USER-0", memberRole="TEAM")
+def role(scene):
+    goal(scene)
+    settle(scene)
+    put(scene, "graph", source="GOAL-1", target="GOALMEMBERSHIP-USER-0", memberRole="TEAM")
 
 
-def store(shop):
-    shop.put("stores", store_id="1", state="ny", city="New York", zip="10001")
+def store(scene):
+    put(scene, "stores", store_id="1", state="ny", city="New York", zip="10001")
 
 
-def email(shop, name="a"):
-    shop.put("shop", PK="USER#1", SK="PROFILE", email=name)
+def email(scene, name="a"):
+    put(scene, "shop", PK="USER#1", SK="PROFILE", email=name)
 
 
-def move(shop):
-    email(shop)
-    shop.costs()
-    email(shop, "b")
+def move(scene):
+    email(scene)
+    settle(scene)
+    email(scene, "b")
 
 
-def orders(shop, count=1):
+def order(scene, number=0, user="1", total=5):
+    put(scene, "shop", PK=f"ORDER#{number}", SK="HEAD", user_id=user, total=total)
+
+
+def orders(scene, count=1):
     for number in (1, 2):
-        shop.put("shop", PK=f"USER#{number}", SK="PROFILE")
-    shop.costs()
+        put(scene, "shop", PK=f"USER#{number}", SK="PROFILE")
+    settle(scene)
     for number in range(count):
-        shop.put("shop", PK=f"ORDER#{number}", SK="HEAD", user_id="1", total=5)
+        order(scene, number)
 
 
-def amount(shop):
-    orders(shop)
-    shop.costs()
-    shop.put("shop", PK="ORDER#0", SK="HEAD", user_id="1", total=6)
+def amount(scene):
+    orders(scene)
+    settle(scene)
+    order(scene, total=6)
 
 
-def other_parent(shop):
-    orders(shop)
-    shop.costs()
-    shop.put("shop", PK="ORDER#0", SK="HEAD", user_id="2", total=5)
+def other_parent(scene):
+    orders(scene)
+    settle(scene)
+    order(scene, user="2")
 
 
 COUNT = "orders: count order into user.orders"
 MAX = "largest: max order.total into user.largest"
-STORIES: list[tuple[str, str, str, Callable[[Shop], None], tuple[int, int]]] = [
+STORIES: list[tuple[str, str, str, Callable[[Scene], None], tuple[int, int]]] = [
     ("embed", "", "costs 2 write units and 3 read units", address, (1, 3)),  # of a customer of 2 KB
     ("embed", "", "| a child that changed in something else, `fields` given | 0 | 0 |", unseen, (0, 0)),
     ("collect", "", "costs 1 write unit and 4 read units", goal, (1, 4)),
     ("collect", "", "| an edge whose element changed | 2 per KB", role, (2, 4)),
-    ("collect", "", "1 per KB of the node for all that go in", lambda shop: goal(shop, 5), (1, 12)),
+    ("collect", "", "1 per KB of the node for all that go in", lambda scene: goal(scene, 5), (1, 12)),
     ("derive", "", "0: the record shows all it needs", store, (1, 0)),
     ("mirror", "", "4 write units and 4 read units when the email changes and the mirror did not", email, (4, 4)),
     ("mirror", "", "6 and 6 for a move", move, (6, 6)),
     ("count", COUNT, "5 write units and 12 read units", orders, (5, 12)),
-    ("count", COUNT, "2 for each and 2 for the total", lambda shop: orders(shop, 99), (99 * 2 + 2 + 1, 99 * 4 + 8)),
+    ("count", COUNT, "2 for each and 2 for the total", lambda scene: orders(scene, 99), (99 * 2 + 2 + 1, 99 * 4 + 8)),
     ("count", COUNT, "| 6, and 1 per KB of both parents | about 15 |", other_parent, (8, 15)),
     (
         "count",
@@ -198,10 +158,12 @@ def shown(value: object) -> str:
 def test_costs_are_what_the_page_says(page, rule, said, story, units):
     """A change costs the read and write units that the page states."""
     assert said in " ".join(TEXTS[f"docs/rules/{page}.md"].split())
-    shop = Shop(f"docs/rules/{page}.md", rule)
-    story(shop)
-    meter = shop.costs()
-    assert (meter.writes, meter.reads) == units
+    scene = scene_of(f"docs/rules/{page}.md", rule)
+    story(scene)
+    settle(scene)
+    writes = sum(2 * len(write.actions) if isinstance(write, Transaction) else 1 for write in scene.tap.writes)
+    listed = sum(1 if request.index is None else 0.5 for request in scene.tap.seen(List))
+    assert (writes, listed + sum(len(request.keys) for request in scene.tap.seen(Read))) == units
 
 
 USES = [
@@ -217,15 +179,17 @@ USES = [
 @pytest.mark.parametrize(("page", "rule", "story", "row"), USES, ids=shown)
 def test_permissions_are_those_of_the_readme(page, rule, story, row):
     """A kind writes only with UpdateItem and the permissions that docs/permissions.md names for it."""
-    shop = Shop(f"docs/rules/{page}.md", rule)
-    story(shop)
+    scene = scene_of(f"docs/rules/{page}.md", rule)
+    story(scene)
+    settle(scene)
     table = {
         word: cells[1]
         for cells in rows("docs/permissions.md", "rules", "permission")
         for word in re.findall(r"`(\w+)`", cells[0])
     }
     named = set(re.findall(r"dynamodb:(\w+)", table[row])) if row else set()
-    assert shop.costs().permissions - {"UpdateItem"} <= named
+    used = {PERMISSIONS[type(action)] for write in scene.tap.writes for action in actions_of(write)}
+    assert used - {"UpdateItem"} <= named
 
 
 def test_costs_of_a_million_copies_agree():

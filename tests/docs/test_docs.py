@@ -16,7 +16,6 @@ from ruamel.yaml import YAML
 
 from sync_rules import __version__
 from sync_rules.adapters import dynamodb
-from sync_rules.adapters.memory import MemoryStore
 from sync_rules.cli import main
 from sync_rules.cli.commands.check import report
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION
@@ -29,10 +28,7 @@ from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.language.problems import CODES
 from sync_rules.model.item_change import ItemChange
-from sync_rules.model.items import Change
-from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.consumer import process
-from sync_rules.pipeline.requests import World, run_work
+from sync_rules.model.limits import Limits
 from sync_rules.pipeline.telemetry import (
     DRIFT,
     DRIFT_SHARE,
@@ -48,6 +44,8 @@ from sync_rules.pipeline.telemetry import (
 from sync_rules.rules.formula import parse_formula
 from sync_rules.write.document import OPTIONS
 from tests.docs.reference import GENERATED, ROOT, expected, help_text, shown
+from tests.support.builders import s
+from tests.support.worlds import Scene
 
 PAGES = sorted([*ROOT.glob("*.md"), ROOT / "examples/README.md", *(ROOT / "docs").rglob("*.md")])
 TEXTS = {str(page.relative_to(ROOT)): page.read_text() for page in PAGES}
@@ -236,28 +234,21 @@ def test_docs_formats_make_what_the_table_says(cells):
     assert parse_formula(f"{{it:{named(form)}}}", {}).text({"it": given}.get) == text
 
 
-def test_docs_show_what_a_function_is_told():
-    """The page on call names each attribute of a change, and its example is a function that can be called with one."""
+def test_docs_show_functions_that_can_be_called(monkeypatch):
+    """The page on call names each attribute of a change. Of its functions one takes any change, the other puts expired
+    items into S3, and leaves other deletes alone.
+    """
     page = "docs/rules/call.md"
     said = {name for cells in rows(page, "attribute", "value") for name in re.findall(r"`(\w+)`", cells[0])}
     assert said == {f.name for f in fields(ItemChange)} | {"when"}
-    (block, _) = (b for b in blocks(page) if b.language == "python")
     names: dict[str, Any] = {}
-    exec(block.body, names)
+    for block in (b for b in blocks(page) if b.language == "python"):
+        exec(block.body, names)
     key = {"PK": "USER#1", "SK": "ORDER#1"}
-    names["order_changed"](
-        ItemChange(rule="r", table="shop", key=key, old=None, new={"total": 1}, expired=False, id="1")
-    )
-
-
-def test_docs_show_a_function_that_keeps_deleted_items(monkeypatch):
-    """The function that puts expired items into S3 puts the item, and leaves other deletes alone."""
-    _, block = (b for b in blocks("docs/rules/call.md") if b.language == "python")
-    names: dict[str, Any] = {}
-    exec(block.body, names)
+    gone = ItemChange(rule="r", table="shop", key=key, old={"total": Decimal(1)}, new=None, expired=True, id="1")
+    names["order_changed"](replace(gone, old=None, new={"total": 1}, expired=False))
     puts: list[dict[str, Any]] = []
     monkeypatch.setattr("boto3.client", lambda _service: SimpleNamespace(put_object=lambda **put: puts.append(put)))
-    gone = ItemChange(rule="r", table="shop", key={}, old={"total": Decimal(1)}, new=None, expired=True, id="1")
     names["keep"](replace(gone, expired=False, id="2"))
     names["keep"](gone)
     assert puts == [{"Bucket": "orders-that-were", "Key": "orders/1.json", "Body": '{"total": "1"}'}]
@@ -455,46 +446,21 @@ rules:
   name: {copy: user.name, into: order.user_name, where: "status == 'OPEN'", on_delete: POLICY}
 """
 SITUATIONS = {
-    "the source is deleted": lambda world: world.store.delete(world.user),
-    "the target points to a source that does not exist": lambda world: world.set(world.order, "GSI1PK", "USER#404"),
-    "the target points to no source: a link field is missing": lambda world: world.remove(world.order, "GSI1PK"),
-    "`where` does not hold": lambda world: world.set(world.order, "status", "CLOSED"),
-    "the source lacks the attribute": lambda world: world.remove(world.user, "name"),
+    "the source is deleted": lambda scene, user, _: scene.memory.delete(user),
+    "the target points to a source that does not exist": lambda scene, _, order: scene.memory.update(
+        order, [(("GSI1PK",), s("USER#404"))]
+    ),
+    "the target points to no source: a link field is missing": lambda scene, _, order: scene.memory.update(
+        order, removes=[("GSI1PK",)]
+    ),
+    "`where` does not hold": lambda scene, _, order: scene.memory.update(order, [(("status",), s("CLOSED"))]),
+    "the source lacks the attribute": lambda scene, user, _: scene.memory.update(user, removes=[("name",)]),
 }
 ENDS = {
-    "the copy stays": lambda order: order is not None and order.get("user_name") == {"S": "Ann"},
+    "the copy stays": lambda order: order is not None and order.get("user_name") == s("Ann"),
     "the copy is removed": lambda order: order is not None and "user_name" not in order,
     "the target is deleted": lambda order: order is None,
 }
-
-
-class Shop:
-    """A user and an order in memory, with the pipeline behind every write."""
-
-    def __init__(self, policy: str) -> None:
-        self.rules = parse_rules(LINKED.replace("POLICY", policy), environ={})
-        self.changes: list[Change] = []
-        self.store = MemoryStore(self.rules.tables, lambda *seen: self.changes.append(Change(*seen)))
-        user = {"PK": "USER#1", "SK": "PROFILE", "name": "Ann"}
-        order = {"PK": "ORDER#1", "SK": "HEAD", "GSI1PK": "USER#1", "status": "OPEN"}
-        self.user, self.order = (
-            self.store.put("shop", {name: {"S": value} for name, value in item.items()}) for item in (user, order)
-        )
-        self.settle()
-
-    def settle(self) -> None:
-        later = SimpleNamespace(send=lambda _message, _delay: None, park=lambda _failure: None)
-        while self.changes:
-            batch, self.changes = self.changes, []
-            run_work(process(batch, self.rules, Bounds()), World(self.store, later, later))
-
-    def set(self, key, attribute, value):
-        self.store.update(key, [((attribute,), {"S": value})])
-
-    def remove(self, key, attribute):
-        self.store.update(key, removes=[(attribute,)])
-
-
 POLICIES = ("keep", "clear", "delete", "restrict")
 
 
@@ -502,8 +468,11 @@ POLICIES = ("keep", "clear", "delete", "restrict")
 @pytest.mark.parametrize("cells", rows("docs/rules/copy.md", "situation", *POLICIES), ids=lambda c: c[0])
 def test_docs_on_delete_does_what_the_table_says(cells, column):
     """Each cell of the table is what happens to a copied name."""
-    shop = Shop(POLICIES[column - 1])
-    assert ENDS["the copy stays"](shop.store.item(shop.order))
-    SITUATIONS[cells[0]](shop)
-    shop.settle()
-    assert ENDS[cells[column]](shop.store.item(shop.order))
+    scene = Scene(parse_rules(LINKED.replace("POLICY", POLICIES[column - 1]), environ={}))
+    user = scene.put("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "name": s("Ann")})
+    order = scene.put("shop", {"PK": s("ORDER#1"), "SK": s("HEAD"), "GSI1PK": s("USER#1"), "status": s("OPEN")})
+    scene.rest()
+    assert ENDS["the copy stays"](scene.memory.item(order))
+    SITUATIONS[cells[0]](scene, user, order)
+    scene.rest()
+    assert ENDS[cells[column]](scene.memory.item(order))

@@ -1,44 +1,10 @@
-"""A fresh machine: which Python the project accepts, and what is said where no bare Debian can be made."""
+"""A fresh machine: the targets of make, and what is installed there."""
 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from pathlib import Path
-
-import pytest
 
 from tests.test_house import ROOT
-
-NEEDED = ("bash", "dirname", "id")  # by .ci/fresh before it decides
-
-
-def fresh(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run .ci/fresh on a machine that has only a few commands."""
-    for name in NEEDED:
-        (folder / name).symlink_to(shutil.which(name) or "")
-    for name, text in more.items():
-        (folder / name).unlink(missing_ok=True)
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
-    command = [ROOT / ".ci/fresh", "trixie", "true"]
-    return subprocess.run(command, env={"PATH": str(folder)}, capture_output=True, text=True, check=False, timeout=20)
-
-
-@pytest.mark.parametrize(
-    ("commands", "why"),
-    [
-        ({"id": "echo 1000"}, "debootstrap needs root: run it with sudo"),
-        ({"id": "echo 0"}, "debootstrap is not installed: apt install debootstrap"),
-        ({"id": "echo 0", "debootstrap": "", "unshare": "exit 1"}, "this container may not mount"),
-    ],
-)
-def test_fresh_says_why_no_bare_debian_can_be_made(tmp_path, commands, why):
-    """Exit code 77 and one sentence, so that CI can tell a missing tool from a failed test."""
-    done = fresh(tmp_path, **commands)
-    assert (done.returncode, done.stdout) == (77, "")
-    assert done.stderr.startswith(f"no bare Debian trixie can be made here: {why}")
 
 
 def test_fresh_clone_has_every_target_of_make_that_a_page_or_ci_names():

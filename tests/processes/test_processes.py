@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -77,32 +76,6 @@ def check(*items: checker.Item, journal: str = "") -> list[str]:
 def test_checker_finds_what_is_wrong(user, order, expected):
     """A copy, a number, a set or a mirror that is not what its source says is a finding."""
     assert check({**USER, **user}, {**ORDER, **order}) == expected
-
-
-def test_checker_finds_what_is_lost():
-    """An acknowledged write must be there; of a write without an answer both outcomes are right."""
-    key = {"PK": {"S": "USER#9"}, "SK": {"S": "ORDER#1"}}
-    put = {"op": "put", "table": "shop", "key": key}
-    lines = [
-        {**put, "id": 1, "values": {"total": {"N": "1"}}},
-        {"ok": 1},
-        {**put, "id": 2, "values": {"total": {"N": "2"}}},
-    ]
-    journal = "\n".join(json.dumps(line) for line in lines) + '\n{"id": 3, "op"'
-    assert check({**key, "total": {"N": "1"}}, journal=journal) == []
-    assert check({**key, "total": {"N": "2"}}, journal=journal) == []
-    assert check({**key, "total": {"N": "3"}}, journal=journal) == ["lost the application's write"]
-    assert check(journal=journal) == ["lost the application's write"]
-    assert check({**key, "total": {"N": "2"}}, {**ORDER, "user_name": {"S": "x"}}, journal=journal)
-
-
-def test_checker_finds_a_copy_of_another_user_for_a_moment():
-    """A post that its application moves keeps its copy until the next write; a write of the wrong copy is a finding."""
-    moved = {"post_id": {"S": "p"}, "user_id": {"S": "w0-02"}, "author": {"S": "name w0-01 5"}}
-    for before, findings in ((moved, 0), ({}, 1)):
-        history = checker.History()
-        history.note("posts", moved, before)
-        assert len(history.findings) == findings
 
 
 def test_page_has_the_table():

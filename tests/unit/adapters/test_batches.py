@@ -89,17 +89,6 @@ def test_refusal_with_the_item_counts_and_one_without_is_tried_alone():
     assert waits == []
 
 
-@pytest.mark.parametrize("code", PASSING)
-def test_statements_that_were_throttled_are_asked_again_together(code):
-    """After a wait, and only those: the SDK tries none of them again."""
-    client = Client(answers("", code, code), answers("", ""))
-    store, waits = store_on(client)
-    assert store.apply(Apply(updates(3))) == (WRITTEN,) * 3
-    again = [entry["Parameters"][0] for entry in client.calls[1][1]["Statements"]]
-    assert (again, len(waits)) == ([n(1), n(2)], 1)
-    assert waits[0] > 0
-
-
 @pytest.mark.parametrize(("code", "reason"), PASSING.items())
 def test_statement_that_is_throttled_each_time_fails_alone(code, reason):
     """A statement with a transient error each time fails alone, with the reason that a single write would give."""
@@ -166,13 +155,18 @@ class OneInvalid(Client):
         return OK
 
 
-def test_invalid_statement_costs_its_neighbours_nothing():
-    """The other 24 share requests as before, and the invalid one is an UpdateItem."""
+def test_invalid_statement_costs_its_neighbours_nothing_and_is_not_sent_again():
+    """The other 24 share requests, and the invalid one is an UpdateItem. All updates of a rule have one form: the next
+    batch would be refused for the same reason.
+    """
     client = OneInvalid(7)
     store, _ = store_on(client)
     assert store.apply(Apply(updates(25))) == (WRITTEN,) * 25
     assert [operation for operation, _ in client.calls].count("update_item") == 1
     assert len(client.calls) < 13
+    client.calls.clear()
+    assert store.apply(Apply(updates(3))) == (WRITTEN,) * 3
+    assert {operation for operation, _ in client.calls} == {"update_item"}
 
 
 @pytest.mark.parametrize(
@@ -190,16 +184,6 @@ def test_warning_of_an_invalid_statement_blames_sync_rules_on_aws_only(endpoint,
     assert words in told
     assert "PartiQLUpdate" not in told
     assert ("bug" in told) == ("amazonaws" in endpoint)
-
-
-def test_form_of_statement_that_was_refused_is_not_sent_again():
-    """All updates of a rule have one form: the next batch would be refused for the same reason."""
-    client = OneInvalid(7)
-    store, _ = store_on(client)
-    store.apply(Apply(updates(25)))
-    client.calls.clear()
-    assert store.apply(Apply(updates(3))) == (WRITTEN,) * 3
-    assert {operation for operation, _ in client.calls} == {"update_item"}
 
 
 def test_value_that_is_refused_keeps_its_rule_in_batches(caplog):

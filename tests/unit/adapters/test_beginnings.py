@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from threading import Lock
-
 import pytest
 from tenacity import Retrying, stop_after_attempt
 
@@ -26,6 +21,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change
 from tests.support.every_kind import order, text_of
 from tests.support.worlds import Scene, Telephone
+from tests.unit.adapters.test_dynamodb import Client, failed
 
 FUNCTION = "tests.support.every_kind.told"
 NOON_MS = 1_700_000_000_000
@@ -68,16 +64,6 @@ def test_beginnings_changes_from_before_do_not_call():
     }
 
 
-def test_beginnings_are_counted_as_kept():
-    """A change that does not call is no failure and no call: its record is done."""
-    scene = Scene(rules_of(tell=""))
-    scene.put("shop", order("1", "a", 1))
-    old = CallsSince(scene.caller, {"tell": scene.records[0].created_ms + 1_000})
-    scene.consumer.world = replace(scene.consumer.world, caller=old)
-    assert scene.deliver() == []
-    assert (scene.caller.calls, {what.value: n for what, n in scene.outcomes().items()}) == ([], {"kept": 1})
-
-
 # ---------------------------------------------------------------- noted once
 def test_beginnings_are_noted_once(client):
     """The first process notes the beginning; later ones, and later deployments, read it; a new rule gets its own."""
@@ -91,21 +77,6 @@ def test_beginnings_are_noted_once(client):
     assert note_in_table(client, both, "calls", lambda: NOON_MS + 20)["third"] == NOON_MS + 20
     assert read_table(client, both, "calls") == {"tell": NOON_MS, "new": NOON_MS + 9, "third": NOON_MS + 20}
     assert read_table(client, rules_of(other=""), "calls") == {"other": 0}
-
-
-def test_beginnings_have_one_winner(client, monkeypatch):
-    """Processes that start at the same time all go by the beginning of one of them."""
-    request, one_at_a_time = client._make_api_call, Lock()  # each is atomic in DynamoDB, and not in moto
-
-    def atomic(*words: object) -> object:
-        with one_at_a_time:
-            return request(*words)
-
-    monkeypatch.setattr(client, "_make_api_call", atomic)
-    rules = rules_of(tell="", other="")
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda ms: note_in_table(client, rules, "calls", lambda: NOON_MS + ms), range(16)))
-    assert len({json.dumps(one, sort_keys=True) for one in found}) == 1
 
 
 def test_beginnings_are_carried_over_by_a_rename(client):
@@ -137,18 +108,10 @@ def test_beginnings_of_a_run_that_made_calls_before_lose_none(client):
 
 def test_beginnings_that_may_not_be_read_are_a_mistake():
     """A role that may not read the table is told what to allow; a table that does not answer is an error of its own."""
-
-    class Refusing:
-        def __init__(self, code):
-            self.code = code
-
-        def get_item(self, **_parameters):
-            raise aws.ClientError({"Error": {"Code": self.code}}, "GetItem")
-
     with pytest.raises(UserError, match="dynamodb:Scan"):
-        note_in_table(Refusing("AccessDeniedException"), rules_of(tell=""), "calls", lambda: NOON_MS)
+        note_in_table(Client(failed("AccessDeniedException")), rules_of(tell=""), "calls", lambda: NOON_MS)
     with pytest.raises(StoreError):
-        note_in_table(Refusing("ValidationException"), rules_of(tell=""), "calls", lambda: NOON_MS)
+        note_in_table(Client(failed("ValidationException")), rules_of(tell=""), "calls", lambda: NOON_MS)
 
 
 def test_beginnings_are_the_deployment_on_lambda(monkeypatch):
@@ -179,13 +142,8 @@ def test_beginnings_are_the_deployment_on_lambda(monkeypatch):
 )
 def test_beginnings_are_not_noted_before_lambda_has_said_when(client, monkeypatch, code, raises, words):
     """A beginning is noted for ever: if it were now, the change that started this process would never call."""
-
-    class Refusing:
-        def get_function_configuration(self, **_parameters):
-            raise aws.ClientError({"Error": {"Code": code}}, "GetFunctionConfiguration")
-
     monkeypatch.setenv(beginnings.FUNCTION_NAME, "stack-StreamFunction")
-    monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Refusing())
+    monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Client(*[failed(code)] * 2))
     monkeypatch.setattr(retries, "make_retry", lambda *_args: Retrying(stop=stop_after_attempt(1), reraise=True))
     with pytest.raises(raises, match=words):
         note_in_table(client, rules_of(tell=""), "calls", read_deploy_time_ms)

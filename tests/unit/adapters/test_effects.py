@@ -11,8 +11,7 @@ from moto import mock_aws
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.effects import make_caller
-from sync_rules.adapters.function_calls import RememberedInMemory, RememberedInTable, function_of
-from sync_rules.cli.commands.run import calls_notices
+from sync_rules.adapters.function_calls import function_of
 from sync_rules.functions import runtime
 from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
@@ -27,6 +26,7 @@ from sync_rules.rules.ruleset import Rules
 from tests.support.builders import entity, rules_of, shop, table
 from tests.support.cold import start_cold
 from tests.support.worlds import Untouchable
+from tests.unit.adapters.test_dynamodb import Client, failed
 
 GAMES = table("games", {"PK": "S"})
 GAME = entity("game", GAMES)
@@ -94,21 +94,6 @@ def test_outside_functions_are_found_beside_the_rules_file(world, folder):
         make_caller(elsewhere, client(), None, folder=folder)
 
 
-def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, monkeypatch):
-    """Calls are remembered in the table named, else in this process, and `run` says which."""
-    seen = []
-    monkeypatch.setattr("sync_rules.adapters.function_calls.FunctionCaller.require", lambda *_: None)
-    monkeypatch.setattr(
-        "sync_rules.adapters.function_calls.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory)
-    )
-    make_caller(RULES, client(), "calls", folder=folder)
-    make_caller(RULES, client(), None, folder=folder)
-    assert [type(memory) for memory in seen] == [RememberedInTable, RememberedInMemory]
-    assert seen[0].table_name == "calls"
-    assert [*calls_notices(shop(), None), *calls_notices(RULES, "calls")] == []
-    assert "--calls-table" in next(calls_notices(RULES, None))
-
-
 # ---------------------------------------------------------------- looked at before anything is done
 def test_outside_a_table_of_the_rules_cannot_remember_calls(world, folder):
     """Each note would be a change to call for, without end: refused by name and by ARN, also where only the rules know."""
@@ -118,7 +103,7 @@ def test_outside_a_table_of_the_rules_cannot_remember_calls(world, folder):
         with pytest.raises(UserError, match=r"is a table of the rules.*Give the calls a table of their own"):
             make_caller(RULES, client(), name, folder=folder)
     with pytest.raises(UserError, match="is a table of the rules"):
-        make_caller(RULES, Refusing("AccessDeniedException"), arn, folder=folder)
+        make_caller(RULES, Client(failed("AccessDeniedException")), arn, folder=folder)
 
 
 def test_outside_the_table_of_calls_is_looked_at(world, folder):
@@ -135,19 +120,9 @@ def test_outside_the_table_of_calls_is_looked_at(world, folder):
 
 def test_outside_what_may_not_be_looked_at_is_taken_for_right(world, folder):
     """A role without DescribeTable starts; any other error is reported."""
-    assert make_caller(RULES, Refusing("AccessDeniedException"), "calls", folder=folder) is not NULL_PORTS
+    assert make_caller(RULES, Client(failed("AccessDeniedException")), "calls", folder=folder) is not NULL_PORTS
     with pytest.raises(StoreError, match="UnrecognizedClientException"):
-        make_caller(RULES, Refusing("UnrecognizedClientException"), "calls", folder=folder)
-
-
-class Refusing:
-    """A client that answers every question with one error."""
-
-    def __init__(self, code: str) -> None:
-        self.error = aws.ClientError({"Error": {"Code": code}}, "Any")
-
-    def describe_table(self, **_parameters):
-        raise self.error
+        make_caller(RULES, Client(failed("UnrecognizedClientException")), "calls", folder=folder)
 
 
 # ---------------------------------------------------------------- Lambda
@@ -157,17 +132,6 @@ def deployed(monkeypatch, folder, rules: Rules, **environment: str) -> Consumer:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     return runtime.consumer()
-
-
-def test_outside_a_function_has_what_its_rules_need(world, folder):
-    """Calls go to the user's module with the time that is left."""
-    consumer = deployed(
-        world,
-        folder,
-        RULES,
-        **{runtime.QUEUE_URL: "https://sqs.us-east-1.amazonaws.com/1/q", runtime.CALLS_TABLE: "calls"},
-    )
-    assert consumer.world.caller is not NULL_PORTS
 
 
 @pytest.mark.parametrize("missing", [runtime.QUEUE_URL, runtime.CALLS_TABLE])

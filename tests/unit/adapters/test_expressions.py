@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from sync_rules.adapters.expressions import Expressions
-from sync_rules.model.semantics import (
-    to_update,
-)
-from sync_rules.model.writes import Condition, Increment, Test, Update
+from sync_rules.model.writes import Condition, Test, Update
 from tests.support.builders import key, n, s, table
 
-THINGS = table("things", {"id": "S"})
-AT = key(THINGS, "1")
-A = ("a",)
-
-
-def change(sets=(), removes=(), adds=(), discards=()):
-    return Update(AT, tuple(sets), tuple(removes), (), tuple(adds), tuple(discards))
-
-
-def plus(**amounts):
-    return to_update(Increment(AT, tuple(amounts.items())))
+AT = key(table("things", {"id": "S"}), "1")
 
 
 def test_expressions_hold_placeholders_only():
@@ -33,7 +20,7 @@ def test_expressions_hold_placeholders_only():
             Condition(Test.IS_MAP, ("a.b",)),
         ]
     )
-    text = expressions.update(change([(("a.b", "c"), n(1))], [("size",)]))
+    text = expressions.update(Update(AT, ((("a.b", "c"), n(1)),), (("size",),), ()))
     assert guard == "attribute_exists(#n0) AND #n1.#n2 = :v0 AND attribute_not_exists(#n3) AND attribute_type(#n1, :v1)"
     assert text == "SET #n1.#n2 = :v2 REMOVE #n3"
     assert expressions.parameters() == {
@@ -47,14 +34,3 @@ def test_expressions_leave_out_what_is_empty():
     expressions = Expressions()
     expressions.guard([Condition(Test.EXISTS, ("PK",))])
     assert expressions.parameters().keys() == {"ExpressionAttributeNames"}
-
-
-def test_expressions_name_elements_and_amounts_by_placeholders():
-    """ADD and DELETE after SET and REMOVE; an increment is an ADD."""
-    expressions = Expressions()
-    both = change(
-        [(("x",), n(1))], [("y",)], [(("a.b",), {"SS": ["p"]}), (("c",), {"NS": ["1"]})], [(("size",), {"SS": ["q"]})]
-    )
-    assert expressions.update(both) == "SET #n0 = :v0 REMOVE #n1 ADD #n2 :v1, #n3 :v2 DELETE #n4 :v3"
-    assert Expressions().update(plus(a="1", b="-2")) == "ADD #n0 :v0, #n1 :v1"
-    assert expressions.parameters()["ExpressionAttributeValues"][":v3"] == {"SS": ["q"]}

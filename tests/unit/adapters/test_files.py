@@ -45,14 +45,6 @@ def test_files_of_one_command_are_different_files(tmp_path, there):
     require_own(None, place)
 
 
-def test_files_that_cannot_be_written_are_the_users_mistake(tmp_path):
-    """A file is written whole, or named with the reason."""
-    write_whole(tmp_path / "out", "text")
-    assert (tmp_path / "out").read_text() == "text"
-    with pytest.raises(UserError, match="no/out"):
-        write_whole(tmp_path / "no" / "out", "text")
-
-
 @pytest.mark.parametrize("place", ["sub", "missing/file", "file/below", "/dev/null"])
 def test_wholefile_refuses_what_is_no_place(tmp_path, place):
     """A directory, a device, or a place in no directory is named and refused, before and when it is written."""

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 
-from benchmarks import answering
 from sync_rules.adapters.budget import Costs
-from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.meter import (
     FIRST_SEEN_MAX_ITEMS,
     LAST_SEEN_MAX_ITEMS,
     MeteredStore,
 )
-from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change
-from sync_rules.model.sizes import item_bytes
 from sync_rules.model.writes import WRITTEN, Check, Condition, Increment, Put, Result, Status, Test, Transaction, Update
-from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Apply, Read, Scan
 from tests.support.builders import index, key, s, table
-from tests.support.worlds import Scene, Tap, event_of
+from tests.support.worlds import Tap
 
 THERE = (Condition(Test.EXISTS, ("id",)),)
 ABSENT = (Condition(Test.ABSENT, ("id",)),)
@@ -227,31 +218,3 @@ def test_meter_writes_nothing_that_it_could_not_read(told, of):
     failed = Result(Status.FAILED, reason="ThrottlingException: table plain")
     assert results == (failed, WRITTEN, failed)
     assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
-
-
-# ---------------------------------------------------------------- the price of a copy
-@pytest.mark.parametrize("kept", ["together", "apart"])
-@pytest.mark.parametrize(("size", "units"), [(900, 1), (1_900, 2), (2_900, 3)])
-def test_meter_copy_costs_its_item_and_nothing_more(kept, size, units):
-    """One write for each wrong copy, a unit for each KB of its item, also where an index that projects keys finds it;
-    none where it is right.
-    """
-    scene = Scene(load_rules(Path(answering.__file__).with_name("rules.yaml")))
-    metered = MeteredStore(scene.memory, scene.rules.tables)
-    consumer = Consumer(scene.rules, replace(scene.world, store=metered), THIS_PROCESS)
-    item = {**answering.target(kept, 0), "note": s("x" * (size - item_bytes(answering.target(kept, 0)) + 620))}
-    user = {**answering.SOURCE, "name": s("Ada")}
-    for number in range(50):
-        scene.put(kept, item | {at: answering.target(kept, number)[at] for at in ("PK", "SK", "GSI1PK", "GSI1SK")})
-    at, old = scene.put(kept, answering.SOURCE), answering.SOURCE
-    for name, expected in (("Ada", 50 * units), ("Ada", 0)):
-        scene.put(kept, user | {"name": s(name)})
-        metered.writes.clear()
-        before = len(scene.records)
-        assert consumer.handle_event(event_of(scene.rules, Change(at, old, user, "1")), lambda: 60_000) == {
-            "batchItemFailures": []
-        }
-        for message, _ in scene.queue.messages:
-            consumer.handle_message(message, lambda: 60_000)
-        assert metered.writes == ({kept: expected} if expected else {})
-        assert len(scene.records) - before == expected // units

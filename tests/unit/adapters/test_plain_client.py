@@ -7,7 +7,6 @@ from typing import Any
 import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from sync_rules.adapters.plain_client import client_of, is_converting, is_resource, plain, table_name
 from sync_rules.read import requests_of
@@ -59,16 +58,3 @@ def test_plain_client_keeps_the_handlers_of_the_application(resource):
         plain(resource).get_item(TableName="shop", Key=KEY)
     assert seen == ["GetItem"]
     assert requests.operations == ["GetItem"]
-
-
-@mock_aws
-def test_plain_client_is_mocked_where_the_resource_is():
-    """Under moto both see one table."""
-    resource: Any = boto3.resource("dynamodb", **PLACE)
-    table = resource.create_table(
-        TableName="shop", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-    )  # fmt: skip
-    table.put_item(Item={"id": "1", "n": 5, "b": b"\x00"})
-    found = plain(table).get_item(TableName="shop", Key=KEY)["Item"]
-    assert found == {**KEY, "n": {"N": "5"}, "b": {"B": b"\x00"}}

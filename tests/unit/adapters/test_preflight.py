@@ -16,7 +16,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from tests.support import every_kind
 from tests.support.builders import index, library, shop, table
-from tests.support.created import all_parameters, create_tables
+from tests.support.created import all_parameters
 from tests.support.engines import unique_prefix
 
 
@@ -44,16 +44,6 @@ def refuse(code):
 def preflight(client, rules, **options):
     """The problems alone."""
     return survey(client, rules, **options).problems
-
-
-def test_preflight_finds_nothing_where_all_is_well(client):
-    """Tables made from the rules fit the rules; the survey gives the stream of each."""
-    for make in (shop, library):
-        rules = make(prefix=unique_prefix())
-        create_tables(client, rules)
-        found = survey(client, rules)
-        assert found.problems == ()
-        assert len(found.stream_arns) == len(rules.streamed_tables)
 
 
 def test_preflight_says_in_which_account_a_table_is_missing(monkeypatch):
@@ -148,6 +138,13 @@ def test_preflight_knows_no_stream_that_is_switched_off():
         assert latest_streams(client, one) == {"shop": arn}
 
 
+EXPIRING = """
+tables: {games: {key: {id: S}}}
+entities: {game: {table: games}}
+rules: {kept: {derive: game.gone, as: 'ttl(ended_at, 60d)'}}
+"""
+
+
 @pytest.mark.parametrize(
     ("answer", "cure"),
     [
@@ -162,10 +159,7 @@ def test_preflight_knows_no_stream_that_is_switched_off():
 )
 def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(answer, cure):
     """A help and no condition: credentials of before, and emulators, need not know DescribeTimeToLive."""
-    rules = parse_rules(
-        "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
-        "rules: {kept: {derive: game.gone, as: 'ttl(ended_at, 60d)'}}\n"
-    )
+    rules = parse_rules(EXPIRING)
 
     def time_to_live(TableName):  # noqa: N803 -- as DynamoDB names it
         assert TableName == "games"
@@ -283,10 +277,7 @@ def test_preflight_names_the_rules_that_strong_consistency_between_regions_refus
 
 def test_preflight_names_the_rule_of_a_time_to_live_that_cannot_be():
     """The problem names the rule, and its cure does not enable what DynamoDB refuses."""
-    rules = parse_rules(
-        "tables: {games: {key: {id: S}}}\nentities: {game: {table: games}}\n"
-        "rules: {kept: {derive: game.gone, as: 'ttl(ended_at, 60d)'}}\n"
-    )
+    rules = parse_rules(EXPIRING)
     client = described(rules, {"games": {"MultiRegionConsistency": "STRONG"}})
     (problem,) = survey(client, rules, times_to_live=True).problems
     assert problem.found.endswith("refuses Time to Live: rule kept needs it on gone")

@@ -11,6 +11,7 @@ from botocore.exceptions import ResponseStreamingError
 from sync_rules.adapters import aws, retries, s3
 from sync_rules.adapters.s3 import BucketReports, OnFailureObjects, S3Bucket, parse_place
 from sync_rules.model.errors import StoreError, UserError
+from tests.unit.adapters.test_dynamodb import OK, Client, failed
 
 
 @pytest.fixture
@@ -20,33 +21,18 @@ def client(moto):
     return client
 
 
-class Flaky:
-    """An S3 that answers with the given errors first."""
-
-    def __init__(self, *codes: tuple[str, int]) -> None:
-        self.codes = list(codes)
-        self.puts: list[dict] = []
-
-    def put_object(self, **parameters):
-        self.puts.append(parameters)
-        if self.codes:
-            code, status = self.codes.pop(0)
-            answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-            raise aws.ClientError(answer, "PutObject")
-
-
 def test_s3_without_the_bucket_is_a_failure(client):
     """A StoreError that names the bucket and not the object, whose name may hold a key: the record comes again."""
     with pytest.raises(StoreError, match=r"^BucketNotFound: bucket nowhere$"):
         S3Bucket(client, "nowhere").put("calls/1.json", b"body")
 
 
-@pytest.mark.parametrize("code", [("SlowDown", 503), ("InternalError", 500)])
+@pytest.mark.parametrize("code", [failed("SlowDown", status=503), failed("InternalError", status=500)], ids=str)
 def test_s3_is_asked_again(code):
     """A transient S3 error is retried, with the same retries as the store."""
-    flaky = Flaky(code, code)
-    S3Bucket(flaky, "kept", retries.make_retry(sleep=lambda _: None)).put("calls/1.json", b"body")
-    assert len(flaky.puts) == 3
+    client = Client(code, code, OK)
+    S3Bucket(client, "kept", retries.make_retry(sleep=lambda _: None)).put("calls/1.json", b"body")
+    assert len(client.calls) == 3
 
 
 def test_report_in_a_bucket_is_read_as_it_was_written(client):
@@ -142,18 +128,8 @@ def test_on_failure_objects_of_a_missing_bucket_are_the_users_mistake(client):
     """The bucket is named; what S3 refuses for another reason is an error of the store."""
     with pytest.raises(UserError, match="bucket nowhere does not exist"):
         next(OnFailureObjects(client, "nowhere").entries())
-
-    class Denied:
-        meta = client.meta
-
-        def __getattr__(self, name):
-            def refuse(**_):
-                raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, name)
-
-            return refuse
-
     with pytest.raises(StoreError, match="AccessDenied: list_objects_v2 of bucket kept"):
-        next(OnFailureObjects(Denied(), "kept").entries())
+        next(OnFailureObjects(Client(failed("AccessDenied", operation="list_objects_v2")), "kept").entries())
 
 
 @pytest.mark.parametrize(

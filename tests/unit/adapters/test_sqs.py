@@ -136,18 +136,6 @@ def test_failed_messages_are_seen_once_and_are_there_afterwards(place):
     assert len([*place().entries()]) == 25
 
 
-def test_failed_messages_are_removed_or_replaced(client, queue_url, place):
-    """A processed message is deleted at once; one that failed again is deleted after its replacement was sent."""
-    taken = place()
-    entries = {entry.text.decode(): entry for entry in taken.entries()}
-    taken.remove(entries["m0"])
-    taken.replace(entries["m1"], "m99")
-    assert received(client, queue_url) == []
-    taken.close()
-    assert messages_in(client, queue_url) == 24
-    assert texts(place().entries()) == [*(f"m{number}" for number in range(2, 25)), "m99"]
-
-
 @pytest.mark.parametrize("mark", [None, ""], ids=["one redrive", "of several calls"])
 def test_failed_messages_that_fail_again_are_never_doubled(client, queue_url, monkeypatch, mark):
     """A message that fails again in redrive after redrive stays one message: its replacement is not there beside it."""

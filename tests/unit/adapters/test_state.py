@@ -7,11 +7,10 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import pytest
 
-from sync_rules.adapters import aws, state
+from sync_rules.adapters import state
 from sync_rules.adapters.state import (
     APPLIED,
     FileState,
@@ -23,6 +22,7 @@ from sync_rules.adapters.state import (
 )
 from sync_rules.jobs.backfill.progress import load_unfinished_head
 from sync_rules.model.errors import StoreError, UserError
+from tests.unit.adapters.test_dynamodb import Client, failed
 
 CURSOR = {"cursor": {"id": {"B": b"\x00\xff"}, "n": {"N": "1"}}, "done": False}
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -108,25 +108,12 @@ def test_state_file_that_cannot_be_read_is_named(tmp_path):
         FileState(tmp_path)
 
 
-class Broken:
-    """A client whose table does not answer as it should."""
-
-    def __init__(self, code: str) -> None:
-        self.code = code
-        self.meta = SimpleNamespace(endpoint_url="http://x:1", region_name="r")
-
-    def get_item(self, **_parameters: object) -> None:
-        raise aws.ClientError({"Error": {"Code": self.code}}, "GetItem")
-
-    put_item = get_item
-
-
 @pytest.mark.parametrize(
     ("code", "words"),
     [
         (
             "ResourceNotFoundException",
-            r"TableNotFound: state table t at http://x:1 \(Region r\): create it with the string key 'id'",
+            r"TableNotFound: state table t at http://127.0.0.1:1 \(Region us-east-1\): create it with the string key 'id'",
         ),
         ("ValidationException", "ValidationException: state table t: its key must be the string 'id'"),
         ("AccessDeniedException", "AccessDeniedException: GetItem of state table t: these credentials may not do this"),
@@ -135,7 +122,7 @@ class Broken:
 def test_state_table_that_does_not_answer_is_named(code, words):
     """The error says which table, why, and what cures it."""
     with pytest.raises(StoreError, match=words):
-        TableState(Broken(code), "t").load("backfill")
+        TableState(Client(failed(code, operation="GetItem")), "t").load("backfill")
 
 
 @pytest.mark.parametrize("documents", ["table"], indirect=True)
@@ -148,7 +135,7 @@ def test_state_swaps_a_document_only_over_what_was_read(documents):
     assert documents.swap("unit", {"by": "a", "done": False}, {"done": True})  # the answer to the first was lost
     assert documents.load("unit") == {"done": True}
     with pytest.raises(StoreError, match="AccessDenied"):
-        TableState(Broken("AccessDeniedException"), "t").swap("unit", None, {})
+        TableState(Client(failed("AccessDeniedException")), "t").swap("unit", None, {})
 
 
 @pytest.mark.parametrize("documents", ["table"], indirect=True)

@@ -38,18 +38,6 @@ def test_time_limit_stops_waiting_for_a_function_that_hangs(limited):
     assert seen == [1]
 
 
-def test_time_limit_passes_on_what_the_function_raises(limited):
-    """An error of the function is raised as it is, also one that no `except Exception` catches."""
-    error = GeneratorExit("mine")
-
-    def fails():
-        raise error
-
-    with pytest.raises(GeneratorExit) as raised:
-        limited(LONG_SECONDS, fails)
-    assert raised.value is error
-
-
 def test_time_limit_interrupts_a_function_that_catches_everything_once(monkeypatch):
     """A function that swallows the interruption is interrupted again."""
     monkeypatch.setattr("sync_rules.adapters.function_calls.AGAIN_SECONDS", 0.05)

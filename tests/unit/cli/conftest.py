@@ -1,20 +1,39 @@
-"""The folder that several commands are tried on."""
+"""The folder that several commands are tried on, and a command line in it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sync_rules.cli import main
 from tests.unit.lab.test_trial import RULES, SCENARIO
 
 
 @pytest.fixture
-def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two scenarios for one rules file, being where the user is."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, being where the user is."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "rules.yaml").write_text(RULES)
-    for name in ("rename", "marry"):
-        (tmp_path / "scenarios" / name).mkdir(parents=True)
-        (tmp_path / "scenarios" / name / "scenario.yaml").write_text(f"rules: ../../rules.yaml{SCENARIO}")
     return tmp_path
+
+
+@pytest.fixture
+def played(here: Path) -> Path:
+    """The folder with two scenarios for one rules file."""
+    (here / "rules.yaml").write_text(RULES)
+    for name in ("rename", "marry"):
+        (here / "scenarios" / name).mkdir(parents=True)
+        (here / "scenarios" / name / "scenario.yaml").write_text(f"rules: ../../rules.yaml{SCENARIO}")
+    return here
+
+
+@pytest.fixture
+def run(here: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command there; gives its exit code, what it printed, and what it said on stderr."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main.main(words)
+        return code, *capsys.readouterr()
+
+    return run

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import contextmanager
 from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from sync_rules.adapters.preflight import Survey, TableProblem
 from sync_rules.adapters.state import FileState, MemoryState, read_applied_fingerprints
-from sync_rules.audit.link_check import SAMPLE_SEGMENTS
-from sync_rules.cli import main
 from sync_rules.cli.commands import backfill
 from sync_rules.cli.show.backfill import Meter, display_on
 from sync_rules.jobs.backfill import job
@@ -21,13 +20,13 @@ from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import Totals, load_unfinished_head
 from sync_rules.jobs.local_files import Files
-from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
 from tests.support.worlds import Scene
+from tests.unit.cli.command_line import SECRET, CommandLine
 
 RULES = """
 tables:
@@ -43,26 +42,19 @@ rules:
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/"
 
 
-class Command:
-    """The command on a store in memory, in a folder of its own. `arns` and `streams` are what the account says."""
+class Command(CommandLine):
+    """The command, with two segments. `problems` are what the account says of the tables."""
 
-    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
-        self.scene = Scene(parse_rules(RULES))
-        self.scene.there("authors", {"author_id": s("a1"), "name": s("SECRET")})
-        self.file = tmp_path / "rules.yaml"
-        self.file.write_text(RULES)
-        self.state = tmp_path / "state.json"
+    def __init__(self, monkeypatch, capsys) -> None:
+        super().__init__(backfill, RULES, monkeypatch, capsys)
+        self.scene.there("authors", {"author_id": s("a1"), "name": s(SECRET)})
+        self.state = Path("state.json")
+        self.given = (self.file, "--state", self.state)
         self.failures = Files.failures
-        self.capsys = capsys
         self.ids = dict.fromkeys(self.scene.rules.tables, "id-1")
         self.problems: list[TableProblem] = []
-        self.patch = monkeypatch
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.delenv("SYNC_RULES_STATE", raising=False)
         monkeypatch.setattr(backfill.opt, "SEGMENTS", 2)
         monkeypatch.setattr(backfill.opt, "WORKERS", 1)
-        monkeypatch.setattr(backfill.aws, "dynamodb", lambda *_: None)
-        monkeypatch.setattr(backfill, "DynamoStore", lambda *_, **_k: self.scene.tap)
         monkeypatch.setattr(job, "require", lambda *_, streams: None)
         monkeypatch.setattr(job, "survey", lambda *_: Survey(tuple(self.problems), ()))
         monkeypatch.setattr(job, "describe", self.describe)
@@ -81,10 +73,9 @@ class Command:
         self.scene.there("houses", {"house_id": s("h"), "author_id": s("a1")})
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
-        code = main.main(["backfill", str(self.file), "--state", str(self.state), *options])
-        out, err = self.capsys.readouterr()
-        assert "SECRET" not in out + err + (self.state.read_text() if self.state.exists() else "")
-        return code, out, err
+        answer = super().__call__(*options)
+        assert not self.state.exists() or SECRET not in self.state.read_text()
+        return answer
 
     def summary(self, *options: str) -> tuple[int, dict]:
         code, out, err = self(*options, "--format", "jsonl")
@@ -94,26 +85,6 @@ class Command:
     def copied(self) -> set[str]:
         """The keys of the books that have their copy."""
         return {item["book_id"]["S"] for item in self.scene.memory.items("books") if "author_name" in item}
-
-    def scans(self) -> list[Scan]:
-        """The pages that were scanned, without those of the sample of links."""
-        return [scan for scan in self.scene.tap.seen(Scan) if scan.total_segments != SAMPLE_SEGMENTS]
-
-    def stop_after(self, pages: int) -> None:
-        """Simulate Ctrl-C after a number of pages."""
-
-        @contextmanager
-        def signals():
-            yield lambda: len(self.scans()) >= pages
-
-        self.patch.setattr(backfill, "stop_signals", signals)
-
-    def let_run(self) -> None:
-        @contextmanager
-        def signals():
-            yield lambda: False
-
-        self.patch.setattr(backfill, "stop_signals", signals)
 
     @property
     def applied(self) -> set[str]:
@@ -125,8 +96,8 @@ class Command:
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path, capsys) -> Command:
-    return Command(monkeypatch, tmp_path, capsys)
+def command(here, monkeypatch, capsys) -> Command:
+    return Command(monkeypatch, capsys)
 
 
 # ---------------------------------------------------------------- what it does and says
@@ -231,20 +202,6 @@ def test_backfill_of_changed_rules_only(command):
     assert command("--changed")[1].startswith("no rule")
 
 
-# ---------------------------------------------------------------- which items
-
-
-def test_backfill_of_items_of_which_a_condition_holds(command):
-    """--where sees the fields of an item, those that its key binds too; what it leaves out is not touched."""
-    command.books(2, "x", kind=s("NOVEL"))
-    command.books(2, "y", kind=s("NOVEL"))
-    command.books(2, "z", kind=s("ESSAY"))
-    code, summary = command.summary("--where", "kind == 'NOVEL' && shelf != 'y'")
-    assert (code, summary["items"], summary["copied"]) == (0, 6, 2)
-    assert command.copied() == {"x-0", "x-1"}
-    assert command.applied == set()
-
-
 # ---------------------------------------------------------------- stopping and going on
 def test_backfill_stopped_says_how_to_go_on_and_does(command):
     """Stopped, it exits with 130 and saves; --resume does the rest, and counts all of it."""
@@ -257,7 +214,7 @@ def test_backfill_stopped_says_how_to_go_on_and_does(command):
     assert out.endswith("Continue with the same command and --resume.\n")
     before = len(command.copied())
     assert 0 < before < 20
-    command.let_run()
+    command.stop_after(None)
     code, summary = command.summary("--resume")
     assert (code, summary["items"], summary["copied"], summary["right"]) == (0, 20, 20, 0)
     assert load_unfinished_head(FileState(command.state)) is None
@@ -268,7 +225,7 @@ def unfinished_one(command: Command, *options: str) -> None:
     command.books(6)
     command.stop_after(1)
     assert command(*options)[0] == 130
-    command.let_run()
+    command.stop_after(None)
 
 
 def test_backfill_with_one_unfinished_wants_to_know(command):
@@ -283,36 +240,16 @@ def test_backfill_with_one_unfinished_wants_to_know(command):
     assert command.scene.tap.requests == []
 
 
-def test_backfill_goes_on_only_with_the_same_rules_and_tables(command):
-    """Rules that say something else now, and a table that was made anew under its name, are named."""
-    unfinished_one(command)
-    command.ids["books"] = "id-2"
-    code, _, err = command("--resume")
-    assert code == 2
-    assert f"tables: books: it has {ARN}books id-1, this one {ARN}books id-2" in err
-    command.ids["books"] = "id-1"
-    command.file.write_text(RULES.replace("into: house.author_name", "into: house.owner"))
-    code, _, err = command("--resume")
-    assert code == 2
-    assert "rules: houses says something else now" in err
-    command.file.write_text(RULES)
-    assert command("--resume")[0] == 0
-
-
 def test_backfill_keeps_to_its_rate(command):
     """Every write is asked for in write units, before it is made, of the rate that was given."""
     taken: list[float] = []
     rates: list[float] = []
 
-    class Rate:
-        def __init__(self, ceiling: float) -> None:
-            self.ceiling = ceiling
-            rates.append(ceiling)
+    def make_rate(ceiling: float) -> SimpleNamespace:
+        rates.append(ceiling)
+        return SimpleNamespace(ceiling=ceiling, take=taken.append)
 
-        def take(self, units: float) -> None:
-            taken.append(units)
-
-    command.patch.setattr(backfill, "Rate", Rate)
+    command.patch.setattr(backfill, "Rate", make_rate)
     command.books(3, text=s("x" * 1_500))
     command("--rate", "7")
     assert (rates, taken) == ([7.0], [4, 4, 4])
@@ -327,11 +264,10 @@ def test_backfill_in_the_account_has_more_workers_for_a_higher_rate(rate, worker
 
 
 # ---------------------------------------------------------------- how it shows itself
-class Now:
-    """A clock."""
+class Clock:
+    """A clock that only tests move."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    seconds = 0.0
 
     def __call__(self) -> float:
         return self.seconds
@@ -351,7 +287,7 @@ def totals_of(items: int, copied: int, writes: float = 0.0) -> Totals:
 
 def test_backfill_meter_says_how_long_it_will_take(command):
     """The time left follows from the items of this process alone, and is unknown if the table's count was too low."""
-    now = Now()
+    now = Clock()
     meter = Meter(lambda _names: 1_000, now)
     run = run_like(command.scene, Totals())
     meter.begin(totals_of(200, 100, 100))
@@ -366,7 +302,7 @@ def test_backfill_meter_says_how_long_it_will_take(command):
 
 def test_backfill_lines_come_every_few_seconds(command, capsys):
     """A log has a line every ten seconds, machines a JSON object; not one for each page."""
-    now = Now()
+    now = Clock()
     figures = {**Meter(lambda _n: 10, now).figures(run_like(command.scene, Totals()), totals_of(4, 3)), "refused": 1}
     out = StringIO()
     console = Console(file=out)
@@ -391,7 +327,7 @@ def test_backfill_stops_before_its_first_write_if_a_sample_hits_nothing(command)
     """Exit 2, with rule, what was found and the cure; --accept names the rule and goes on."""
     command.file.write_text(MISSPELLED)
     command.books(3)
-    command.scene.there("authors", {"author_id": s("a2"), "name": s("SECRET")})
+    command.scene.there("authors", {"author_id": s("a2"), "name": s(SECRET)})
     code, out, err = command()
     assert (code, out, command.scene.tap.writes) == (2, "", [])
     assert "rule names: 2 of 2 sampled author items have no attribute nmae (closest: name) · write author.name" in err

@@ -25,19 +25,6 @@ def test_exit_codes_that_a_page_names_are_those_of_the_table(page):
 
 
 @pytest.mark.parametrize("verb", main.VERBS)
-def test_exit_code_of_a_command_that_is_interrupted(monkeypatch, capsys, verb):
-    """An interrupt that a command does not answer itself ends it with 130, whatever the verb."""
-    module = import_module(main.VERBS[verb].module)
-
-    def interrupted() -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, verb, interrupted)
-    assert main.main([verb]) == ExitCode.INTERRUPTED
-    assert "interrupted" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("verb", main.VERBS)
 def test_exit_code_1_is_returned_by_those_verbs_that_say_when(verb):
     """A command whose row has no meaning of 1 returns nothing but 0; one that never returns 1 has no such meaning."""
     function = next(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -12,27 +13,21 @@ from tests.support.every_kind import RULES, text_of
 
 
 @pytest.fixture
-def rules_file(tmp_path):
-    file = tmp_path / "rules.yaml"
+def rules_file(here):
+    file = here / "rules.yaml"
     file.write_text(text_of(RULES))
     return file
 
 
-def test_graph_prints_mermaid(rules_file, capsys):
-    """The text goes to the terminal, and ends with one end of line."""
-    assert main.main(["graph", str(rules_file)]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("flowchart LR")
-    assert out.endswith("\n")
-    assert not out.endswith("\n\n")
-
-
 @pytest.mark.parametrize("name", ["a.mmd", "a.md", "a.MERMAID"])
-def test_graph_writes_a_file(rules_file, tmp_path, name):
-    """The file has the text that the terminal would show."""
-    out = tmp_path / name
-    assert main.main(["graph", str(rules_file), "--out", str(out)]) == 0
-    assert out.read_text().startswith("flowchart LR")
+def test_graph_writes_a_file_or_to_the_terminal(rules_file, run, name):
+    """The file has the text that the terminal shows, which ends with one end of line."""
+    code, printed, _ = run("graph")
+    assert code == 0
+    assert printed.startswith("flowchart LR")
+    assert re.search(r"[^\n]\n$", printed)
+    assert run("graph", "--out", name)[0] == 0
+    assert rules_file.with_name(name).read_text() == printed
 
 
 def test_graph_into_an_ascii_pipe_is_the_same_picture(tmp_path, monkeypatch):
@@ -46,12 +41,11 @@ def test_graph_into_an_ascii_pipe_is_the_same_picture(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["rules.yaml", "link.mmd", "a.svg", "a.dot", "a"])
-def test_graph_writes_over_no_rules_file_and_nothing_it_cannot_draw(rules_file, name, capsys):
+def test_graph_writes_over_no_rules_file_and_nothing_it_cannot_draw(rules_file, name, run):
     """`graph --out` refuses the rules file under any name, and an ending of an unknown format."""
     (rules_file.parent / "link.mmd").symlink_to(rules_file)
     before = rules_file.read_text()
-    out = rules_file.parent / name
-    assert main.main(["graph", str(rules_file), "--out", str(out)]) == 2
-    assert f"{out}: " in capsys.readouterr().err
+    code, _, err = run("graph", "--out", name)
+    assert (code, f"{name}: " in err) == (2, True)
     assert rules_file.read_text() == before
     assert sorted(path.name for path in rules_file.parent.iterdir()) == ["link.mmd", "rules.yaml"]

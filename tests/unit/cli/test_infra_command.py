@@ -76,19 +76,6 @@ def test_infra_mistakes_are_told(template, arguments, told, capsys):
     assert told in capsys.readouterr().err
 
 
-def test_infra_keeps_the_ends_of_lines(template, capsys):
-    """A template with CRLF is up to date as one without, and has them everywhere when it was written."""
-    windows = template.read_bytes().replace(b"\n", b"\r\n")
-    template.write_bytes(windows)
-    assert main.main(["infra", "--check"]) == 0
-    assert main.main(["infra"]) == 0
-    assert "up to date" in capsys.readouterr().out
-    assert template.read_bytes() == windows
-    assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
-    assert main.main(["infra", "--rules", "examples/organisations-users-tickets/rules.yaml"]) == 0
-    assert template.read_bytes() == windows
-
-
 def test_infra_leaves_a_template_that_is_read_only(template, capsys):
     """A read-only template is not written; --check still works."""
     before = template.read_bytes()

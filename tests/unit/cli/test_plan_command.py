@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import stat
-from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from sync_rules.adapters.state import FileState, save_applied_fingerprints
-from sync_rules.cli import main
 from sync_rules.cli.commands import plan
 from sync_rules.jobs.backfill import job
 from sync_rules.jobs.backfill.bulk_loads import BulkLoad
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.requests import Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
 from tests.support.worlds import Scene
+from tests.unit.cli.command_line import SECRET, CommandLine
 
 RULES = """
 tables:
@@ -47,28 +46,20 @@ PRICES = {
 }
 
 
-class Command:
-    """The command on a store in memory, in a folder of its own."""
+class Command(CommandLine):
+    """The command, which never writes."""
 
-    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
-        self.scene = Scene(parse_rules(RULES))
-        self.scene.there("authors", {"author_id": s("a1"), "name": s("SECRET"), "bio": s("SECRET")})
-        self.region = "us-east-1"
-        self.folder = tmp_path
-        self.file = tmp_path / "rules.yaml"
-        self.file.write_text(RULES)
-        self.state = tmp_path / ".sync-rules-state.json"
-        self.capsys = capsys
-        self.patch = monkeypatch
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.delenv("SYNC_RULES_STATE", raising=False)
-        client = SimpleNamespace(meta=SimpleNamespace(region_name=self.region))
-        monkeypatch.setattr(plan.aws, "dynamodb", lambda *_: client)
-        monkeypatch.setattr(plan, "DynamoStore", lambda *_: self.scene.tap)
+    def __init__(self, monkeypatch, capsys) -> None:
+        super().__init__(plan, RULES, monkeypatch, capsys)
+        self.scene.there("authors", {"author_id": s("a1"), "name": s(SECRET), "bio": s(SECRET)})
+        self.given = (self.file,)
+        self.folder = Path()
+        self.state = Path(".sync-rules-state.json")
+        self.client = SimpleNamespace(meta=SimpleNamespace(region_name="us-east-1"))
+        monkeypatch.setattr(plan.aws, "dynamodb", lambda *_: self.client)
         monkeypatch.setattr(job, "require", lambda *_, streams: None)
         monkeypatch.setattr(job, "describe", lambda *_: {"TableArn": "arn", "ItemCount": 0})
         monkeypatch.setattr("sync_rules.jobs.backfill.page.WAIT_MAX_SECONDS", 0)
-        self.client = client
 
     def books(self, count: int, **values) -> None:
         self.scene.there("books", *({"book_id": s(f"b{i}"), "author_id": s("a1"), **values} for i in range(count)))
@@ -78,11 +69,9 @@ class Command:
         self.state.write_text(json.dumps({"applied": fingerprints.of_each(self.scene.rules) | other}))
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
-        code = main.main(["plan", str(self.file), *options])
-        out, err = self.capsys.readouterr()
-        assert "SECRET" not in out + err
+        answer = super().__call__(*options)
         assert self.scene.tap.writes == []
-        return code, out, err
+        return answer
 
     def body(self, *options: str) -> dict:
         code, out, err = self(*options, "--format", "json")
@@ -91,8 +80,8 @@ class Command:
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path, capsys) -> Command:
-    return Command(monkeypatch, tmp_path, capsys)
+def command(here, monkeypatch, capsys) -> Command:
+    return Command(monkeypatch, capsys)
 
 
 def test_plan_says_what_each_rule_would_do(command):
@@ -126,7 +115,7 @@ def test_plan_says_that_old_items_would_expire(command):
 
 def test_plan_for_machines_has_every_figure(command):
     """--format json is one object: rules, tables, money, time, fan-outs and hottest keys."""
-    command.books(3, author_name=s("SECRET"))
+    command.books(3, author_name=s(SECRET))
     body = command.body("--rate", "2")
     names, bios = body["rules"]["names"], body["rules"]["bios"]
     assert (names["is"], names["right"], names["to_write"], names["write_units"]) == ("new", 3, 0, 0)
@@ -238,7 +227,7 @@ def test_plan_writes_down_each_write_if_asked(command):
     }
     assert rows[0].keys() == {"write", "rule", "does", "table", "key", "paths", "alterations"}
     assert sorted(row["write"] for row in rows) == [0, 0, 1, 1]
-    assert "SECRET" not in path.read_text()
+    assert SECRET not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     before = path.read_text()
     command.scene.tap.before = failing
@@ -296,12 +285,7 @@ def test_plan_refuses_the_users_mistakes(command, options, words):
 
 def test_plan_that_is_stopped_exits_with_130(command):
     """Ctrl-C ends a plan with 130, without figures and without a file."""
-
-    @contextmanager
-    def signals():
-        yield lambda: len(command.scene.tap.seen(Scan)) >= 1
-
-    command.patch.setattr(plan, "stop_signals", signals)
+    command.stop_after(1)
     command.books(2)
     path = command.folder / "writes.jsonl"
     code, out, err = command("--writes", str(path))
@@ -313,7 +297,7 @@ def test_plan_says_first_which_links_hit_nothing(command):
     """A sample's findings come before the figures, and the exit code is 1; --accept leaves the rule out."""
     command.file.write_text(RULES.replace("author.name into", "author.nmae into"))
     command.books(3)
-    command.scene.there("authors", {"author_id": s("a2"), "name": s("SECRET")})
+    command.scene.there("authors", {"author_id": s("a2"), "name": s(SECRET)})
     code, out, _ = command()
     text = "2 of 2 sampled author items have no attribute nmae (closest: name)"
     assert code == 1

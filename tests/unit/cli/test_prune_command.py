@@ -2,68 +2,59 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from sync_rules.adapters.state import FileState, read_applied_fingerprints, save_applied_fingerprints
-from sync_rules.cli import main
 from sync_rules.cli.commands import prune
-from sync_rules.language.load import parse_rules
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.requests import Scan
 from tests.support.builders import s
 from tests.support.every_kind import RULES, order, text_of, user
 from tests.support.worlds import Scene
+from tests.unit.cli.command_line import SECRET, CommandLine
 
 BEFORE = {name: RULES[name] for name in ("names", "spent", "mails")} | {
     "was": "{copy: user.name, into: order.was, mode: snapshot}"
 }
-SECRET = "SECRETVALUE"
 
 
-class Command:
-    """The command on a store in memory, at rest under the rules as they were."""
+class Command(CommandLine):
+    """The command, with tables at rest under the rules as they were."""
 
-    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
-        self.scene = Scene(parse_rules(text_of(BEFORE)))
+    def __init__(self, monkeypatch, capsys) -> None:
+        super().__init__(prune, text_of(BEFORE), monkeypatch, capsys)
         self.scene.put("shop", order("1", "a", 10), user("1", name=s(SECRET), email=s("a@x")))
         self.scene.rest()
-        self.before, self.now = tmp_path / "before.yaml", tmp_path / "rules.yaml"
-        self.before.write_text(text_of(BEFORE))
-        self.capsys = capsys
+        self.before = Path("before.yaml")
+        self.file.rename(self.before)
+        self.given = (self.before, self.file)
         self.become("mails")
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.delenv("SYNC_RULES_STATE", raising=False)
-        monkeypatch.setattr(prune.aws, "dynamodb", lambda *_: None)
         monkeypatch.setattr(prune, "require_answer", lambda *_: None)
-        monkeypatch.setattr(prune, "DynamoStore", lambda *_: self.scene.tap)
 
     def become(self, *names: str) -> None:
         """The rules of today."""
-        self.now.write_text(text_of({name: BEFORE[name] for name in names}))
+        self.file.write_text(text_of({name: BEFORE[name] for name in names}))
 
     def __call__(self, *options: str) -> tuple[int, list[str], str]:
-        code = main.main(["prune", str(self.before), str(self.now), *options])
-        out, err = self.capsys.readouterr()
+        code, out, err = super().__call__(*options)
         return code, out.splitlines(), err
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path, capsys) -> Command:
-    return Command(monkeypatch, tmp_path, capsys)
+def command(here, monkeypatch, capsys) -> Command:
+    return Command(monkeypatch, capsys)
 
 
 def test_prune_shows_and_removes_nothing_without_apply(command):
     """Leftovers are shown with key, path and rule, and no value; the exit code is 1; nothing is written."""
     command.scene.tap.requests.clear()
-    code, out, err = command()
+    code, out, _ = command()
     assert code == 1
     assert "shop[USER#1, ORDER#a] user_name · rule names" in out
     assert "ledger[spent/T/USER#1, PROFILE] the whole item · rule spent" in out
     assert out[-1].endswith("5 leftovers: --apply removes them")
-    assert SECRET not in "".join(out) + err
     assert command.scene.tap.writes == []
 
 
@@ -100,7 +91,7 @@ def test_prune_exits_2_for_the_users_mistakes(command, options, words):
 
 def test_prune_exits_2_without_a_sound_file(command):
     """Both files must be rules files: what is wrong with one of them is said, with its name."""
-    command.now.write_text("rules: [")
+    command.file.write_text("rules: [")
     code, _, err = command()
     assert code == 2
     assert "rules.yaml" in err
@@ -116,24 +107,14 @@ def test_prune_exits_2_without_a_sound_file(command):
     [([], "nothing was removed"), (["--apply"], "2 leftovers were removed")],
     ids=["show", "apply"],
 )
-def test_prune_that_is_stopped_says_what_was_removed(command, monkeypatch, options, words):
+def test_prune_that_is_stopped_says_what_was_removed(command, options, words):
     """Ctrl-C ends it after the page in hand, with exit code 130 and the number that is true by then."""
-
-    @contextmanager
-    def signals():
-        yield lambda: len(command.scene.tap.seen(Scan)) >= 1
-
-    monkeypatch.setattr(prune, "stop_signals", signals)
+    command.stop_after(1)
     code, _, err = command(*options)
     assert code == 130
     assert err.endswith(f"sync-rules: interrupted: {words}. Run it again for the rest\n")
-    monkeypatch.setattr(prune, "stop_signals", never)
+    command.stop_after(None)
     assert command("--apply")[1][-1] == f"{5 if not options else 3} leftovers removed"
-
-
-@contextmanager
-def never():
-    yield lambda: False
 
 
 def test_prune_exits_2_for_a_table_that_is_gone(command):
@@ -150,7 +131,7 @@ def test_prune_skips_a_table_that_is_gone_with_its_rules(command, tmp_path):
     save_applied_fingerprints(FileState(state), {"names": "1", "spent": "3"}, datetime(2026, 1, 2, tzinfo=UTC))
     there = {name: table for name, table in command.scene.rules.tables.items() if name != "shop"}
     command.scene.tap._store = Scene(command.scene.rules, tables=there).memory
-    command.now.write_text("tables: {other: {key: {id: S}}}\nentities: {one: {table: other}}\nrules: {}\n")
+    command.file.write_text("tables: {other: {key: {id: S}}}\nentities: {one: {table: other}}\nrules: {}\n")
     code, out, err = command("--apply", "--state", str(state))
     assert (code, out[-1]) == (0, "dropped from the saved state: names, spent")
     assert "table shop does not exist, nor in the rules of today: skipped" in err
@@ -161,7 +142,7 @@ def test_prune_drops_nothing_where_no_table_of_the_old_rules_is(command, tmp_pat
     state = tmp_path / "state.json"
     save_applied_fingerprints(FileState(state), {"names": "1", "spent": "3"}, datetime(2026, 1, 2, tzinfo=UTC))
     command.scene.tap._store = Scene(command.scene.rules, tables={}).memory
-    command.now.write_text("tables: {other: {key: {id: S}}}\nentities: {one: {table: other}}\nrules: {}\n")
+    command.file.write_text("tables: {other: {key: {id: S}}}\nentities: {one: {table: other}}\nrules: {}\n")
     code, _, err = command("--apply", "--state", str(state))
     assert code == 2
     assert "exists in this place: correct --region or --endpoint-url" in err

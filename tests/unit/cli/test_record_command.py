@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from sync_rules.cli import main
 from sync_rules.cli.commands import record as command
 from sync_rules.lab.tape import FromNow, Tape, record_streams
 from sync_rules.language.load import parse_rules
@@ -28,26 +28,13 @@ def shop_record(position: int, key: str = "a", name: str = "Ada") -> dict:
     return record(position, key, NewImage=image, StreamViewType="NEW_AND_OLD_IMAGES", OldImage=image)
 
 
-class Sheet:
-    """A tape that writes into a list."""
-
-    def __init__(self, **given) -> None:
-        self.bodies: list = []
-        self.tape = Tape(self.bodies.extend, RULES, **given)
-
-    def take(self, stream, stopping=lambda: False, *, once=True) -> list[int]:
-        clock = Clock()
-        record_streams(
-            self.tape,
-            stream,
-            [ARN],
-            stopping,
-            lambda: None,
-            once=once,
-            now_ms=clock.now_ms,
-            sleep=clock.sleep,
-        )
-        return [int(body["dynamodb"]["SequenceNumber"]) for body in self.bodies]
+def take(stream, stopping=lambda: False, *, once=True, **given) -> tuple[Tape, list[int]]:
+    """The tape, and the positions of the records on it, in their order."""
+    bodies: list = []
+    clock, tape = Clock(), Tape(given.get("write", bodies.extend), RULES)
+    sleeping = {"now_ms": clock.now_ms, "sleep": clock.sleep}
+    record_streams(tape, stream, [ARN], stopping, lambda: None, once=once, **sleeping)
+    return tape, [int(body["dynamodb"]["SequenceNumber"]) for body in bodies]
 
 
 def test_record_reads_parents_before_children():
@@ -59,10 +46,10 @@ def test_record_reads_parents_before_children():
         },
         page_max_records=1,
     )
-    sheet = Sheet()
-    assert sheet.take(stream) == [1, 2, 3, 4]
-    assert command.row(sheet.tape) == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
-    assert command.as_line(sheet.tape) == "4 records (4 of shop)"
+    tape, positions = take(stream)
+    assert positions == [1, 2, 3, 4]
+    assert command.row(tape) == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
+    assert command.as_line(tape) == "4 records (4 of shop)"
 
 
 def test_record_goes_on_after_what_goes_wrong():
@@ -71,10 +58,10 @@ def test_record_goes_on_after_what_goes_wrong():
         {"s": FakeShard(records=[shop_record(1), shop_record(5)], trimmed_to=0)},
         faults={"records": [throttled()], "shards": [throttled()]},
     )
-    assert Sheet().take(stream) == [1, 5]
-    sheet = Sheet()
-    sheet.tape.trimmed = 2
-    assert "RECORDS EXPIRED" in command.as_line(sheet.tape)
+    tape, positions = take(stream)
+    assert positions == [1, 5]
+    tape.trimmed = 2
+    assert "RECORDS EXPIRED" in command.as_line(tape)
 
 
 def test_record_stops_when_it_is_asked_to():
@@ -86,7 +73,7 @@ def test_record_stops_when_it_is_asked_to():
         asked.append(1)
         return len(asked) == 3
 
-    assert Sheet().take(stream, third, once=False) == [1]
+    assert take(stream, third, once=False)[1] == [1]
     assert len(asked) == 3
 
 
@@ -103,8 +90,7 @@ def test_record_from_now_leaves_out_what_is_there():
     stream = Latest(held)
     reader = FromNow(stream, [ARN])
     held["new"] = FakeShard("old", records=[shop_record(2)])
-    sheet = Sheet()
-    assert sheet.take(reader) == [2]
+    assert take(reader)[1] == [2]
     assert json.loads(reader.iterator(ARN, "old", "1")) == ["old", 1]
 
 
@@ -115,49 +101,39 @@ def test_record_ends_when_nothing_can_be_written():
     def full(_bodies):
         raise StoreError("FileNotWritten", "no space")
 
-    sheet = Sheet()
-    sheet.tape.write = full
     with pytest.raises(StoreError, match="FileNotWritten"):
-        sheet.take(stream)
+        take(stream, write=full)
     broken = FakeStream({"s": FakeShard(records=[{**shop_record(1), "eventSourceARN": "arn:nothing"}])})
     with pytest.raises(AssertionError):
-        Sheet().take(broken)
+        take(broken)
 
 
 # ---------------------------------------------------------------- the command
-@pytest.fixture
-def run(tmp_path, capsys, monkeypatch):
-    """Runs the command against a stream in memory; gives its exit code, and what it printed."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rules.yaml").write_text(every_kind.text_of({"names": "copy user.name into order.user_name"}))
+ONCE = ("record", "--once", "--region", "eu-west-1")
+
+
+@pytest.fixture(autouse=True)
+def stream(here, monkeypatch):
+    """A stream in memory, with one record."""
+    (here / "rules.yaml").write_text(every_kind.text_of({"names": "copy user.name into order.user_name"}))
     image = {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}, "name": {"S": "Ada"}}
     body = {**record(1, NewImage=image), "eventName": "INSERT"}
     body["dynamodb"]["Keys"] = {name: image[name] for name in ("PK", "SK")}
     stream = Latest({"s": FakeShard(records=[body])})
-
-    class Survey:
-        stream_arns = (ARN,)
-
-    monkeypatch.setattr(command, "require", lambda _client, _rules: Survey())
+    monkeypatch.setattr(command, "require", lambda _client, _rules: SimpleNamespace(stream_arns=(ARN,)))
     monkeypatch.setattr(command, "DynamoDBStreams", lambda _client: stream)
     monkeypatch.setattr("sync_rules.jobs.consume.local_run.WAIT_SECONDS", 0)
-
-    def command_line(*words: str) -> tuple[int, str, str]:
-        code = main.main(["record", "--once", "--region", "eu-west-1", *words])
-        return code, *capsys.readouterr()
-
-    return command_line
 
 
 def test_record_command_writes_a_recording(run, tmp_path):
     """A recording's header names its tables and its time and says that it is not redacted."""
-    code, out, err = run("--out", "r.jsonl")
+    code, out, err = run(*ONCE, "--out", "r.jsonl")
     assert (code, out, err) == (0, "1 record (1 of shop) in r.jsonl\n", "")
     header, body = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())
     assert (header["redacted"], header["tables"]["shop"]) == (False, "shop")
     assert header["at"].endswith("+00:00")
     assert body["dynamodb"]["NewImage"]["name"] == {"S": "Ada"}
-    code, out, _ = run("--out", "r.jsonl", "--append", "--from-now", "--format", "json")
+    code, out, _ = run(*ONCE, "--out", "r.jsonl", "--append", "--from-now", "--format", "json")
     assert (code, json.loads(out)["records"]) == (0, 0)
 
 
@@ -165,7 +141,7 @@ def test_record_command_redacts_with_a_salt_of_its_own(run, tmp_path):
     """The salt is drawn and kept nowhere, so two recordings do not fit together; under one that is given they do."""
     files = {name: tmp_path / f"{name}.jsonl" for name in "abcd"}
     for name, words in {"a": [], "b": [], "c": ["--salt", 16 * "x"], "d": ["--salt", 16 * "x"]}.items():
-        assert run("--out", str(files[name]), "--redact", *words)[0] == 0
+        assert run(*ONCE, "--out", str(files[name]), "--redact", *words)[0] == 0
     texts = {name: file.read_text().splitlines()[1] for name, file in files.items()}
     assert "Ada" not in "".join(texts.values())
     assert texts["a"] != texts["b"]
@@ -190,7 +166,7 @@ def test_record_command_redacts_with_a_salt_of_its_own(run, tmp_path):
 def test_record_command_of_a_mistake_is_2(run, tmp_path, words, found):
     """The mistake is named, nothing is written, and what is there stays."""
     (tmp_path / "there.jsonl").write_text("mine\n")
-    code, out, err = run(*words)
+    code, out, err = run(*ONCE, *words)
     assert (code, out) == (2, "")
     assert found in err
     assert (tmp_path / "there.jsonl").read_text() == "mine\n"

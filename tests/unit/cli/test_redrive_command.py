@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import boto3
 import pytest
@@ -12,10 +13,8 @@ from moto import mock_aws
 
 from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.kept_calls import CallsInFolder
-from sync_rules.cli import main
 from sync_rules.cli.commands import redrive
 from sync_rules.jobs.redrive import redriver
-from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change, Failure
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
@@ -23,28 +22,24 @@ from sync_rules.pipeline.messages import CallMessage, PullMessage, encode
 from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import ENTITIES, RULES, TABLES, order, user
-from tests.support.worlds import Scene, event_of
+from tests.support.worlds import event_of
+from tests.unit.cli.command_line import SECRET, CommandLine
 from tests.unit.jobs.test_redrive import Days, batch_of
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TEXT = TABLES.format(prefix="") + ENTITIES + f"rules:\n  names: {RULES['names']}\n  posts: {RULES['posts']}\n"
 CALLS = every_kind.EFFECTS["called"]
-SECRET = "SECRETVALUE"
 
 
-class Command:
-    """The command in a directory of its own, on a store in memory, with queues and buckets."""
+class Command(CommandLine):
+    """The command, with queues and buckets."""
 
-    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
-        self.scene = Scene(parse_rules(TEXT))
+    def __init__(self, monkeypatch, capsys) -> None:
+        super().__init__(redrive, TEXT, monkeypatch, capsys)
         self.scene.there("shop", order("1", "a", 5), order("1", "b", 5), user("1", name=s(SECRET)))
-        self.path = tmp_path
-        self.capsys = capsys
+        self.path = Path()
         self.days = Days()
-        self.become(TEXT)
-        self.sqs, self.s3 = boto3.client("sqs", region_name="us-east-1"), boto3.client("s3", region_name="us-east-1")
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(redrive, "DynamoStore", lambda *_: self.scene.tap)
+        self.sqs = boto3.client("sqs", region_name="us-east-1")
         monkeypatch.setattr(redrive, "require", lambda *_args, **_options: None)
         made = redriver.Redriver
         monkeypatch.setattr(
@@ -52,12 +47,10 @@ class Command:
         )
 
     def become(self, text: str) -> None:
-        (self.path / "rules.yaml").write_text(text)
+        self.file.write_text(text)
 
     def __call__(self, *options: str) -> tuple[int, list[str], str]:
-        code = main.main(["redrive", *options])
-        out, err = self.capsys.readouterr()
-        assert SECRET not in out + err
+        code, out, err = super().__call__(*options)
         return code, out.splitlines(), err
 
     def rows(self, *options: str) -> tuple[int, list[dict]]:
@@ -97,7 +90,7 @@ class Command:
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path, capsys):
+def command(here, monkeypatch, capsys):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
@@ -105,7 +98,7 @@ def command(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
     aws._client.cache_clear()
     with mock_aws():
-        yield Command(monkeypatch, tmp_path, capsys)
+        yield Command(monkeypatch, capsys)
     aws._client.cache_clear()
 
 

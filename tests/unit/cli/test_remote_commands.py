@@ -13,7 +13,6 @@ from sync_rules.audit.verify_tally import Tally
 from sync_rules.cli import main
 from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill, redrive, verify
-from sync_rules.cli.options import RULES_FILE
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
@@ -217,22 +216,6 @@ def test_other_stage_is_refused(command):
 
 
 # ---------------------------------------------------------------- watching
-def test_backfill_in_the_account_says_at_its_start_what_it_reads_of_others(command):
-    """Who stops watching has seen that a ledger is read whole, and why."""
-    text = STAGED.replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}", 1)
-    text += "  many: {count: book, into: author.many, ledger: ledger}\n"
-    text += "  few: {count: book, into: author.few, ledger: ledger, where: few}\n"
-    command.file.write_text(text)
-    command.deployed = command.machine.deployed = Deployed(Scene(parse_rules(text)))
-
-    def watch(name: str, look) -> Execution:
-        look()
-        raise KeyboardInterrupt
-
-    command.patch.setattr(command.machine, "watch", watch)
-    code, _, err = command("backfill", "--remote", "--rule", "few")
-    assert code == 130
-    assert "table ledger is read whole, about 9 items, because entries of few" in err
 
 
 def test_verify_that_is_left_says_where_its_report_will_be(command):
@@ -258,15 +241,3 @@ def test_repair_in_the_account_names_its_queue(command):
     assert code == 1, err
     line = "the failures queue (sync-rules failures --queue https://queue) has the reasons"
     assert line in out
-
-
-def test_commands_to_type_hold_no_password(command) -> None:
-    """A user name and a password in an endpoint's address stay out of every hint."""
-    account = command.account("", "https://ada:hunter2@proxy.example:8443/dynamodb?token=x", "eu-west-1")
-    typed = [
-        account.command("verify", RULES_FILE),
-        account.failures_command(),
-        account.copy_command("s3://bucket/a", "a"),
-    ]
-    assert all("https://proxy.example:8443/dynamodb" in command for command in typed)
-    assert not any(secret in command for secret in ("ada", "hunter2", "token") for command in typed)

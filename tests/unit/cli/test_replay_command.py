@@ -8,7 +8,6 @@ import shlex
 
 import pytest
 
-from sync_rules.cli import main
 from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS
 from sync_rules.language.load import parse_rules
 from sync_rules.model.writes import Delete
@@ -22,17 +21,10 @@ from tests.support.tapes import Tape, lines, recorded, shopping
 RULES = every_kind.rules_of()
 
 
-@pytest.fixture
-def run(tmp_path, capsys, monkeypatch):
-    """Runs the command in a folder with a rules file; gives its exit code, and what it printed."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rules.yaml").write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
-
-    def command(*words: str) -> tuple[int, str, str]:
-        code = main.main(["replay", *words])
-        return code, *capsys.readouterr()
-
-    return command
+@pytest.fixture(autouse=True)
+def rules_file(here):
+    """Rules of every kind, in the folder where the user is."""
+    (here / "rules.yaml").write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
 
 
 @pytest.fixture
@@ -55,13 +47,15 @@ def break_deletes(monkeypatch) -> None:
 
 def test_replay_command_says_that_all_is_right(run, tape):
     """A replay runs every variant and seed, and prints how many records were skipped and why."""
-    code, out, err = run("tape.jsonl", "--seeds", "1")
+    code, out, err = run("replay", "tape.jsonl", "--seeds", "1")
     assert (code, err) == (0, "")
     assert "7 replays in" in out
     assert "every copy is right at the end" in out
     assert "written by the recorded pipeline" in out
     assert "of a ledger" in out
-    code, out, _ = run("tape.jsonl", "--variant", "in-order", "--seed", "4", "--with-copies", "--format", "json")
+    code, out, _ = run(
+        "replay", "tape.jsonl", "--variant", "in-order", "--seed", "4", "--with-copies", "--format", "json"
+    )
     row = json.loads(out)
     assert (code, row["ok"], row["replays"], row["copies"]) == (0, True, 1, 0)
     assert row["records"] == len(tape.bodies)
@@ -70,18 +64,18 @@ def test_replay_command_says_that_all_is_right(run, tape):
 def test_replay_command_says_how_to_see_again_what_ends_wrong(run, tape, monkeypatch):
     """The rule and the item are named, without values; the command that is printed shows the same."""
     break_deletes(monkeypatch)
-    code, out, _ = run("tape.jsonl")
+    code, out, _ = run("replay", "tape.jsonl")
     assert code == 1
     assert "Zoe" not in out
     (again,) = [line.removeprefix("again: ") for line in out.splitlines() if line.startswith("again: ")]
     words = shlex.split(again)
     assert words[:3] == ["sync-rules", "replay", "tape.jsonl"]
-    code, second, _ = run(*words[2:], "--format", "json")
+    code, second, _ = run("replay", *words[2:], "--format", "json")
     assert code == 1
     found = json.loads(second)
     assert f"rule {found['rule'] or 'none'}" in out
     assert found["history"]
-    assert run(*words[2:], "--values")[0] == 1
+    assert run("replay", *words[2:], "--values")[0] == 1
 
 
 def test_replay_command_names_its_data(run, tmp_path, monkeypatch):
@@ -94,7 +88,7 @@ def test_replay_command_names_its_data(run, tmp_path, monkeypatch):
     tape.do(Delete(order, ()))
     recorded(tmp_path / "tape.jsonl", RULES, tape.bodies)
     break_deletes(monkeypatch)
-    code, out, _ = run("tape.jsonl", "--data", "data.yaml")
+    code, out, _ = run("replay", "tape.jsonl", "--data", "data.yaml")
     assert code == 1
     assert "--data data.yaml" in out
     assert " more ..." in out
@@ -118,7 +112,7 @@ def test_replay_command_of_a_mistake_is_2_and_does_nothing(run, tape, tmp_path, 
     elsewhere = tape.bodies[0]["eventSourceARN"].replace("table/", "table/my-")
     lines(tmp_path / "other.jsonl", [{**tape.bodies[0], "eventSourceARN": elsewhere}])
     before = sorted(path.name for path in tmp_path.iterdir())
-    code, out, err = run(*words)
+    code, out, err = run("replay", *words)
     assert (code, out) == (2, "")
     assert found in err
     assert sorted(path.name for path in tmp_path.iterdir()) == before
@@ -135,10 +129,10 @@ def test_replay_command_needs_no_variables(run, tmp_path, monkeypatch):
     tape.put("shop", every_kind.user("1", name=s("Ada")), every_kind.order("1", "2", 5))
     recorded(tmp_path / "tape.jsonl", rules, tape.bodies)
     monkeypatch.delenv("STAGE", raising=False)
-    assert run("tape.jsonl", "--rules", "other.yaml", "--seeds", "1")[0] == 0
+    assert run("replay", "tape.jsonl", "--rules", "other.yaml", "--seeds", "1")[0] == 0
     monkeypatch.setattr(CopyRule, "pushes", lambda *_given: False)
     monkeypatch.setattr(CopyRule, "pulls", lambda *_given: False)
-    code, out, _ = run("tape.jsonl", "--rules", "other.yaml", "--seeds", "1")
+    code, out, _ = run("replay", "tape.jsonl", "--rules", "other.yaml", "--seeds", "1")
     assert code == 1
     assert "missing: shop[USER#1, ORDER#2] user_name (not what the rule says) · rule names" in out
 
@@ -152,10 +146,10 @@ def test_replay_page_shows_what_the_command_says(run, tmp_path, monkeypatch):
     well, wrong = (body for language, body in found if language == "text")
     (tmp_path / "rules.yaml").write_text(rules)
     (tmp_path / "monday.jsonl").write_text(records)
-    code, out, _ = run("monday.jsonl")
+    code, out, _ = run("replay", "monday.jsonl")
     assert (code, timeless(out)) == (0, timeless(well))
     break_deletes(monkeypatch)
-    code, out, _ = run("monday.jsonl")
+    code, out, _ = run("replay", "monday.jsonl")
     assert (code, out) == (1, wrong)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.cli import main
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_reader import ScenarioForm, StepForm
 from tests.unit.lab.test_trial import SCENARIO
@@ -17,27 +16,9 @@ NAMES = re.compile(r"`([a-z_-]+)`")
 BROKEN = SCENARIO.replace("user_name: Ada King", "user_name: Ada Kong")
 
 
-@pytest.fixture
-def folder(played: Path) -> Path:
-    """The folder with two scenarios for one rules file."""
-    return played
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs the command; gives its code, what it printed, and what it said on stderr."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main.main(["test", *arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
-def test_command_says_of_each_scenario_that_it_holds(folder, run):
+def test_command_says_of_each_scenario_that_it_holds(played, run):
     """One line each, a summary, and exit code 0."""
-    code, out, _ = run("scenarios")
+    code, out, _ = run("test", "scenarios")
     assert code == 0
     *lines, last = out.splitlines()
     assert lines == ["scenarios/marry/scenario.yaml   ok", "scenarios/rename/scenario.yaml  ok"]
@@ -45,11 +26,11 @@ def test_command_says_of_each_scenario_that_it_holds(folder, run):
     assert last.endswith(" s: 2 ok, 0 failed")
 
 
-def test_command_tells_what_failed_and_under_what(folder, run):
+def test_command_tells_what_failed_and_under_what(played, run):
     """A failed scenario exits with 1 and prints the first variant that fails, with the expected and the found value."""
-    file = folder / "scenarios/marry/scenario.yaml"
+    file = played / "scenarios/marry/scenario.yaml"
     file.write_text(f"rules: ../../rules.yaml{BROKEN}")
-    code, out, _ = run("scenarios")
+    code, out, _ = run("test", "scenarios")
     assert code == 1
     lines = out.splitlines()
     assert lines[0] == "scenarios/marry/scenario.yaml   FAILED under every variant"
@@ -59,23 +40,23 @@ def test_command_tells_what_failed_and_under_what(folder, run):
     assert out.count("expected") == 1
 
 
-def test_command_runs_again_what_failed(folder, run):
+def test_command_runs_again_what_failed(played, run):
     """The command that an account ends with runs that scenario under that delivery, and nothing else."""
-    (folder / "scenarios/marry/scenario.yaml").write_text(f"rules: ../../rules.yaml{BROKEN}")
-    _, out, _ = run("scenarios", "--variant", "throttled", "--seed", "4")
+    (played / "scenarios/marry/scenario.yaml").write_text(f"rules: ../../rules.yaml{BROKEN}")
+    _, out, _ = run("test", "scenarios", "--variant", "throttled", "--seed", "4")
     (again,) = [line.strip() for line in out.splitlines() if "again:" in line]
     command = again.removeprefix("again: sync-rules test ").split()
     assert command == ["scenarios/marry/scenario.yaml", "--variant", "throttled", "--seed", "4"]
-    code, out, _ = run(*command)
+    code, out, _ = run("test", *command)
     assert code == 1
     assert "1 scenario, 1 variant, in" in out
 
 
-def test_command_plays_nothing_while_a_file_is_wrong(folder, run):
+def test_command_plays_nothing_while_a_file_is_wrong(played, run):
     """Errors in any scenario file are all printed with their places, and the exit code is 2."""
-    (folder / "scenarios/marry/scenario.yaml").write_text("rules: ../../rules.yaml\nsteps: {}")
-    (folder / "scenarios/rename/scenario.yaml").write_text("rules: ../../rules.yaml\nexpect: {shp: {}}")
-    code, out, err = run("scenarios")
+    (played / "scenarios/marry/scenario.yaml").write_text("rules: ../../rules.yaml\nsteps: {}")
+    (played / "scenarios/rename/scenario.yaml").write_text("rules: ../../rules.yaml\nexpect: {shp: {}}")
+    code, out, err = run("test", "scenarios")
     assert (code, out) == (2, "")
     assert "scenarios/marry/scenario.yaml:2:8 · steps\n  expected a list, found a map\n" in err
     assert "scenarios/rename/scenario.yaml:2:10 · expect · shp\n  no table 'shp'" in err
@@ -91,13 +72,13 @@ def test_command_plays_nothing_while_a_file_is_wrong(folder, run):
     ],
     ids=["none", "nowhere", "empty", "variant"],
 )
-def test_command_tells_what_cannot_be(folder, run, monkeypatch, arguments, said):
+def test_command_tells_what_cannot_be(played, run, monkeypatch, arguments, said):
     """An empty folder, a missing path or an unknown variant exits with 2."""
     if said is None:
-        (folder / "empty").mkdir()
-        monkeypatch.chdir(folder / "empty")
+        (played / "empty").mkdir()
+        monkeypatch.chdir(played / "empty")
         said = "expected scenario.yaml or *.scenario.yaml in it, or below"
-    code, out, err = run(*arguments)
+    code, out, err = run("test", *arguments)
     assert (code, out) == (2, "")
     assert said in err
 
@@ -108,11 +89,11 @@ def block(language: str) -> str:
     return PAGE.split(f"```{language}\n", 1)[1].split("```", 1)[0]
 
 
-def test_page_shows_a_scenario_that_holds(folder, run):
+def test_page_shows_a_scenario_that_holds(played, run):
     """The first example of docs/testing.md passes exactly as it is printed there."""
-    (folder / "rules.yaml").write_text(block("yaml"))
-    (folder / "scenarios/rename/scenario.yaml").write_text(block("yaml scenario"))
-    assert run("scenarios/rename")[0] == 0
+    (played / "rules.yaml").write_text(block("yaml"))
+    (played / "scenarios/rename/scenario.yaml").write_text(block("yaml scenario"))
+    assert run("test", "scenarios/rename")[0] == 0
 
 
 def test_page_has_every_key_of_a_scenario():

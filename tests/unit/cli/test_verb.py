@@ -17,23 +17,6 @@ REQUIRED = {
     "preview": ["write.json"],
 }
 VALUES = {"--format": "json", "--rate": "5", "--rules": "rules.yaml", "--sample": "5", "--from": "f"}
-FLAGS = frozenset(
-    [
-        "--changed",
-        "--resume",
-        "--restart",
-        "--remote",
-        "--stop",
-        "--redact",
-        "--keep-shape",
-        "--strict-warnings",
-        "--list-variants",
-        "--dry-run",
-        "--yes",
-        "--show-values",
-        "--run",
-    ]
-)
 DECLARED = {verb: import_module(listed.module).VERB for verb, listed in main.VERBS.items()}
 NEEDING = [(verb, one, needed) for verb, of in DECLARED.items() for one, needed in of.needs.items()]
 EXCLUDING = [
@@ -50,7 +33,9 @@ def empty(monkeypatch, tmp_path):
 
 def refusal(capsys, verb: str, *options: str) -> str:
     """The message of a verb that is given these options. It ends with exit code 2 in any case: there is no rules file."""
-    words = [word for one in options for word in ([one] if one in FLAGS else [one, VALUES.get(one, "1")])]
+    params = main._make_application([verb]).commands[verb].params
+    flags = {name for one in params if getattr(one, "is_flag", False) for name in (*one.opts, *one.secondary_opts)}
+    words = [word for one in options for word in ([one] if one in flags else [one, VALUES.get(one, "1")])]
     assert main.main([verb, *REQUIRED.get(verb, []), *words]) == 2
     return capsys.readouterr().err
 

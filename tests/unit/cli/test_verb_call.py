@@ -30,26 +30,14 @@ def folder(played: Path) -> Path:
     return played
 
 
-@pytest.fixture
-def run(capsys):
-    """Runs a command line; gives its code, what it printed, and what it said on stderr."""
-
-    def run(line: str) -> tuple[int, str, str]:
-        code = main.main(line.split())
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
 @pytest.mark.parametrize(
     "line",
     ["test scenarios --seed 1", "failures --file failures.jsonl", "test nowhere"],
 )
 def test_json_is_the_list_of_the_lines(folder, run, line):
     """--format json prints one document, with the lines of --format jsonl; a mistake prints neither."""
-    code, lines, said = run(f"{line} --format jsonl")
-    also, document, also_said = run(f"{line} --format json")
+    code, lines, said = run(*line.split(), "--format", "jsonl")
+    also, document, also_said = run(*line.split(), "--format", "json")
     assert (code, said) == (also, also_said)
     assert [json.loads(one) for one in lines.splitlines()] == (json.loads(document) if document else [])
     assert document or code == 2
@@ -79,21 +67,12 @@ def test_completion_knows_verbs_and_the_options_of_one(monkeypatch, capsys):
         assert capsys.readouterr().out.split() == expected
 
 
-class TestFormsOfCheck:
-    """`check --format`: the same problems as JSON and as annotations of a pull request."""
-
-    @pytest.fixture
-    def broken(self, folder, run):
-        (folder / "rules.yaml").write_text(RULES.replace("user.name", "usr.name"))
-        code, out, _ = run("check --format json")
-        assert code == 1
-        return json.loads(out)
-
-    def test_github(self, broken, run):
-        """Each problem is one line, whatever its message holds."""
-        _, out, _ = run("check --format github")
-        lines = [line for line in out.splitlines() if line.startswith("::")]
-        assert len(lines) == len(broken)
-        for line, problem in zip(lines, broken, strict=True):
-            place = f"::{problem['severity']} file=rules.yaml,line={problem['line']},col={problem['column']},title={problem['code']}::"
-            assert line.startswith(place)
+def test_check_annotates_each_problem_in_a_line(played, run):
+    """`check --format github`: the problems of `--format json`, each in one line, whatever its message holds."""
+    (played / "rules.yaml").write_text(RULES.replace("user.name", "usr.name"))
+    code, document, _ = run("check", "--format", "json")
+    lines = [line for line in run("check", "--format", "github")[1].splitlines() if line.startswith("::")]
+    assert code == 1
+    for line, problem in zip(lines, json.loads(document), strict=True):
+        place = f"file=rules.yaml,line={problem['line']},col={problem['column']},title={problem['code']}"
+        assert line.startswith(f"::{problem['severity']} {place}::")

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.drift_report import make_row
 from sync_rules.audit.verify_tally import DriftFinding, Tally
-from sync_rules.cli import main
 from sync_rules.cli.commands import verify
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
@@ -21,12 +20,13 @@ from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.worlds import Scene
+from tests.unit.cli.command_line import SECRET, CommandLine
 
 RULES = """
 tables:
   authors: {key: {author_id: S}}
   books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}
-  houses: {key: {house_id: N}}
+  houses: {key: {house_id: N}, indexes: {by_author: {author_id: S}}}
   scans: {key: {scan_id: B}}
   pages: {key: {book_id: S}}
 entities: {author: {table: authors}, book: {table: books}, house: {table: houses}, scan: {table: scans}, page: {table: pages}}
@@ -35,34 +35,21 @@ rules:
   bios: copy author.bio into book.author_bio
   houses: {copy: author.name, into: house.author_name, link: {author_id: author_id}, via: by_author}
 """
-RULES = RULES.replace(
-    "houses: {key: {house_id: N}}", "houses: {key: {house_id: N}, indexes: {by_author: {author_id: S}}}"
-)
 RIGHT = {"book_id": s("b1"), "author_id": s("a1"), "author_name": s("Ada"), "author_bio": s("...")}
 
 
-class Command:
-    """The command on a store in memory."""
+class Command(CommandLine):
+    """The command, without a wait."""
 
-    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
-        self.scene = Scene(parse_rules(RULES))
+    def __init__(self, monkeypatch, capsys) -> None:
+        super().__init__(verify, RULES, monkeypatch, capsys)
         self.scene.there("authors", {"author_id": s("a1"), "name": s("Ada"), "bio": s("...")})
-        self.file = tmp_path / "rules.yaml"
-        self.file.write_text(RULES)
-        self.failures = tmp_path / "failures.jsonl"
-        self.capsys = capsys
+        self.failures = Path("failures.jsonl")
+        self.given = (self.file, "--grace-seconds", 0, "--failures", self.failures)
         self.required: list[tuple[Rules, bool]] = []
-        monkeypatch.setattr(verify.aws, "dynamodb", lambda *_: None)
-        monkeypatch.setattr(verify, "DynamoStore", lambda *_: self.scene.tap)
         monkeypatch.setattr(
             verify, "require", lambda _client, rules, *, streams: self.required.append((rules, streams))
         )
-
-    def __call__(self, *options: str) -> tuple[int, str, str]:
-        fixed = ["verify", str(self.file), "--grace-seconds", "0", "--failures", str(self.failures)]
-        code = main.main([*fixed, *options])
-        out, err = self.capsys.readouterr()
-        return code, out, err
 
     def rows(self, *options: str) -> tuple[int, list[dict]]:
         """The exit code of a verify with --format jsonl and the rows of its report, without the first."""
@@ -78,13 +65,13 @@ class Command:
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path, capsys) -> Command:
-    return Command(monkeypatch, tmp_path, capsys)
+def command(here, monkeypatch, capsys) -> Command:
+    return Command(monkeypatch, capsys)
 
 
 def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
     """Drift is printed without values and exits with 1; --repair repairs it and exits with 0."""
-    book = command.scene.there("books", {**RIGHT, "author_name": s("SECRET")})
+    book = command.scene.there("books", {**RIGHT, "author_name": s(SECRET)})
     code, (row, totals) = command.rows()
     assert code == 1
     assert row == {
@@ -104,28 +91,6 @@ def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
     assert totals["alterations"] == {"names": {"replaced": 1}}
     assert command.scene.item(book) == RIGHT
     assert command.rows()[0] == 0
-
-
-def test_verify_tells_people_the_same(command):
-    """Without --format jsonl a line names kind, target, path, source and rule, a table the figures, and no value anywhere."""
-    command.scene.there("books", {**RIGHT, "author_name": s("SECRET")})
-    code, out, err = command("--repair")
-    assert code == 0
-    assert "wrong: books[b1] author_name from authors[a1] · rule names · repaired" in out
-    assert "items checked (the repair replaces 1), no drift left" in out
-    assert "drift" in out
-    assert "SECRET" not in out + err
-
-
-def test_verify_of_one_rule_leaves_the_others(command):
-    """--rule, once or repeated, limits the rules that are checked and repaired."""
-    book = command.scene.there("books", {"book_id": s("b1"), "author_id": s("a1")})
-    code, rows = command.rows("--rule", "bios", "--repair")
-    assert code == 0
-    assert [row["rule"] for row in rows[:-1]] == ["bios"]
-    assert list(rows[-1]["rules"]) == ["bios"]
-    assert "author_name" not in command.scene.item(book)
-    assert [row["rule"] for row in command.rows("--rule", "bios", "--rule", "names")[1][:-1]] == ["names"]
 
 
 def test_verify_of_one_key(command):
@@ -176,7 +141,7 @@ def test_verify_keeps_a_record_of_what_cannot_be_mended(command, tmp_path):
     """A repair that cannot succeed leaves exit code 1 and a line with rule, key and reason in the failures file."""
     command.file.write_text(RULES.replace("book.author_name", "book.author.name"))
     command.scene.rules = parse_rules(command.file.read_text())
-    command.scene.there("books", {**RIGHT, "author": s("SECRET")})
+    command.scene.there("books", {**RIGHT, "author": s(SECRET)})
     code, _, _ = command("--repair")
     assert code == 1
     line = command.failures.read_text()
@@ -185,7 +150,7 @@ def test_verify_keeps_a_record_of_what_cannot_be_mended(command, tmp_path):
     again, rows = command.rows("--key", json.dumps(record["key"]), "--table", record["table"])
     assert (again, [row["rule"] for row in rows[:-1]]) == (1, ["names"])
     assert record["reason"] == "author is a string: expected a map to hold name"
-    assert "SECRET" not in line
+    assert SECRET not in line
 
 
 def test_verify_says_which_rules_saw_no_targets(command):
@@ -319,9 +284,8 @@ def test_verify_from_a_report_mends_what_it_lists_and_nothing_else(command, tmp_
 
 
 @pytest.mark.parametrize("place", [".", "/", "rules.yaml", "nowhere/f.jsonl", "drift.jsonl"])
-def test_verify_refuses_a_bad_place_for_failures(command, tmp_path, monkeypatch, place):
+def test_verify_refuses_a_bad_place_for_failures(command, place):
     """Before it begins: a folder, a folder that is not there, the rules file, and the report that --from reads."""
-    monkeypatch.chdir(tmp_path)
     code, out, err = command("--from", "drift.jsonl", "--failures", place)
     assert (code, out) == (2, "")
     assert f"{place}: " in err

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.deploy.blocks import replace_blocks
+from sync_rules.deploy.blocks import compare_blocks, replace_blocks
 from sync_rules.model.errors import UserError
 
 TEXT = """a: 1
@@ -24,6 +24,8 @@ def test_blocks_are_written_where_their_marks_stand():
     new = replace_blocks(TEXT, {"one": {"x": 1, "w": 2}, "two": {"z": 3}}, "f")
     assert new == TEXT.replace("  old\n", "  x: 1\n  w: 2\n").replace("two\n# <<<", "two\nz: 3\n# <<<")
     assert replace_blocks(new, {"one": {"x": 1, "w": 2}, "two": {"z": 3}}, "f") == new
+    one = TEXT.replace("  old\n", "  new\n")
+    assert [name for name, _ in compare_blocks(TEXT, one, "f")] == ["one"]
 
 
 @given(before=st.text(), between=st.text(), after=st.text())

@@ -6,12 +6,11 @@ import json
 from itertools import product
 
 import pytest
-from hypothesis import strategies as st
 from moto.events.models import EventPattern
 
 from sync_rules.deploy.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, filter_criteria, list_entities
 from sync_rules.language.load import load_rules, parse_rules
-from sync_rules.model.entities import Entity, Table
+from sync_rules.model.entities import Table
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.rules.ruleset import Rules
 from tests.support.every_kind import rules_of
@@ -38,7 +37,6 @@ def files() -> dict[str, Rules]:
 LONG_RULES = "".join(f"  r{i}: {{derive: e{i}.twice, as: '{{id}}-{{id}}'}}\n" for i in range(12))
 FILES = files()
 STREAMS = [(name, table.name) for name, rules in FILES.items() for table in rules.streamed_tables]
-WORDS = st.sampled_from(["1", "U1", "OPEN", "ORG", "x#y", "-", "LEAD"])
 
 
 def matches(criteria, change: Change) -> bool:
@@ -47,20 +45,6 @@ def matches(criteria, change: Change) -> bool:
         return True
     record = {"dynamodb": {"Keys": {name: {kind: str(value)} for name, kind, value in change.key.values}}}
     return any(EventPattern.load(one["Pattern"]).matches_event(record) for one in criteria["Filters"])
-
-
-@st.composite
-def keys(draw, rules: Rules, table: Table) -> ItemKey:
-    """Keys of the table as its entities build them, mixed from two entities, or of no entity."""
-    entities = [entity for entity in rules.entities.values() if entity.table == table]
-    values = []
-    for attribute in table.key:
-        entity: Entity = draw(st.sampled_from(entities))
-        template = entity.templates[attribute.name]
-        text = template.literals[0] + "".join(draw(WORDS) + literal for literal in template.literals[1:])
-        text = draw(st.sampled_from([text, text, text, "nobody's", text + "x", "x" + text]))
-        values.append((attribute.name, attribute.type, "7" if attribute.type == "N" else text))
-    return ItemKey(table.name, tuple(values))
 
 
 @pytest.mark.parametrize(("file", "table"), STREAMS)

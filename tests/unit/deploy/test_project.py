@@ -9,13 +9,10 @@ import shlex
 import shutil
 from pathlib import Path
 
-import boto3
 import pytest
-from moto import mock_aws
 from ruamel.yaml import YAML
 
 from sync_rules import HOME, __version__
-from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.deploy import bundle, files, project
 from sync_rules.deploy.template import empty_blocks
@@ -210,27 +207,6 @@ def test_project_from_a_file(here, monkeypatch, capsys, by):
     (table,) = loaded(here / "rules.yaml")["tables"].values()
     assert table["key"] == {"id": "S"}
     assert files_in(here).keys() == WRITTEN | {"stack.json"}
-    works_once_it_has_a_rule(here)
-
-
-def test_project_from_live_tables(here, capsys):
-    """A table is described and some of its items are read: what they hold is not written."""
-    aws._client.cache_clear()  # of clients that other tests made without credentials
-    with mock_aws():
-        client = boto3.client("dynamodb", region_name="eu-central-1")
-        key = {
-            "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
-            "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
-        }
-        client.create_table(TableName="shop", BillingMode="PAY_PER_REQUEST", **key)
-        for number in range(8):
-            item = {"PK": {"S": f"USER#{number}"}, "SK": {"S": "PROFILE"}, "name": {"S": f"secret-{number}"}}
-            client.put_item(TableName="shop", Item=item)
-        assert main.main(["init", "--from-account", "shop", "--region", "eu-central-1"]) == 0
-        assert main.main(["init", "other", "--from-account", "nowhere", "--region", "eu-central-1"]) == 2
-    assert "table nowhere does not exist" in capsys.readouterr().err
-    assert not (here / "other").exists()
-    assert not [name for name, text in files_in(here).items() if b"secret-" in text]
     works_once_it_has_a_rule(here)
 
 

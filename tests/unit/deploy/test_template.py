@@ -36,13 +36,6 @@ def template_of(path, text=TEXT):
     return read_template(fill_template(text, read_deployment(path), path, TEMPLATE))
 
 
-def first_rules(page):
-    """The first whole rules file of a page."""
-    return next(
-        block for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "\ntables:" in block
-    )
-
-
 @pytest.fixture
 def made(tmp_path):
     """The template for a text of rules, and for a template before it was written."""
@@ -61,6 +54,20 @@ def small(made):
         return made(SMALL.format(name=table))
 
     return of
+
+
+ONE = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
+
+
+def list_warnings(folder, before, after):
+    """The warnings when the template of some rules becomes that of others."""
+    path = folder / "rules.yaml"
+
+    def text_of_rules(rules):
+        path.write_text(rules)
+        return fill_template(TEXT, read_deployment(path), path, TEMPLATE)
+
+    return list(warn_of_indexes(text_of_rules(before), text_of_rules(after), TEMPLATE))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
@@ -153,15 +160,6 @@ def ids_of(whole):
     return Counter([*whole["Parameters"], *whole["Resources"], *made])
 
 
-def test_template_of_the_readme_has_no_name_twice(made):
-    """A variable SHOP_TABLE and a table shop are neither the same parameter nor parameter and resource of one name."""
-    text = first_rules((ROOT / "README.md").read_text())
-    assert "${SHOP_TABLE" in text
-    whole = made(text)
-    assert {"ShopTable", "ShopTableVariable"} <= ids_of(whole).keys()
-    assert ids_of(whole).most_common(1)[0][1] == 1
-
-
 @pytest.mark.parametrize(
     "name", ["BUCKET", "STREAM_ROLE", "FANOUT_FUNCTION_QUEUE", "SHOP_TABLE", "STREAM_FUNCTION_SHOP"]
 )
@@ -217,7 +215,7 @@ def test_template_refuses_names_that_are_taken(small, table, told):
 
 def test_template_refuses_two_tables_of_one_name_and_a_table_like_its_own(made):
     """Table names that would share a logical id, or take the template's own, are refused."""
-    text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
+    text = ONE
     with pytest.raises(
         UserError, match=r"rules.yaml:3: table state would be StateTable in .*, and the template itself"
     ):
@@ -233,30 +231,28 @@ def test_template_refuses_two_tables_of_one_name_and_a_table_like_its_own(made):
 
 def test_template_refuses_a_rule_whose_alarm_is_the_mapping_of_a_table(made):
     """A rule whose alarm would have the logical id of a SAM mapping is refused with both lines."""
-    text = SMALL.format(name="shop: {key: {PK: S, SK: S}}").replace("shop", "lagAlarm")
+    text = ONE.replace("shop", "lagAlarm")
     with pytest.raises(UserError, match=r"yaml:8: rule stream-function would be .*, and table lagAlarm \(line 3\)"):
         made(text.replace("names:", "stream-function:"))
 
 
 def test_template_refuses_a_queue_that_gives_out_what_is_worked_on(made):
     """A function timeout too long for the queue's visibility is refused with the visibility needed."""
-    text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
     raised = TEXT.replace("Timeout: 180 ", "Timeout: 300 ")
     with pytest.raises(
         UserError, match=r"FanoutFunction may take 300 seconds .* for 1080 .*: set that to 1800 or more"
     ):
-        made(text, raised)
-    made(text, raised.replace("VisibilityTimeout: 1080", "VisibilityTimeout: 1800"))
+        made(ONE, raised)
+    made(ONE, raised.replace("VisibilityTimeout: 1080", "VisibilityTimeout: 1800"))
 
 
 def test_template_lets_functions_run_for_as_long_as_their_state_machine_waits(made):
     """A state machine waits a minute longer than Lambda runs a function; a longer Timeout is refused."""
     waits = re.findall(r'"TimeoutSeconds": (\d+),\n +"ResultPath', (ROOT / "infra/machine.asl.json").read_text())
     assert waits == [str(sam_template.MACHINE_WAITS_SECONDS)] * 3
-    text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
-    made(text, TEXT.replace("Timeout: 900", "Timeout: 1800"))
+    made(ONE, TEXT.replace("Timeout: 900", "Timeout: 1800"))
     with pytest.raises(UserError, match=r"BackfillFunction may take 1801 seconds .*: set Timeout to 1800 or less"):
-        made(text, TEXT.replace("Timeout: 900", "Timeout: 1801"))
+        made(ONE, TEXT.replace("Timeout: 900", "Timeout: 1801"))
 
 
 @pytest.mark.parametrize(
@@ -273,10 +269,10 @@ def test_template_refuses_a_machine_that_sync_rules_does_not_run_on(made, name, 
     with pytest.raises(
         UserError, match=f"{name} of the functions: expected one of {expected}.*found {found.strip('[]')}"
     ):
-        made(SMALL.format(name="shop: {key: {PK: S, SK: S}}"), wrong)
+        made(ONE, wrong)
     mixed = TEXT.replace("      Timeout: 180 ", "      Runtime: python3.13\n      Timeout: 180 ")
     with pytest.raises(UserError, match=r"the same for all, found python3\.13, python3\.14"):
-        made(SMALL.format(name="shop: {key: {PK: S, SK: S}}"), mixed)
+        made(ONE, mixed)
 
 
 INDEXED = "shop: {{key: {{PK: S, SK: S}}, indexes: {{{}}}}}"
@@ -300,13 +296,7 @@ INDEXED = "shop: {{key: {{PK: S, SK: S}}, indexes: {{{}}}}}"
 )
 def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path):
     """An index that the rules no longer have is deleted by the next deployment, and two are more than one makes."""
-    path = tmp_path / "rules.yaml"
-
-    def text_with(indexes):
-        path.write_text(SMALL.format(name=INDEXED.format(indexes)))
-        return fill_template(TEXT, read_deployment(path), path, TEMPLATE)
-
-    found = list(warn_of_indexes(text_with(before), text_with(after), TEMPLATE))
+    found = list_warnings(tmp_path, *(SMALL.format(name=INDEXED.format(indexes)) for indexes in (before, after)))
     assert len(found) == len(told)
     assert all(re.search(one, warning) for one, warning in zip(told, found, strict=True))
 
@@ -323,16 +313,14 @@ def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path
 )
 def test_template_warns_of_what_becomes_of_a_time_to_live(before, after, told, tmp_path):
     """CloudFormation refuses another attribute, and may leave on what the rules no longer have."""
-    path = tmp_path / "rules.yaml"
 
-    def text_with(ttl):
+    def rules(ttl):
         rule = f"derive: game.{ttl or 'label'}, as: '{'ttl(ended_at, 60d)' if ttl else '{ended_at}'}'"
-        path.write_text(
+        return (
             f"tables: {{games: {{key: {{id: S}}}}}}\nentities: {{game: {{table: games}}}}\nrules: {{x: {{{rule}}}}}\n"
         )
-        return fill_template(TEXT, read_deployment(path), path, TEMPLATE)
 
-    found = list(warn_of_indexes(text_with(before), text_with(after), TEMPLATE))
+    found = list_warnings(tmp_path, rules(before), rules(after))
     assert len(found) == len(told)
     assert all(one in warning for one, warning in zip(told, found, strict=True))
 

@@ -83,6 +83,8 @@ def test_vector_index_is_compared_with_that_of_the_table(description, found, act
         *_, body = shlex.split(problem.cure.partition("`")[2].rstrip("`"))
         update = json.loads(body)
         require_valid("UpdateTable", update)
+        defined = [one["AttributeName"] for one in update.get("AttributeDefinitions", ())]
+        assert len(defined) == len(set(defined))
         assert [*update["VectorIndexUpdates"][0]] == [action]
 
 

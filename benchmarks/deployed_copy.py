@@ -1,4 +1,4 @@
-"""`python -m tests.deploy.first_copy`: the time from a change to its first right copy, deployed on an emulator.
+"""`python -m benchmarks.deployed_copy`: the time from a change to its first right copy, deployed on an emulator.
 
 A user with three orders is renamed again and again, at uneven times. The project is built and deployed by sam as in the
 tests, so `make engines` must have been run. Each time begins when the emulator has accepted the change, and ends when a
@@ -82,7 +82,7 @@ def measure(changes: int) -> tuple[list[float], list[float]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print both as a Markdown table."""
-    parser = argparse.ArgumentParser(prog="python -m tests.deploy.first_copy", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.deployed_copy", description=__doc__)
     parser.add_argument("--changes", metavar="N", type=int, default=40)
     copied, lasted = measure(parser.parse_args(arguments).changes)
     print("| deployed on an emulator, ms | median | p95 |\n|---|---:|---:|")
