@@ -81,6 +81,9 @@ class PlanReport:
                     **{key: _round(value) for key, value in vars(figures).items() if not isinstance(value, Mapping)},
                     "alterations": {each.value: _round(count) for each, count in figures.alterations.items()},
                     "reasons": {reason: _round(count) for reason, count in sorted(figures.reasons.items())},
+                    **(
+                        {"ended": {one: _round(count) for one, count in figures.ended.items()}} if figures.ended else {}
+                    ),
                 }
                 for name, figures in plan.rules.items()
             },
@@ -195,6 +198,8 @@ class PlanReport:
             for each, what in LOSSES.items():
                 if count := figures.alterations.get(each):
                     yield f"{name} {what.format(self._about(count))}"
+            for relation, count in sorted(figures.ended.items()):
+                yield f"{name} ends a relation of {self._about(count)} items: {relation}"
 
     def _units(self) -> Grid:
         table = grid(["table"], ["read units", "write units"])
