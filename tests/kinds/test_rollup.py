@@ -449,7 +449,7 @@ rules:
 
 
 def test_child_is_in_the_group_of_each_ancestor():
-    """Of its category and all above; a category that moves takes all below it along."""
+    """A product counts in its category and in all above; a category that moves takes all below it along."""
     scene = scene_of(CATEGORIES)
     parents = {"a": "", "b": "a", "c": "b", "d": ""}
     categories = {

@@ -94,8 +94,7 @@ def read_groups(
             number = field_types(parent)[name] == "N"
             if respell(one.constant) is None if number else not _makes_key(parent, name, one.constant):
                 message = f"expected {'a number' if number else f'a text that fits into the key of {parent.name!r}'}"
-                cure = None if number else f"leave out the text that follows {{{name}}} there"
-                compiler.add("SR106", compiler.at("link", name, "constant"), f"{message}, found {one.constant!r}", cure)
+                compiler.add("SR106", compiler.at("link", name, "constant"), f"{message}, found {one.constant!r}")
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
         elif isinstance(one, FirstForm | EachForm):
             text, option = (one.of, "of") if isinstance(one, FirstForm) else (one.each, "each")

@@ -52,7 +52,35 @@ class EntityStatement(Model):
     items: int | None = Field(default=None, ge=0, le=ITEMS_MAX, description="How many items there are: for estimates.")
 
 
-class GetForm(Model):
+class PatternForm(Model):
+    """The keys of each pattern, for its row in the matrix."""
+
+    description: str | None = Field(default=None, description="What the application does with it, for the matrix.")
+    priority: Literal["high", "medium", "low"] | None = Field(default=None, description="How much depends on it.")
+    peak_hours: str | None = Field(
+        default=None,
+        description="The hours of the day, in UTC, with the most calls: shown in the matrix.",
+        examples=["18-22"],
+    )
+    rate: Rate = None
+
+
+class ReadForm(PatternForm):
+    """The keys of reads that find pages of items."""
+
+    attributes: Attributes = None
+    page: Page = None
+    items: Items = None
+    busiest: Busiest = None
+
+
+class WriteForm(PatternForm):
+    """The keys of writes."""
+
+    busiest: Busiest = None
+
+
+class GetForm(ReadForm):
     """Items of one entity, or of several that one Query finds."""
 
     get: EntityOrEntities = Field(
@@ -75,7 +103,6 @@ class GetForm(Model):
         le=KEYS_MAX,
         description="Each call reads this number of items by their keys: a BatchGetItem.",
     )
-    attributes: Attributes = None
     where: str | None = Field(
         default=None,
         description="JMESPath over the item's own fields: which items are meant. What no key serves is a filter.",
@@ -86,13 +113,9 @@ class GetForm(Model):
     via: str | None = Field(
         default=None, description="The only way that is meant: `table`, the name of an index, or `mirror`."
     )
-    rate: Rate = None
-    page: Page = None
-    items: Items = None
-    busiest: Busiest = None
 
 
-class GraphForm(Model):
+class GraphForm(ReadForm):
     """The nodes that edges lead to from one item."""
 
     graph: str = Field(description="The entity of the nodes.", examples=["goal"])
@@ -113,15 +136,10 @@ class GraphForm(Model):
         description="The fields of an edge that name start and neighbours, if they differ: {user_id: owner_id}. "
         "Or those that hold a key attribute of theirs: {PK: member}, where members are users and teams.",
     )
-    attributes: Attributes = None
     via: str | None = Field(default=None, description="The index that lists the edges, or `table`.")
-    rate: Rate = None
-    page: Page = None
-    items: Items = None
-    busiest: Busiest = None
 
 
-class TreeForm(Model):
+class TreeForm(ReadForm):
     """Items of a hierarchy, around one."""
 
     tree: str = Field(description="The entity whose items make the hierarchy.", examples=["component"])
@@ -130,14 +148,9 @@ class TreeForm(Model):
     children: str | None = Field(default=None, description="The id of an item whose children are read.")
     depth: int | None = Field(default=None, ge=1, le=DEPTH_MAX, description="The greatest number of levels down.")
     itself: bool = Field(default=False, description="That item too.")
-    attributes: Attributes = None
-    rate: Rate = None
-    page: Page = None
-    items: Items = None
-    busiest: Busiest = None
 
 
-class SearchForm(Model):
+class SearchForm(PatternForm):
     """Items whose vectors are near to one that each call gives."""
 
     search: str = Field(description="The entity whose items are searched.", examples=["product"])
@@ -149,32 +162,25 @@ class SearchForm(Model):
     top: int | None = Field(default=None, ge=1, description="The number of nearest items to return.", examples=[10])
     attributes: Attributes = None
     via: str | None = Field(default=None, description="The only vector index that is meant.")
-    rate: Rate = None
 
 
-class PutForm(Model):
+class PutForm(WriteForm):
     """Items that the application puts."""
 
     put: str = Field(description="The entity whose items are put.")
-    rate: Rate = None
-    busiest: Busiest = None
 
 
-class UpdateForm(Model):
+class UpdateForm(WriteForm):
     """Items that the application updates."""
 
     update: str = Field(description="The entity whose items are updated.")
     sets: list[str] | None = Field(default=None, description="The attributes that change.", examples=[["name"]])
-    rate: Rate = None
-    busiest: Busiest = None
 
 
-class DeleteForm(Model):
+class DeleteForm(WriteForm):
     """Items that the application deletes."""
 
     delete: str = Field(description="The entity whose items are deleted.")
-    rate: Rate = None
-    busiest: Busiest = None
 
 
 FORMS: Final[dict[str, type[Model]]] = {
