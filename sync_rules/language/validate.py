@@ -56,13 +56,7 @@ REPLACED: Final = {  # words of former rules files or other tools, by the kind t
     ("history", "newest"): "mirror the item into an entity of its own, such as one with SK: NEWEST",
 }
 MERGE: Final = "<<"
-CREATED_WITH: Final = (
-    "billing",
-    "warm",
-    "class",
-    "deletion_protection",
-    "backups",
-)  # no rule depends on these
+CREATED_WITH: Final = ("billing", "warm", "class", "deletion_protection", "backups")  # no rule depends on these
 NO_PLACE: Final = ("extra_forbidden", "literal_error")  # an unknown key; among the keys of an index, one of no type
 NAMED_HERE: Final = 2  # parts of the key path to a name that this file gives
 RULE_OPTION: Final = 3  # parts of the key path to an option of a rule

@@ -33,10 +33,7 @@ COLUMNS: Final = {
     "write units": "write_units",
 }  # fmt: skip
 LOSING: Final = (Alteration.REPLACED, Alteration.ZEROED, Alteration.REMOVED)
-LOSSES: Final = {
-    Alteration.ZEROED: "puts 0 in the place of {} values",
-    Alteration.REMOVED: "removes {} values",
-}
+LOSSES: Final = {Alteration.ZEROED: "puts 0 in the place of {} values", Alteration.REMOVED: "removes {} values"}
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 WHOLE_RATE: Final = 10  # rates from here on are shown without decimals
@@ -159,11 +156,7 @@ class PlanReport:
             yield ""
             yield from self._costs()
             yield from self._heat()
-        yield from (
-            *describe_waits(self.waiting, self.options),
-            *self._list_effects(),
-            self._last(),
-        )
+        yield from (*describe_waits(self.waiting, self.options), *self._list_effects(), self._last())
 
     def _list_effects(self) -> Iterator[str]:
         """Yield what figures do not show: late sources, items that expire, rules that are gone."""

@@ -29,13 +29,13 @@ from sync_rules.extras.design.patterns.pattern_forms import (
     DeleteForm,
     GetForm,
     GraphForm,
+    KeyedForm,
     PatternForm,
     PutForm,
     ReadForm,
     SearchForm,
     TreeForm,
     UpdateForm,
-    WriteForm,
 )
 from sync_rules.language.compiler import NEARLY, Known, key_types
 from sync_rules.language.kinds.options import Model
@@ -91,12 +91,8 @@ class PatternCompiler:
                 return self._tree(form)
             case SearchForm():
                 return self._search(form)
-            case PutForm():
-                return self._write("put", form.put, form)
-            case UpdateForm():
-                return self._write("update", form.update, form)
-            case DeleteForm():
-                return self._write("delete", form.delete, form)
+            case PutForm() | UpdateForm() | DeleteForm():
+                return self._write(form)
         raise AssertionError("a form without a compiler")
 
     # ------------------------------------------------------------ problems and values
@@ -180,7 +176,7 @@ class PatternCompiler:
         stated = {name: getattr(form, name) or "" for name in ("description", "priority", "peak_hours")}
         if form.peak_hours is not None and not HOURS.fullmatch(form.peak_hours):
             self.add("SR106", "peak_hours", f"expected hours of a day such as 18-22, found {form.peak_hours!r}")
-        busiest = form.busiest if isinstance(form, ReadForm | WriteForm) else None
+        busiest = form.busiest if isinstance(form, KeyedForm) else None
         return {"name": self.name, "rate": self.rate(form.rate), "busiest": self.share(busiest, "busiest"), **stated}
 
     # ------------------------------------------------------------ get
@@ -323,11 +319,8 @@ class PatternCompiler:
                 self.add("SR102", location, explain_unknown_name("field or key attribute", name, sorted(known), of))
         if form.at_least is not None and form.begins_with is not None:
             self.add("SR120", "begins_with", "at_least and begins_with: a Query takes one range")
-        within: tuple[RangeForm, str] | None = None
-        if form.at_least is not None:
-            within = ("at_least", form.at_least)
-        elif form.begins_with is not None:
-            within = ("begins_with", form.begins_with)
+        ranges: dict[RangeForm, str | None] = {"at_least": form.at_least, "begins_with": form.begins_with}
+        within = next(((one, text) for one, text in ranges.items() if text is not None), None)
         return GraphPattern(
             node=node.name,
             start=start.name,
@@ -385,7 +378,11 @@ class PatternCompiler:
             **self._of_read(form, entity),
         )
 
-    def _write(self, operation: Operation, name: str, form: WriteForm) -> WritePattern | None:
+    def _write(self, form: PutForm | UpdateForm | DeleteForm) -> WritePattern | None:
+        operation: Operation = (
+            "put" if isinstance(form, PutForm) else "update" if isinstance(form, UpdateForm) else "delete"
+        )
+        name = getattr(form, operation)
         entity = self.entity(name, operation)
         if entity is None:
             return None
@@ -397,8 +394,5 @@ class PatternCompiler:
                 self.add("SR503", self.at("sets", index), message)
             self.attribute(entity, text, "sets", index)
         return WritePattern(
-            operation=operation,
-            entity=name,
-            sets=None if sets is None else tuple(sets),
-            **self._of_any(form),
+            operation=operation, entity=name, sets=None if sets is None else tuple(sets), **self._of_any(form)
         )

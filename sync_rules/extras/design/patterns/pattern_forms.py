@@ -18,9 +18,6 @@ Size = Annotated[
     | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?(B|KB)$"), Tag("form:size")],
     by_type({int: "form:number", str: "form:size"}, "a size such as 1.6KB"),
 ]
-Rate = Annotated[
-    str | None, Field(description="Calls per time: a number and a unit.", examples=["120/s", "30/min", "5/h", "1/day"])
-]
 Attributes = Annotated[
     list[str] | None,
     Field(
@@ -28,19 +25,11 @@ Attributes = Annotated[
         examples=[["user_name", "total"]],
     ),
 ]
-Page = Annotated[
-    int | None, Field(ge=1, le=ITEMS_MAX, description="Items per request. Default: as many as 1 MB holds.")
-]
-Items = Annotated[
-    int | None, Field(ge=0, le=ITEMS_MAX, description="The items that one call finds in all.", examples=[40])
-]
 EntityOrEntities = Annotated[
     Annotated[str, Tag("form:entity")] | Annotated[list[str], Tag("form:entities")],
     by_type({str: "form:entity", list: "form:entities"}, "an entity, or a list of entities"),
 ]
 Share = Annotated[str | None, Field(examples=["5%"])]
-BUSIEST: Final = "The share of the calls that asks for the same key, where one key is asked more than others."
-Busiest = Annotated[Share, Field(description=BUSIEST)]
 
 
 class EntityStatement(Model):
@@ -62,22 +51,30 @@ class PatternForm(Model):
         description="The hours of the day, in UTC, with the most calls: shown in the matrix.",
         examples=["18-22"],
     )
-    rate: Rate = None
+    rate: str | None = Field(
+        default=None, description="Calls per time: a number and a unit.", examples=["120/s", "30/min", "5/h", "1/day"]
+    )
 
 
-class ReadForm(PatternForm):
+class KeyedForm(PatternForm):
+    """The keys of patterns that ask for items by their keys."""
+
+    busiest: Share = Field(
+        default=None,
+        description="The share of the calls that asks for the same key, where one key is asked more than others.",
+    )
+
+
+class ReadForm(KeyedForm):
     """The keys of reads that find pages of items."""
 
     attributes: Attributes = None
-    page: Page = None
-    items: Items = None
-    busiest: Busiest = None
-
-
-class WriteForm(PatternForm):
-    """The keys of writes."""
-
-    busiest: Busiest = None
+    page: int | None = Field(
+        default=None, ge=1, le=ITEMS_MAX, description="Items per request. Default: as many as 1 MB holds."
+    )
+    items: int | None = Field(
+        default=None, ge=0, le=ITEMS_MAX, description="The items that one call finds in all.", examples=[40]
+    )
 
 
 class GetForm(ReadForm):
@@ -164,20 +161,20 @@ class SearchForm(PatternForm):
     via: str | None = Field(default=None, description="The only vector index that is meant.")
 
 
-class PutForm(WriteForm):
+class PutForm(KeyedForm):
     """Items that the application puts."""
 
     put: str = Field(description="The entity whose items are put.")
 
 
-class UpdateForm(WriteForm):
+class UpdateForm(KeyedForm):
     """Items that the application updates."""
 
     update: str = Field(description="The entity whose items are updated.")
     sets: list[str] | None = Field(default=None, description="The attributes that change.", examples=[["name"]])
 
 
-class DeleteForm(WriteForm):
+class DeleteForm(KeyedForm):
     """Items that the application deletes."""
 
     delete: str = Field(description="The entity whose items are deleted.")
