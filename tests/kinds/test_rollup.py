@@ -500,6 +500,19 @@ def test_child_is_in_the_group_of_each_part_of_a_text(path, reason, groups):
     assert scene.parked.told == ([("posts.ledger", reason)] if reason else [])
 
 
+def test_backfill_enters_a_rule_with_another_separator():
+    """Entries of the former parts go: they have keys of the same form."""
+    before, after = (TAGGED.replace("{each: tags}", f"{{each: tags, separator: '{one}'}}") for one in "|,")
+    scene, other = scene_of(before), Scene(parse_rules(after), complete=False)
+    scene.put("shop", post("1", s("a|b,c")), post("2", s("a,c")))
+    scene.rest()
+    for table in ("shop", "ledger"):
+        other.there(table, *scene.memory.items(table))
+    backfill_of(other).run()
+    other.rest()
+    assert tags_of(other) == {"a": ("1", "3", "3"), "a|b": ("1", "3", "3"), "c": ("2", "3", "3")}
+
+
 def test_each_part_has_books_of_its_own():
     """Another separator makes other groups; without one the fingerprint is that of before."""
     text = TAGGED.partition("  stars:")[0]
@@ -663,7 +676,7 @@ def test_group_with_a_misspelled_word_is_cured(given, cure):
 
 @pytest.mark.parametrize(("text", "sound"), [("b", True), ("a/xb", False), ("/x", False), ("x" * 2_100, False)])
 def test_constant_that_makes_no_key_is_refused(text, sound):
-    """It holds what follows it in the key, or is too long: no item would ever count."""
+    """Such a text holds what follows it in the key, or is too long: no item would ever count."""
     text = (
         TAGGED.partition("  stars:")[0]
         .replace("TAG#{tag:lower}", "TAG#{tag:lower}/x")
