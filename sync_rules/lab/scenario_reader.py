@@ -15,15 +15,7 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from sync_rules.lab.scenario import (
-    Action,
-    ExpectedCalls,
-    ExpectedItem,
-    Expire,
-    Marker,
-    ScenarioStep,
-    Wanted,
-)
+from sync_rules.lab.scenario import Action, ExpectedCalls, ExpectedItem, Expire, Marker, ScenarioStep, Wanted
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.load import read_text
 from sync_rules.language.problems import Location, Problems

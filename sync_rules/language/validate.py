@@ -47,7 +47,8 @@ SEVERAL: Final = (
     "customer.region_id, into: order.customer_region_id, on_delete: clear}, and link by that: link: {region_id: "
     "customer_region_id}"
 )
-REPLACED: Final = {  # words of former rules files, by the kind that had them, if not several: the cure
+REPLACED: Final = {  # words of former rules files or other tools, by the kind that had them, if not several: the cure
+    **dict.fromkeys((("", "avg"), ("", "average")), "write mean: it is rounded to `places` decimal places"),
     ("", "archive"): "call a function that writes to S3: {call: orders.keep, on: order, when: [deleted]}",
     ("", "through"): SEVERAL,
     ("mirror", "mode"): "remove it for a second item; let your application move an item, in a transaction of its own",
@@ -55,13 +56,7 @@ REPLACED: Final = {  # words of former rules files, by the kind that had them, i
     ("history", "newest"): "mirror the item into an entity of its own, such as one with SK: NEWEST",
 }
 MERGE: Final = "<<"
-CREATED_WITH: Final = (
-    "billing",
-    "warm",
-    "class",
-    "deletion_protection",
-    "backups",
-)  # no rule depends on these
+CREATED_WITH: Final = ("billing", "warm", "class", "deletion_protection", "backups")  # no rule depends on these
 NO_PLACE: Final = ("extra_forbidden", "literal_error")  # an unknown key; among the keys of an index, one of no type
 NAMED_HERE: Final = 2  # parts of the key path to a name that this file gives
 RULE_OPTION: Final = 3  # parts of the key path to an option of a rule
@@ -192,7 +187,8 @@ class _Validator:
             cure = self._suggest_form(EXPECTED[error], value, path)
             add("SR104", at_value, f"expected {EXPECTED[error]}, found {type_name(value)}", cure)
         elif error == NO_FORM:
-            add("SR104", at_value, f"expected {detail['msg']}; found {type_name(value)}", _link_to_one(value, path))
+            cure = (_spell_group(value) if "{each:" in detail["msg"] else None) or _link_to_one(value, path)
+            add("SR104", at_value, f"expected {detail['msg']}; found {type_name(value)}", cure)
         else:
             add("SR106", at_value, self._out_of_range(detail, path))
 
@@ -310,11 +306,18 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(inner)
 
 
+def _spell_group(value: Any) -> str | None:
+    """The cure for a group in a link whose word is misspelled, or has capital letters."""
+    given = value.items() if isinstance(value, dict) else ()
+    words = ((get_close_matches(str(key).lower(), ("each", "first", "constant"), n=1), one) for key, one in given)
+    return next((f"write {word}: {one}" for (word,), one in ((word, one) for word, one in words if word)), None)
+
+
 def _link_to_one(value: Any, path: KeyPath) -> str | None:
     """The cure for a link over several items: no kind has one; or for a group in a link of a kind without groups."""
     if path[0] != "rules":
         return None
-    if path[2:3] == ("link",) and isinstance(value, dict) and value.keys() & {"first", "each", "constant"}:
+    if path[2:3] == ("link",) and _spell_group(value):
         return "only count, sum, mean, min and max have groups: name an attribute, which a derive rule can make"
     mapped = isinstance(value, dict) and path[2:3] in (("link",), ("via",))
     return SEVERAL if mapped or (path[2:] == ("link",) and "." in str(value)) else None

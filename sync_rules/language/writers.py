@@ -115,7 +115,9 @@ def read_types(rules: Rules, document: Document) -> Iterator[Problem]:
             if found is not None and found not in wanted:
                 what = attribute(rule.source, path)
                 message = f"{what} is of type {found}, and this rule takes {' or '.join(wanted)} alone"
-                yield Problem("SR322", message, locate_write(rule, document, rule.kind))
+                parted = f"if its parts are meant: {{each: {show_path(path)}, separator: ...}}"
+                cure = parted if found == "S" and "L" in wanted else None
+                yield Problem("SR322", message, locate_write(rule, document, rule.kind), cure)
 
 
 def _in_index_key(entity: Entity, path: Path) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 
 from sync_rules.model.entities import Ref
 from sync_rules.model.lookups import Link
-from sync_rules.model.values import AttributeValue, Item, Path, get, list_elements, replace_path
+from sync_rules.model.values import AttributeValue, Item, get, list_elements, replace_path
 
 HOUR_TO_SECOND: Final = r"([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)([.,]\d+)?)?"
 GROUPS_MAX: Final = 100  # of an item in one rule: each takes two actions, and 100 fill two transactions
@@ -55,25 +55,38 @@ class Constant(Ref):
 
 @dataclass(frozen=True)
 class Each(Ref):
-    """Each element of a list or set: an item is in one group for each."""
+    """Each element of a list or set, or with `separator` each part of a text: an item is in one group for each."""
+
+    separator: str = ""
 
     @property
     def body(self) -> object:
-        return ("each", self.path)
+        return ("each", self.path, *([self.separator] if self.separator else []))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of values that have elements, or name none."""
+        return ("S", "NULL") if self.separator else ("L", "SS", "NS", "BS", "NULL")
+
+    def list_elements(self, item: Item) -> list[AttributeValue]:
+        value = get(item, self.path)
+        if not self.separator:
+            return [*list_elements(value)]
+        return [{"S": part} for part in value["S"].split(self.separator)] if value is not None and "S" in value else []
 
     def find_fault(self, value: AttributeValue | None) -> str:
         return "NoParentKey" if value is not None and not value.keys() & {"S", "N", "NULL"} else ""
 
 
-def find_list(link: Link) -> Path | None:
-    """The path of the list or set whose elements name groups; None for a link that names one group."""
-    return next((ref.path for _, ref in link if isinstance(ref, Each)), None)
+def find_list(link: Link) -> Each | None:
+    """The list, set or text whose elements name groups; None for a link that names one group."""
+    return next((ref for _, ref in link if isinstance(ref, Each)), None)
 
 
 def list_views(link: Link, item: Item) -> list[Item]:
     """The item once for each group that it names, with one element in place of its list; itself without `each`."""
-    path = find_list(link)
-    return [item] if path is None else [replace_path(item, path, one) for one in list_elements(get(item, path))]
+    each = find_list(link)
+    return [item] if each is None else [replace_path(item, each.path, one) for one in each.list_elements(item)]
 
 
 def is_utc_time(text: str) -> bool:

@@ -14,18 +14,7 @@ from sync_rules.model.entities import KeyAttribute
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import is_holdable, parse_number, spell, total_of
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same, show_path
-from sync_rules.model.writes import (
-    Action,
-    Check,
-    Condition,
-    Delete,
-    Increment,
-    Put,
-    Test,
-    Transaction,
-    Update,
-    Write,
-)
+from sync_rules.model.writes import Action, Check, Condition, Delete, Increment, Put, Test, Transaction, Update, Write
 
 Place = tuple[str, tuple[str | bytes | Decimal, ...]]  # a table, and the identity of a key
 SETS: Final = frozenset({"SS", "NS", "BS"})

@@ -131,7 +131,7 @@ def put_totals(write: Transaction, totals: Mapping[ItemKey, Found]) -> Transacti
         if isinstance(action, Increment) and not fits_numbers(action):
             total = totals[action.key]
             assert total is None or isinstance(total, Mapping), "a total that could not be read fails before"
-            new = _new_total(action, total)
+            new = add_to_total(action, total)
             if isinstance(new, Blocked):
                 return new
             actions.append(new)
@@ -140,18 +140,14 @@ def put_totals(write: Transaction, totals: Mapping[ItemKey, Found]) -> Transacti
     return replace(write, actions=tuple(actions))
 
 
-def can_add(increment: Increment, total: Item | None) -> bool:
-    """True if all that is added to is a number, or absent."""
-    held = (None if total is None else total.get(name) for name, _ in increment.amounts)
-    return all(value is None or number_of(value) is not None for value in held)
-
-
-def _new_total(increment: Increment, total: Item | None) -> Update | Put | Blocked:
-    if not can_add(increment, total):
-        return TOTAL_BROKEN
+def add_to_total(increment: Increment, total: Item | None) -> Update | Put | Blocked:
+    """The write of a total as a whole; Blocked if it is not a number, or would be none that DynamoDB holds."""
     numbers: dict[str, AttributeValue] = {}
     for name, amount in increment.amounts:
-        held = number_of((total or {}).get(name)) or Decimal(0)
+        value = (total or {}).get(name)
+        held = Decimal(0) if value is None else number_of(value)
+        if held is None:
+            return TOTAL_BROKEN
         number = total_of((held, Decimal(amount)))
         if not is_holdable(number):
             return Blocked("NumberTooLong")

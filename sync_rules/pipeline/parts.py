@@ -25,7 +25,7 @@ from sync_rules.pipeline.books import begin
 from sync_rules.pipeline.joint_writes import (
     TOTAL_BROKEN,
     JointWrite,
-    can_add,
+    add_to_total,
     fits_numbers,
     join_writes,
     list_increments,
@@ -223,12 +223,11 @@ def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> 
     elif result.status is Status.REFUSED or (result.status is Status.REJECTED and len(joint.looks) > 1):
         return joint.looks
     elif result.status is Status.REJECTED:
-        (look,), reason = joint.looks, Blocked(result.reason)
-        if (yield from _adds_to_none(joint.write)):
-            reason = TOTAL_BROKEN
-            if look.rebuild and not look.rejected:
-                return (replace(look, rejected=True),)
-        yield from _park(look, reason, bounds, report)
+        (look,) = joint.looks
+        blocked = yield from _find_blocked_total(joint.write)
+        if blocked is TOTAL_BROKEN and look.rebuild and not look.rejected:
+            return (replace(look, rejected=True),)
+        yield from _park(look, blocked or Blocked(result.reason), bounds, report)
     else:
         for look in joint.looks:
             _fail(look, result.reason, report)
@@ -251,12 +250,12 @@ def _alteration_by(part: Part, write: Write) -> Alteration:
     return Alteration.REPLACED
 
 
-def _adds_to_none(write: Write) -> Work[bool]:
-    """True if a write adds to a value that is not a number: another program has written to a total."""
+def _find_blocked_total(write: Write) -> Work[Blocked | None]:
+    """The reason why a write cannot add to a total: it is not a number, or would get too many digits."""
     adding = list_increments(write)
     totals = yield from read_all(one.key for one in adding)
-    found = ((one, totals[one.key]) for one in adding)
-    return any(not isinstance(total, StoreError) and not can_add(one, total) for one, total in found)
+    found = (add_to_total(one, total) for one in adding if not isinstance(total := totals[one.key], StoreError))
+    return next((one for one in found if isinstance(one, Blocked)), None)
 
 
 def _fail(look: PartLook, reason: str, report: Report) -> None:

@@ -476,3 +476,12 @@ def test_docs_on_delete_does_what_the_table_says(cells, column):
     SITUATIONS[cells[0]](scene, user, order)
     scene.rest()
     assert ENDS[cells[column]](scene.memory.item(order))
+
+
+def test_docs_count_the_callbacks_that_rules_replace():
+    """The rows of the network add up: to those by rules alone, and with the others to all callbacks."""
+    page = TEXTS["docs/replaced.md"]
+    rows = [int(one) for one in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]
+    alone, reacting, calls = (int(one) for one in re.findall(r"^\| \*\*(\d+)\*\* \|", page, re.MULTILINE))
+    assert sum(rows) == alone
+    assert f"with {alone + reacting + calls} callbacks" in page

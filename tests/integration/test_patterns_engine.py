@@ -28,6 +28,7 @@ patterns:
   by-status: {{get: order, by: [status], between: made, items: 2}}
   mail: {{get: user, by: [email], one: true, attributes: [name]}}
   page: {{get: [user, order], by: [user_id], items: 3}}
+  part: {{get: [user, order], by: [user_id], at_least: SK, items: 3}}
   place: {{put: order}}
 """
 
@@ -60,7 +61,7 @@ def test_patterns_run_measures(shop):
     code, said = shop("--run", "--endpoint-url", shop.url, "--format", "json")
     found = {one["pattern"]: one for one in json.loads(said.out)["patterns"]}
     assert code == 0, said
-    assert [found[name]["rows"] for name in ("orders", "by-status", "mail", "page")] == [2, 4, 1, 3]
+    assert [found[name]["rows"] for name in ("orders", "by-status", "mail", "page", "part")] == [2, 4, 1, 3, 3]
     assert [found[name]["requests"] for name in ("orders", "by-status", "mail", "page")] == [1, 2, 1, 1]
     assert found["orders"]["estimated_read_units"] == 0.5
     assert found["orders"]["read_units"] in (0.5, None)
@@ -70,6 +71,9 @@ def test_patterns_run_measures(shop):
     code, said = shop("--run", "--key", "user_id=2", "--pattern", "orders", "--endpoint-url", shop.url)
     assert code == 0
     assert "orders: 1 call, 2 rows" in said.out
+    keys = ("--key", "user_id=2", "--key", "SK=ORDER#2")
+    code, said = shop("--run", *keys, "--pattern", "part", "--endpoint-url", shop.url)
+    assert "part: 1 call, 2 rows" in said.out  # PROFILE comes after ORDER#2
 
 
 @pytest.mark.parametrize(

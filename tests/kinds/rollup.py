@@ -83,6 +83,31 @@ rules:
   posts: {sum: post.amount, into: tag.amount, link: {tag: {each: tags}}}
   most: {max: post.amount, into: tag.most, link: {tag: {each: tags}}}
 """
+PATHS = """
+tables:
+  shop: {key: {PK: S}, indexes: {by_up: {up: S}, by_place: {place: S}}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  node: {table: shop, key: {PK: "NODE#{node}"}}
+  product: {table: shop, key: {PK: "PRODUCT#{product}"}}
+  total: {table: shop, key: {PK: "TOTAL#{node}"}, made_by: rules}
+rules:
+  paths: {path: node.path, parent: up}
+  ways: {copy: node.path, into: product.path, link: {node: place}, on_delete: clear}
+  products: {count: product, into: total.products, link: {node: {each: path, separator: "|"}}}
+  most: {max: node.amount, into: total.most, link: {node: {each: path, separator: "|"}}}
+"""
+WORDS = """
+tables:
+  tags: {key: {tag: S}}
+  posts: {key: {post_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  tag: {table: tags}
+  post: {table: posts}
+rules:
+  posts: {sum: post.amount, into: tag.amount, link: {tag: {each: tags, separator: ", "}}}
+"""
 MEANS_OF_USERS = """
 tables:
   users: {key: {user_id: S}}
@@ -106,7 +131,9 @@ entities:
 rules:
   orders: {count: order, into: one.orders, where: "state == 'OPEN'"}
 """
+list_elements = groups.Each.list_elements
 TAGS = ("/tags", "/rolled-tags")
+PARTS = ("/rolled-paths", "/words")
 PLACES = ("/rolled", "/rolled-few")
 
 
@@ -182,6 +209,12 @@ MUTANTS = {
     ),
     "each: former groups kept": Mutation(former_groups_kept, TAGS),
     "each: more groups than are allowed": Mutation(replacing(booked_rule, "GROUPS_MAX", 10_000), TAGS),
+    "each: the last part of a text alone": Mutation(
+        replacing(groups.Each, "list_elements", lambda each, item: list_elements(each, item)[-1:]), PARTS
+    ),
+    "each: a list in place of a text": Mutation(
+        replacing(groups.Each, "types", property(lambda _each: ("L", "SS", "NS", "BS", "S", "NULL"))), ("/words",)
+    ),
     "each: other values are passed over": Mutation(
         replacing(groups.Each, "find_fault", lambda *_args: ""), ("/rolled-tags",)
     ),
@@ -211,6 +244,8 @@ TRIAL = Trial(
         "means": MEANS_OF_USERS,
         "rolled-tags": TAGGED,
         "tags": TAGGED_FEW,
+        "rolled-paths": PATHS,
+        "words": WORDS,
     },
     MUTANTS,
 )

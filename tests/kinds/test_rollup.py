@@ -318,6 +318,118 @@ def test_child_whose_elements_name_no_groups_is_reported(tags, reason, groups):
     assert {one.member for one in scene.parked.failures} <= {scene.at("shop", "POST#1", "en")}
 
 
+<<<<<<< HEAD
+=======
+CATEGORIES = """
+tables:
+  shop: {key: {PK: S, SK: S}, indexes: {by_parent: {parent_id: S}, by_category: {in_category: S}}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  category: {table: shop, key: {PK: "CATEGORY#{category_id}", SK: CATEGORY}}
+  product: {table: shop, key: {PK: "PRODUCT#{product_id}", SK: PRODUCT}}
+rules:
+  paths: {path: category.path, parent: parent_id}
+  places: {copy: category.path, into: product.path, link: {category_id: in_category}, on_delete: clear}
+  products: {count: product, into: category.products, link: {category_id: {each: path, separator: "|"}}}
+  size: {count: category, into: category.size, link: {category_id: {each: path, separator: "|"}}}
+"""
+
+
+def test_child_is_in_the_group_of_each_ancestor():
+    """A product counts in its category and in all above; a category that moves takes all below it along."""
+    scene = scene_of(CATEGORIES)
+    parents = {"a": "", "b": "a", "c": "b", "d": ""}
+    categories = {
+        one: {"PK": s(f"CATEGORY#{one}"), "SK": s("CATEGORY"), "parent_id": s(up)} for one, up in parents.items()
+    }
+    scene.put("shop", *({name: v for name, v in one.items() if v != s("")} for one in categories.values()))
+    scene.put("shop", *({"PK": s(f"PRODUCT#{i}"), "SK": s("PRODUCT"), "in_category": s(i)} for i in "ccb"))
+
+    def numbers(name: str) -> dict[str, str]:
+        rows = (scene.item(scene.at("shop", f"CATEGORY#{one}", "CATEGORY")) for one in "abcd")
+        return {row["PK"]["S"][9:]: row[name]["N"] for row in rows}
+
+    scene.rest()
+    assert (numbers("products"), numbers("size")) == (
+        {"a": "2", "b": "2", "c": "1", "d": "0"}, {"a": "3", "b": "2", "c": "1", "d": "1"},
+    )  # fmt: skip
+    row = scene.item(scene.at("shop", "CATEGORY#b", "CATEGORY"))
+    scene.put("shop", row | {"parent_id": s("d")})
+    for _ in range(3):
+        scene.rest()
+        scene.receive()
+    assert (numbers("products"), numbers("size")) == (
+        {"a": "0", "b": "2", "c": "1", "d": "2"}, {"a": "1", "b": "2", "c": "1", "d": "3"},
+    )  # fmt: skip
+    assert scene.parked.told == []
+
+
+@pytest.mark.parametrize(
+    ("path", "reason", "groups"),
+    [
+        (s("|".join(map(str, range(101)))), "TooManyGroups", set()),
+        (s("a||b|a|"), "", {"a", "b"}),
+        (s("a"), "", {"a"}),
+        (s(""), "", set()),
+        ({"NULL": True}, "", set()),
+        (texts("a"), "NotAText", set()),
+        (n(7), "NotAText", set()),
+    ],
+)
+def test_child_is_in_the_group_of_each_part_of_a_text(path, reason, groups):
+    """Empty parts name none, and a list is not taken apart."""
+    scene = scene_of(TAGGED.partition("  stars:")[0].replace("{each: tags}", '{each: tags, separator: "|"}'))
+    scene.put("shop", post("1", s("before")))
+    scene.rest()
+    scene.put("shop", post("1", path))
+    scene.rest()
+    assert set(tags_of(scene)) == groups
+    assert scene.parked.told == ([("posts.ledger", reason)] if reason else [])
+
+
+def test_backfill_enters_a_rule_with_another_separator():
+    """Entries of the former parts go: they have keys of the same form."""
+    before, after = (TAGGED.replace("{each: tags}", f"{{each: tags, separator: '{one}'}}") for one in "|,")
+    scene, other = scene_of(before), Scene(parse_rules(after), complete=False)
+    scene.put("shop", post("1", s("a|b,c")), post("2", s("a,c")))
+    scene.rest()
+    for table in ("shop", "ledger"):
+        other.there(table, *scene.memory.items(table))
+    backfill_of(other).run()
+    other.rest()
+    assert tags_of(other) == {"a": ("1", "3", "3"), "a|b": ("1", "3", "3"), "c": ("2", "3", "3")}
+
+
+def test_each_part_has_books_of_its_own():
+    """Another separator makes other groups; without one the fingerprint is that of before."""
+    text = TAGGED.partition("  stars:")[0]
+    some = [text, *(text.replace("{each: tags}", f'{{each: tags, separator: "{one}"}}') for one in "|,")]
+    assert len({parse_rules(one).rules["posts.ledger"].books.identity for one in some}) == 3
+    assert parse_rules(text).rules["posts.ledger"].body()["link"] == [("tag", ("each", ("tags",)))]
+
+
+def test_each_element_may_name_an_item_of_the_same_entity():
+    """A person counts those who name it as a friend."""
+    scene = scene_of("""
+tables: {people: {key: {person: S}}, ledger: {key: {PK: S, SK: S}}}
+entities: {person: {table: people}}
+rules: {known-by: {count: person, into: person.known_by, link: {person: {each: friends}}}}
+""")
+    scene.put("people", {"person": s("a"), "friends": texts("b")}, {"person": s("b"), "friends": texts("a", "b")})
+    scene.rest()
+    assert [scene.item(scene.at("people", name))["known_by"] for name in "ab"] == [n(1), n(2)]
+
+
+def test_each_element_may_name_a_parent_that_exists():
+    """Parents of an application get their numbers, and none is made."""
+    scene = scene_of(TAGGED.replace(", made_by: rules", ""))
+    scene.put("shop", {"PK": s("TAG#a"), "SK": s("TAG")}, {"PK": s("TAG#x"), "SK": s("TAG")})
+    scene.put("shop", post("1", texts("a", "b")))
+    scene.rest()
+    assert tags_of(scene) == {"a": ("1", "3", "3"), "x": ("0", "-", "-")}
+
+
+>>>>>>> w35
 @pytest.mark.parametrize("ways", [("tags", "{each: tags}"), ("{each: tags}", "tags")])
 def test_backfill_enters_a_rule_that_gets_or_loses_each(ways):
     """Entries and totals of before have other keys, so that no number is a mixture of both."""
@@ -405,6 +517,15 @@ def test_link_of_each_element_hits_what_its_elements_name():
         ("{each: tags}", "{each: PK}", "SR322"),
         ("SK: TAG, ", "SK: '{lang}', ", ""),
         ("{tag: {each: tags}}}", "{tag: {each: tags}, tag2: {each: tags}}}", "SR120"),
+        ("{tag: {each: tags}}}", "{tag: {each: tags, separator: '|'}, tag2: tags}}", "SR120"),
+        ("{each: tags}", "{each: post_id, separator: '|'}", "SR322"),
+        ("{each: tags}", "{each: tags, separator: ''}", "SR106"),
+        ("rules:", "rules:\n  all: {derive: post.tags, as: '{a}'}", "SR322"),
+        (
+            "{tag: {each: tags}}}",
+            "{tag: {each: tags, separator: ','}}}\n  tags: {collect: tag.tag, into: post.tags}",
+            "SR322",
+        ),
     ],
 )
 def test_each_is_checked(old, new, code):
@@ -413,3 +534,42 @@ def test_each_is_checked(old, new, code):
     text = text.replace("SK: TAG, made_by", "SK: '{tag2}', made_by") if "tag2" in new else text
     _, problems = check_rules(text, {})
     assert [one.code for one in problems if one.code < "SR400"][:1] == ([code] if code else [])
+
+
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [
+        ("{Each: tags}", "write each: tags"),
+        ("{eash: tags}", "write each: tags"),
+        ("{FIRST: 10}", "write first: 10"),
+        ("{other: tags}", "a link leads to one item"),
+    ],
+)
+def test_group_with_a_misspelled_word_is_cured(given, cure):
+    """A word of a group, not a chain of links."""
+    _, problems = check_rules(TAGGED.replace("{each: tags}", given), {})
+    assert [one.cure[: len(cure)] for one in problems if one.code == "SR104"] == [cure] * 3
+
+
+@pytest.mark.parametrize(("text", "sound"), [("b", True), ("a/xb", False), ("/x", False), ("x" * 2_100, False)])
+def test_constant_that_makes_no_key_is_refused(text, sound):
+    """Such a text holds what follows it in the key, or is too long: no item would ever count."""
+    text = (
+        TAGGED.partition("  stars:")[0]
+        .replace("TAG#{tag:lower}", "TAG#{tag:lower}/x")
+        .replace("{each: tags}", f"{{constant: {text}}}")
+    )
+    rules, problems = check_rules(text, {})
+    assert (rules is not None, [one.code for one in problems if one.code == "SR106"]) == (
+        sound,
+        [] if sound else ["SR106"],
+    )
+
+
+@pytest.mark.parametrize("word", ["avg", "average"])
+def test_average_is_called_mean(word):
+    """The word of other databases has the cure."""
+    _, problems = check_rules(TAGGED.replace("mean: post.stars", f"{word}: post.stars"), {})
+    assert [one.cure for one in problems if one.code == "SR112"] == [
+        "write mean: it is rounded to `places` decimal places"
+    ]

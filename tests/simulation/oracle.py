@@ -305,8 +305,8 @@ def _misfit(members: Members, child: Item) -> str:
     """Why the elements of a child's list name no groups."""
     for spot in members.link.values():
         value = get(child, spot.path) if spot.each else None
-        if value is not None and kind_of(value) not in ("L", "NULL", *SETS):
-            return "NotAList"
+        if value is not None and kind_of(value) not in (("S", "NULL") if spot.separator else ("L", "NULL", *SETS)):
+            return "NotAText" if spot.separator else "NotAList"
         if value is not None and len(views(members.link, child)) > GROUPS_MAX:
             return "TooManyGroups"
     return ""

@@ -192,6 +192,7 @@ class Spot:
     first: int = 0  # characters of a time in UTC
     constant: str | None = None
     each: bool = False  # of a list: an item as seen with one element has that in its place
+    separator: str = ""  # between the parts of a text that takes the place of a list
 
     def read(self, item: Item) -> Value | None:
         if self.constant is not None:
@@ -387,6 +388,8 @@ def views(link: Link, item: Item) -> list[Item]:
         if spot.each:
             ((kind, content),) = (get(item, spot.path) or {"NULL": True}).items()
             elements = content if kind == "L" else [{kind[0]: one} for one in content] if kind in SETS else []
+            if spot.separator:
+                elements = [{"S": one} for one in content.split(spot.separator)] if kind == "S" else []
             return [put(item, spot.path, one) for one in elements]
     return [item]
 
@@ -397,7 +400,7 @@ def _spot(entity: Entity, field: str, given: Any) -> Spot:
     if "constant" in given:
         return Spot(field, (), constant=given["constant"])
     if "each" in given:
-        return Spot(field, path_of(given["each"]), each=True)
+        return Spot(field, path_of(given["each"]), each=True, separator=given.get("separator", ""))
     return Spot(field, path_of(given["of"]), first=given["first"])
 
 

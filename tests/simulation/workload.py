@@ -183,7 +183,11 @@ def _attributes(
                 members = members_of(spec, rule)
                 child = children_of(spec, rule)
                 for name, spot in members.link.items():
-                    if spot.each:
+                    if spot.separator:
+                        some = [one["S"] for one in pools[name] if spot.separator not in one["S"]]
+                        parted = (some[:2], [*some, *some, ""], some[1:], [""], map(str, range(101)))
+                        add(child, spot.path, *({"S": spot.separator.join(parts)} for parts in parted))
+                    elif spot.each:
                         texts, many = [one["S"] for one in pools[name][:3]], [str(n) for n in range(101)]
                         add(child, spot.path, {"SS": texts[:2]}, {"L": [*pools[name], pools[name][0], {"NULL": True}]})
                         add(child, spot.path, {"SS": texts[1:]}, {"L": [{"S": "1"}, {"N": "1"}]}, {"SS": many})

@@ -33,10 +33,7 @@ COLUMNS: Final = {
     "write units": "write_units",
 }  # fmt: skip
 LOSING: Final = (Alteration.REPLACED, Alteration.ZEROED, Alteration.REMOVED)
-LOSSES: Final = {
-    Alteration.ZEROED: "puts 0 in the place of {} values",
-    Alteration.REMOVED: "removes {} values",
-}
+LOSSES: Final = {Alteration.ZEROED: "puts 0 in the place of {} values", Alteration.REMOVED: "removes {} values"}
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 WHOLE_RATE: Final = 10  # rates from here on are shown without decimals
@@ -81,6 +78,9 @@ class PlanReport:
                     **{key: _round(value) for key, value in vars(figures).items() if not isinstance(value, Mapping)},
                     "alterations": {each.value: _round(count) for each, count in figures.alterations.items()},
                     "reasons": {reason: _round(count) for reason, count in sorted(figures.reasons.items())},
+                    **(
+                        {"ended": {one: _round(count) for one, count in figures.ended.items()}} if figures.ended else {}
+                    ),
                 }
                 for name, figures in plan.rules.items()
             },
@@ -156,11 +156,7 @@ class PlanReport:
             yield ""
             yield from self._costs()
             yield from self._heat()
-        yield from (
-            *describe_waits(self.waiting, self.options),
-            *self._list_effects(),
-            self._last(),
-        )
+        yield from (*describe_waits(self.waiting, self.options), *self._list_effects(), self._last())
 
     def _list_effects(self) -> Iterator[str]:
         """Yield what figures do not show: late sources, items that expire, rules that are gone."""
@@ -195,6 +191,8 @@ class PlanReport:
             for each, what in LOSSES.items():
                 if count := figures.alterations.get(each):
                     yield f"{name} {what.format(self._about(count))}"
+            for relation, count in sorted(figures.ended.items()):
+                yield f"{name} ends a relation of {self._about(count)} items: {relation}"
 
     def _units(self) -> Grid:
         table = grid(["table"], ["read units", "write units"])

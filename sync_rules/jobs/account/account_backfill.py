@@ -44,15 +44,7 @@ STOPPED: Final = "Stopped"
 WAITING: Final = "BooksNotComplete"  # other rules booked under the same name meanwhile
 LOOKED_EVERY_SECONDS: Final = 3.0  # at the document STOP
 ASKED: Final = "backfill-asked"  # the document of the last request, and its execution
-NOTED: Final = (
-    "rules",
-    "changed",
-    "table",
-    "where",
-    "segments",
-    "workers",
-    "rate",
-)  # for a later --resume
+NOTED: Final = ("rules", "changed", "table", "where", "segments", "workers", "rate")  # for a later --resume
 GO_ON: Final = "Go on with backfill --remote --resume"
 
 Stores = Callable[[Callable[[float], None]], Store]  # a store that waits so before it tries a call again

@@ -25,13 +25,7 @@ from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import select_rules
 
-OF: Final = {
-    "rules": "rules",
-    "tables": "tables",
-    "table": "--table",
-    "where": "--where",
-    "segments": "segments",
-}
+OF: Final = {"rules": "rules", "tables": "tables", "table": "--table", "where": "--where", "segments": "segments"}
 
 
 NOTHING_THERE: Final = "It keeps nothing in a table, so there is nothing to backfill."

@@ -17,14 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol, TypeVar
 
-from sync_rules.jobs.consume.attempts import (
-    Answer,
-    AttemptResult,
-    Batch,
-    MappingSettings,
-    evaluate,
-    invocation_record,
-)
+from sync_rules.jobs.consume.attempts import Answer, AttemptResult, Batch, MappingSettings, evaluate, invocation_record
 from sync_rules.jobs.consume.shards import Lane, ShardProgress, ShardQueue
 from sync_rules.jobs.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError, StreamReader
 from sync_rules.model.errors import StoreError

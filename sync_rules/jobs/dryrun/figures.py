@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sync_rules.model.items import Alteration, ItemKey
 from sync_rules.model.sizes import PARTITION_MAX_WRITE_UNITS
-from sync_rules.model.values import Path
+from sync_rules.model.values import Path, show_path
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
 
@@ -32,6 +32,19 @@ class Since:
         return "new" if title in self.new else "changed" if title in self.changed else UNCHANGED
 
 
+def describe_written_links(rules: Rules) -> dict[tuple[str, Path], str]:
+    """The relations that end when a rule removes an attribute, by the rule and the path."""
+    found: dict[tuple[str, Path], str] = {}
+    linked = ((rule, one) for rule in rules.rules.values() if (one := rule.connection) is not None)
+    for other, one in linked:
+        for path in (ref.path for _, ref in one.link):
+            for rule in rules.into_target(one.pointing):
+                if path in rule.copies:
+                    said = f"{one.pointing.name}.{show_path(path)} then names no {one.named.name} (rule {other.title})"
+                    found.setdefault((rule.name, path), said)
+    return found
+
+
 def compare_fingerprints(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> Since:
     """Compare the fingerprints of now with those applied. Rules that act on changes only are never applied."""
     kept = {rule.title for rule in rules.rules.values() if rule.swept_entities}
@@ -45,7 +58,8 @@ def compare_fingerprints(rules: Rules, now: Mapping[str, str], applied: Mapping[
 @dataclass(frozen=True)
 class RuleFigures:
     """The figures of one rule, in (rule, target) pairs or parts. `reasons` counts the parked ones by reason,
-    `alterations` the values that its writes set, replace, zero or remove.
+    `alterations` the values that its writes set, replace, zero or remove; `ended` the links that they remove, each
+    with the relation that ends.
     """
 
     looked_at: float = 0
@@ -57,6 +71,7 @@ class RuleFigures:
     write_units: float = 0.0
     reasons: Mapping[str, float] = field(default_factory=dict)
     alterations: Mapping[Alteration, float] = field(default_factory=dict)
+    ended: Mapping[str, float] = field(default_factory=dict)
 
     def times(self, factor: float) -> RuleFigures:
         """The figures of a sample as those of the whole."""

@@ -18,10 +18,10 @@ from typing import Final, Generic, TypeVar
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything, segments
-from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
+from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures, describe_written_links
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome, alteration
+from sync_rules.model.items import REFUSALS, Alteration, Failure, ItemKey, Outcome, alteration
 from sync_rules.model.values import Item, Path, get, overlaps, same
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store
@@ -85,6 +85,8 @@ class Planner:
         self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._costs: defaultdict[str, float] = defaultdict(float)
         self._writers = _writers(self.rules, self.names)
+        self._links = describe_written_links(self.rules)
+        self._ended: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._writes = 0
         self._units: defaultdict[str, float] = defaultdict(float)
         self._fan_outs: HeavyHitters[tuple[str, ItemKey]] = HeavyHitters()
@@ -139,6 +141,7 @@ class Planner:
             write_units=self._costs[name],
             reasons=self._reasons[name],
             alterations=self._run.totals.count_alterations(frozenset([name])),
+            ended=self._ended[name],
         )
 
     # ------------------------------------------------------------ called by the run
@@ -184,6 +187,8 @@ class Planner:
                 for name, paths in names.items():
                     pairs = {path: (get(tried.before[key], path), get(tried.after[key], path)) for path in paths}
                     made = {path: alteration(old, new) for path, (old, new) in pairs.items() if not same(old, new)}
+                    ends = (path for path, each in made.items() if each is Alteration.REMOVED)
+                    self._ended[name].update(said for path in ends if (said := self._links.get((name, path))))
                     self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, made))
 
     def _owners(self, action: Action) -> dict[str, tuple[Path, ...]]:

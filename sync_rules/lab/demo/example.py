@@ -217,13 +217,7 @@ class EngineScene:
         self._retrying = retries.make_retry()
         self._calls = CountedCalls(make_caller(rules, self.client, None, folder=folder))
         self._reader = ExpiringReader(DynamoDBStreams(aws.dynamodbstreams(endpoint)))
-        self.pipeline = LocalPipeline(
-            rules,
-            self.client,
-            self._reader,
-            directory,
-            caller=self._calls,
-        )
+        self.pipeline = LocalPipeline(rules, self.client, self._reader, directory, caller=self._calls)
 
     def do(self, action: Action) -> None:
         table = self.rules.tables[action.key.table].physical_name

@@ -7,16 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.options import (
-    LinkOption,
-    Model,
-    OnDelete,
-    OwnWhere,
-    RenamedFrom,
-    Settle,
-    Sparse,
-    Via,
-)
+from sync_rules.language.kinds.options import LinkOption, Model, OnDelete, OwnWhere, RenamedFrom, Settle, Sparse, Via
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.suggest import explain_unknown_name
@@ -24,8 +15,7 @@ from sync_rules.rules.ledger import RESERVED, Ledger, is_suitable, is_supported,
 
 DEFAULT_LEDGER = "ledger"
 LedgerOption = Annotated[
-    str | None,
-    Field(description="The table for the books, with a key of two strings; default the one named ledger."),
+    str | None, Field(description="The table for the books, with a key of two strings; default the one named ledger.")
 ]
 UNLISTED: Final = "nothing is listed here: the record of each child says what it adds"
 

@@ -37,9 +37,12 @@ class ConstantForm(Model):
 
 
 class EachForm(Model):
-    """Each element of a list or set: the item is in a group for each."""
+    """Each element of a list or set, or each part of a text: the item is in a group for each."""
 
     each: str = Field(description="The attribute, a list or set of texts or numbers.", examples=["tags"])
+    separator: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="The text between the parts, if the attribute is a text: a path.", examples=["|"]
+    )
 
 
 Given = str | FirstForm | ConstantForm | EachForm
@@ -88,9 +91,10 @@ def read_groups(
             message = explain_unknown_name("key field", name, parent.identity, f"entity {parent.name!r}")
             compiler.add("SR202", compiler.at_key("link", name), message)
         elif isinstance(one, ConstantForm):
-            if field_types(parent)[name] == "N" and respell(one.constant) is None:
-                message = f"expected a number, found {one.constant!r}"
-                compiler.add("SR106", compiler.at("link", name, "constant"), message)
+            number = field_types(parent)[name] == "N"
+            if respell(one.constant) is None if number else not _makes_key(parent, name, one.constant):
+                message = f"expected {'a number' if number else f'a text that fits into the key of {parent.name!r}'}"
+                compiler.add("SR106", compiler.at("link", name, "constant"), f"{message}, found {one.constant!r}")
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
         elif isinstance(one, FirstForm | EachForm):
             text, option = (one.of, "of") if isinstance(one, FirstForm) else (one.each, "each")
@@ -98,15 +102,25 @@ def read_groups(
             ref = None if compiler.path(text, at) is None else ref_to(child, text, name)
             compiler.own(child, text, "link", name, option)
             first = one.first if isinstance(one, FirstForm) else 0
+            separator = (one.separator or "") if isinstance(one, EachForm) else ""
             keys: dict[Path, str] = {(key.name,): key.type for key in child.table.key_attributes}
-            if ref is not None and keys.get(ref.path, "") not in ("", "S" if first else ""):
-                needed = "the text of a time" if first else "a list or set"
+            texts = "S" if first or (separator and ref is not None and ref.template is None) else ""
+            if ref is not None and keys.get(ref.path, "") not in ("", texts):
+                needed = "the text of a time" if first else "a text alone" if separator else "a list or set"
                 compiler.add("SR322", at, f"{text!r} is in a key of {child.name!r}, and {option!r} takes {needed}")
                 ref = None
+            if separator and text in given.values():
+                compiler.refuse("link", f"{text!r} names one field whole, and another by its parts", "name another one")
             made = ref and Beginning(ref.field, ref.path, ref.template, characters=first)
-            found[name] = made if first else ref and Each(name, ref.path)
+            found[name] = made if first else ref and Each(name, ref.path, separator=separator)
     right = {name: ref for name, ref in found.items() if ref is not None}
     return right if len(right) == len(found) else None
+
+
+def _makes_key(entity: Entity, field: str, text: str) -> bool:
+    """True if a text may be this field of a key, beside some other fields."""
+    fills = [{name: {"S": fill} for name in entity.identity} for fill in "0x"]
+    return any(entity.key_of({**fill, field: {"S": text}}) is not None for fill in fills)
 
 
 def _is_path(text: str) -> bool:

@@ -50,13 +50,7 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[HistoryRule, ..
     if not compiler.sound or fields is None or not _names_versions(compiler, source, target, fields):
         return ()
     rule = HistoryRule(
-        name=compiler.name,
-        source=source,
-        target=target,
-        fields=fields,
-        attributes=attributes,
-        each=None,
-        where=where,
+        name=compiler.name, source=source, target=target, fields=fields, attributes=attributes, each=None, where=where
     )
     check_attributes(compiler, rule)
     return (rule,) if compiler.sound else ()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.groups import GROUPS_MAX, find_list, list_views
+from sync_rules.model.groups import GROUPS_MAX, Each, find_list, list_views
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.numbers import text_of
@@ -37,6 +37,10 @@ class BookedRule(PartRule):
     @abstractmethod
     def reads(self) -> tuple[Path, ...]:
         """The fields of a child that its item in the ledger is made of."""
+
+    @property
+    def required_types(self) -> Mapping[Path, tuple[str, ...]]:
+        return {} if self.each is None else {self.each.path: self.each.types}
 
     @cached_property
     def pointer(self) -> Pointer:
@@ -104,15 +108,15 @@ class BookedRule(PartRule):
         """The ledger items of a changed child; for a blocked child a key without an item, whose check reports why."""
 
     @cached_property
-    def each(self) -> Path | None:
-        """The path of the list or set on a child whose elements each name a parent; None if a child has one parent."""
+    def each(self) -> Each | None:
+        """The list, set or text on a child whose elements each name a parent; None if a child has one parent."""
         return find_list(self.link)
 
     def _find_parents(self, child: Item) -> Iterable[ItemKey | Blocked]:
         """The parents of a child, each once; Blocked for a value that should name one and cannot."""
-        value = None if self.each is None else get(child, self.each)
-        if value is not None and not value.keys() & {"L", "SS", "NS", "BS", "NULL"}:
-            return (Blocked("NotAList"),)
+        value = None if self.each is None else get(child, self.each.path)
+        if self.each is not None and value is not None and not value.keys() & {*self.each.types}:
+            return (Blocked("NotAText" if self.each.separator else "NotAList"),)
         views = list_views(self.link, child)
         if len(views) > GROUPS_MAX:
             return (Blocked("TooManyGroups"),)

@@ -21,15 +21,7 @@ from sync_rules.model.templates import Fields, as_text
 from sync_rules.model.values import AttributeValue, Item, Path, has_changed, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Check, Transaction, Update, Write, expect_item, target_exists
-from sync_rules.rules.description import (
-    Connection,
-    Drawing,
-    Moment,
-    Operation,
-    TypeOf,
-    Use,
-    name_of,
-)
+from sync_rules.rules.description import Connection, Drawing, Moment, Operation, TypeOf, Use, name_of
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.kinds.element import Element
 from sync_rules.rules.rule import Blocked, Node, let_in, make_check_use

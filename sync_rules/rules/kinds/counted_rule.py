@@ -60,7 +60,7 @@ class CountedRule(Rule):
 
     @property
     def required_types(self) -> Mapping[Path, tuple[str, ...]]:
-        needed: dict[Path, tuple[str, ...]] = {} if self.of is None else {self.of: ("N",)}
+        needed = {**super().required_types, **({} if self.of is None else {self.of: ("N",)})}
         return needed if self.per is None else {**needed, self.per: ("S", "N")}
 
     @property

@@ -113,6 +113,33 @@ def test_plan_says_that_old_items_would_expire(command):
     assert command.body()["expiring"] == {"expiry": "expires_at"}
 
 
+def test_plan_names_the_removal_of_a_link_as_the_end_of_a_relation(command):
+    """Only of an attribute that another rule links by, and only where it goes."""
+    command.file.write_text("""
+tables: {shop: {key: {PK: S}, indexes: {by_team: {team: S}, by_lead: {lead: S}}}}
+entities:
+  team: {table: shop, key: {PK: "TEAM#{team}"}}
+  user: {table: shop, key: {PK: "USER#{user}"}}
+  lead: {table: shop, key: {PK: "LEAD#{lead}"}}
+rules:
+  leads: {copy: [team.lead, team.name], into: user, on_delete: clear}
+  rooms: copy lead.room into user.room
+""")
+    command.scene = Scene(parse_rules(command.file.read_text()))
+    command.scene.there("shop", *({"PK": s(f"LEAD#{one}"), "room": s("1")} for one in "xyz"))
+    command.scene.there(
+        "shop", {"PK": s("TEAM#a"), "name": s("A")}, {"PK": s("TEAM#b"), "name": s("B"), "lead": s("y")}
+    )
+    of_user = {"lead": s("x"), "name": s("A"), "room": s("1")}
+    command.scene.there(
+        "shop", *({"PK": s(f"USER#{i}"), "team": s("b" if i == 2 else "a"), **of_user} for i in range(3))
+    )
+    told = "user.lead then names no lead (rule rooms)"
+    assert f"leads ends a relation of 2 items: {told}" in command()[1].splitlines()
+    rules = command.body()["rules"]
+    assert (rules["leads"]["ended"], "ended" in rules["rooms"]) == ({told: 2}, False)
+
+
 def test_plan_for_machines_has_every_figure(command):
     """--format json is one object: rules, tables, money, time, fan-outs and hottest keys."""
     command.books(3, author_name=s(SECRET))

@@ -102,6 +102,20 @@ def test_a_total_that_does_not_fit_is_reported_and_comes_right_when_it_does():
     assert scene.item(key)["spent"] == n(LARGE)
 
 
+def test_a_total_that_an_order_makes_too_long_is_reported_as_such():
+    """The amount itself is a number, and only the store knows that the sum is none: the reason is not the store's."""
+    scene, key = spending()
+    scene.put("shop", sold("b", LARGE))
+    scene.rest()
+    assert scene.parked.told == [("spent.ledger", "NumberTooLong")]
+    assert scene.item(key)["spent"] == n(SMALL)
+    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
+    scene.rest()
+    scene.receive()
+    scene.rest()
+    assert scene.item(key)["spent"] == n(LARGE)
+
+
 @pytest.mark.parametrize("damage", [{"n": s("x")}, {"v": s("x")}])
 @pytest.mark.parametrize("amount", [LARGE, "7"])
 def test_a_total_that_is_no_number_is_reported_as_such(damage, amount):

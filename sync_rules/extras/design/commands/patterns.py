@@ -46,10 +46,7 @@ NONE = "{file}: no access patterns. Declare some, such as patterns: {{orders-of-
 
 OF_RUN: Final = ("--key", "--calls", "--endpoint-url", "--region")
 
-VERB: Final = Verb(
-    needs=dict.fromkeys(OF_RUN, ("--run",)),
-    excludes={"--run": ("--strict-warnings",)},
-)
+VERB: Final = Verb(needs=dict.fromkeys(OF_RUN, ("--run",)), excludes={"--run": ("--strict-warnings",)})
 
 
 def patterns(
@@ -58,8 +55,7 @@ def patterns(
     form: opt.Page = opt.PageForm.TEXT,
     out: opt.Out = None,
     strict_warnings: Annotated[
-        bool,
-        typer.Option("--strict-warnings", help="Exit with 1 for unread copies, idle indexes and hot keys too."),
+        bool, typer.Option("--strict-warnings", help="Exit with 1 for unread copies, idle indexes and hot keys too.")
     ] = False,
     run: Annotated[
         bool, typer.Option("--run", help="Call the patterns on the tables, and measure them. Reads only.")

@@ -21,8 +21,10 @@ from sync_rules.extras.design.patterns.keepers import Keeper
 from sync_rules.extras.design.patterns.prover import Proof
 from sync_rules.model.values import visible
 
+STATED: Final = ("description", "priority", "peak hours")  # by the file alone
 COLUMNS: Final = (
-    "pattern", "entity", "request", "table or index", "key condition", "filter", "projection", "consistency", "cost",
+    "pattern", "description", "priority", "read or write", "finds", "peak hours", "entity", "request",
+    "table or index", "key condition", "filter", "projection", "consistency", "cost",
 )  # fmt: skip
 CURES_MAX: Final = 3
 ROLES: Final = {
@@ -34,6 +36,15 @@ ROLES: Final = {
     "set": "set",
 }
 Kept = Mapping[str, Iterable[Keeper]]  # by name of a pattern
+
+
+def classify(answer: PatternAnswer) -> tuple[str, ...]:
+    """The cells of a pattern that the file states, and those that follow from its form."""
+    pattern = answer.pattern
+    write = isinstance(pattern, WritePattern)
+    one = write or getattr(pattern, "one", False) or (answer.is_served and answer.steps[0].request == "GetItem")
+    kinds = "write" if write else "read", "one" if one else "many"
+    return pattern.description, pattern.priority, *kinds, pattern.peak_hours
 
 
 def describe_pattern(answer: PatternAnswer) -> str:
@@ -86,6 +97,7 @@ def pattern_lines(name: str, answer: PatternAnswer, place: str) -> Iterator[str]
     if answer.is_served:
         cost = "" if answer.steps[0].writes else f": {cost_of(answer)}"
         yield f"{name} ({describe_pattern(answer)}){cost}"
+        yield from _list_statements(answer)
         yield from (f"  {_request(step)}" for step in answer.steps)
         yield from (f"  note: {remark}" for remark in answer.remarks)
         return
@@ -94,6 +106,13 @@ def pattern_lines(name: str, answer: PatternAnswer, place: str) -> Iterator[str]
     for number, cure in enumerate(answer.cures[:CURES_MAX], 1):
         yield f"  cure {number}: {cure.title}; it costs {cure.price}"
         yield from (f"    {line}" for line in as_yaml(cure.entries).splitlines())
+
+
+def _list_statements(answer: PatternAnswer) -> Iterator[str]:
+    one = answer.pattern
+    stated = [one.description, one.priority and f"{one.priority} priority", one.peak_hours and f"peak {one.peak_hours}"]
+    if text := ", ".join(filter(None, stated)):
+        yield f"  {text}"
 
 
 def _request(step: ProvedRequest) -> str:
@@ -155,8 +174,9 @@ def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
 # ---------------------------------------------------------------- the matrix
 def cells(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
     """The rows of a pattern: one for each request, or one that says why there is none."""
+    of_pattern = classify(answer)
     if not answer.is_served:
-        yield name, describe_pattern(answer), "none", "", answer.reason, "", "", "", ""
+        yield name, *of_pattern, describe_pattern(answer), "none", "", answer.reason, "", "", "", ""
         return
     for number, step in enumerate(answer.steps):
         first = number == 0
@@ -165,6 +185,7 @@ def cells(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
         projection = "" if step.writes else "all" if step.projects is None else ", ".join(step.projects)
         yield (
             name if first else "",
+            *(of_pattern if first else [""] * len(of_pattern)),
             " and ".join(one.name for one in (step.entity, *step.beside)),
             step.request,
             step.place,
@@ -177,10 +198,11 @@ def cells(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
 
 
 def markdown(proof: Proof) -> str:
-    """The access-pattern matrix as a table in Markdown."""
+    """The access-pattern matrix as a table in Markdown, without columns that the file alone fills and leaves empty."""
     rows = [row for name, answer in proof.answers.items() for row in cells(answer, name)]
-    head = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
-    return "\n".join([*head, *(f"| {' | '.join(map(escape_markdown, row))} |" for row in rows)]) + "\n"
+    shown = [at for at, name in enumerate(COLUMNS) if name not in STATED or any(row[at] for row in rows)]
+    lines = [f"| {' | '.join(escape_markdown(row[at]) for at in shown)} |" for row in (COLUMNS, *rows)]
+    return "\n".join([lines[0], f"|{'---|' * len(shown)}", *lines[1:]]) + "\n"
 
 
 # ---------------------------------------------------------------- for programs
@@ -228,6 +250,7 @@ def _attributes(kept: Kept, name: str) -> dict[str, Any]:
 def json_of(name: str, answer: PatternAnswer, place: str) -> dict[str, Any]:
     return {
         "pattern": name,
+        **dict(zip(("description", "priority", "does", "finds", "peak_hours"), classify(answer), strict=True)),
         "at": place,
         "served": answer.is_served,
         "requests": [

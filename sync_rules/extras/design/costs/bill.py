@@ -79,11 +79,7 @@ class Tariff:
         """The price of everything together: capacity in whole units."""
         kept = self.provisions(load)
         reads, writes = sum(one.read_units for one in kept), sum(one.write_units for one in kept)
-        return Money(
-            self.on_demand(load),
-            of_capacity(self.region.provisioned, reads, writes),
-            self.functions(load),
-        )
+        return Money(self.on_demand(load), of_capacity(self.region.provisioned, reads, writes), self.functions(load))
 
     def share(self, load: Load) -> Money:
         """The price of a load among others: its share of capacity, not rounded."""

@@ -188,7 +188,7 @@ def _(rule: TallyRule, occasion: Occasion, paths: Paths = None) -> Effort | None
 
 def _describe_elements(rule: BookedRule) -> str:
     """The assumption about the groups of an item, for a rule with several; "" for others."""
-    return "" if rule.each is None else f"{show_path(rule.each)} is taken to have one element, or to change one"
+    return "" if rule.each is None else f"{show_path(rule.each.path)} is taken to have one element, or to change one"
 
 
 @find_effort.register

@@ -46,18 +46,28 @@ class OfEntity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadPattern:
-    """The part that all reads share. `returns`: the attributes that are needed, None for all; one of another entity is
-    `user.name`. `rate` is in calls per second; `page` in items per request; `items` are those that one call finds
-    in all. `busiest`: the share of the calls that asks for the same key, from 0 to 1.
+class StatedPattern:
+    """The part that all patterns share. `rate` is in calls per second. `busiest`: the share of the calls that asks for
+    the same key, from 0 to 1. The last three are for people alone.
     """
 
     name: str
-    returns: tuple[str, ...] | None = None
     rate: float | None = None
+    busiest: float | None = None
+    description: str = ""
+    priority: str = ""
+    peak_hours: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadPattern(StatedPattern):
+    """The part that all reads share. `returns`: the attributes that are needed, None for all; one of another entity is
+    `user.name`. `page` is in items per request; `items` are those that one call finds in all.
+    """
+
+    returns: tuple[str, ...] | None = None
     page: int | None = None
     items: int | None = None
-    busiest: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,16 +143,11 @@ class SearchPattern(OfEntity, ReadPattern):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritePattern(OfEntity):
-    """Writes of the application to items of one entity, `rate` per second. `sets`: the attributes that an update sets,
-    None: not stated. `busiest`: as with reads.
-    """
+class WritePattern(OfEntity, StatedPattern):
+    """Writes of the application to items of one entity. `sets`: the attributes that an update sets; None: unknown."""
 
-    name: str
     operation: Operation
     sets: tuple[str, ...] | None = None
-    rate: float | None = None
-    busiest: float | None = None
 
 
 Pattern = GetPattern | GraphPattern | TreePattern | SearchPattern | WritePattern

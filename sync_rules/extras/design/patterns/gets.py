@@ -66,7 +66,7 @@ def direct(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[P
         if pattern.consistent and way.eventual:
             continue
         if pattern.beside:
-            found = find_shared_reach(model.makers, list_entities(model, pattern), way, given)
+            found = find_shared_reach(model.makers, list_entities(model, pattern), way, given, pattern.within)
         else:
             found = find_reach(model.makers, entity, way, given, pattern.within)
         if found is None or not set(pattern.by) <= found.used:

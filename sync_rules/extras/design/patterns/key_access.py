@@ -117,10 +117,10 @@ def find_reach(
 
 
 def find_shared_reach(
-    makers: Makers, entities: Sequence[Entity], way: AccessPath, given: frozenset[str]
+    makers: Makers, entities: Sequence[Entity], way: AccessPath, given: frozenset[str], within: Range | None
 ) -> Reach | None:
-    """The one Query that finds items of several entities: by the same partition key, and by the text that all their
-    sort keys begin with. None where they are in different partitions.
+    """The one Query that finds items of several entities: by the same partition key, and by a range of the sort key, or
+    the text that all their sort keys begin with. None without such a partition key, or if the range has no place.
     """
     reaches = [find_reach(makers, entity, way, given, None) for entity in entities]
     found = [one for one in reaches if one is not None]
@@ -131,7 +131,15 @@ def find_shared_reach(
     if any(isinstance(term.maker.source, Formula) for term in terms):
         return None  # the check of a row would read fields of one entity alone
     used = frozenset(name for term in terms for name in term.maker.exact)
-    if way.sort and way.sort[0].type == "S":
+    if within is not None:
+        if (
+            not way.sort
+            or way.sort[0].name != within.attribute
+            or (within.form == "begins_with" and way.sort[0].type != "S")
+        ):
+            return None
+        terms = (*terms, Term(Maker(way.sort[0]), within.form, (), Field(within.attribute)))
+    elif way.sort and way.sort[0].type == "S":
         sorts = [makers.best(entity, way.sort[0], given) for entity in entities]
         if beginning := _find_common_beginning(["".join(_texts(maker)) for maker in sorts]):
             terms = (*terms, Term(sorts[0], "begins_with", text=beginning))

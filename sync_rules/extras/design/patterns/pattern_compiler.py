@@ -29,7 +29,10 @@ from sync_rules.extras.design.patterns.pattern_forms import (
     DeleteForm,
     GetForm,
     GraphForm,
+    KeyedForm,
+    PatternForm,
     PutForm,
+    ReadForm,
     SearchForm,
     TreeForm,
     UpdateForm,
@@ -48,6 +51,7 @@ from sync_rules.rules.ruleset import Rules
 RATE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?/ ?(s|min|h|day)")
 RATE_MAX: Final = 10**9  # calls per second: more than any table takes
 SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
+HOURS: Final = re.compile(r"([01][0-9]|2[0-3])-([01][0-9]|2[0-4])")
 SHARE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
 RANGES: Final[tuple[RangeForm, ...]] = ("between", "at_least", "at_most", "begins_with")
 WAYS: Final = ("table", "mirror")
@@ -87,12 +91,8 @@ class PatternCompiler:
                 return self._tree(form)
             case SearchForm():
                 return self._search(form)
-            case PutForm():
-                return self._write("put", form.put, form)
-            case UpdateForm():
-                return self._write("update", form.update, form)
-            case DeleteForm():
-                return self._write("delete", form.delete, form)
+            case PutForm() | UpdateForm() | DeleteForm():
+                return self._write(form)
         raise AssertionError("a form without a compiler")
 
     # ------------------------------------------------------------ problems and values
@@ -168,14 +168,16 @@ class PatternCompiler:
                 self.attribute(entity, text, option, index)
         return None if texts is None else tuple(dict.fromkeys(texts))
 
-    def _of_read(self, form: GetForm | GraphForm | TreeForm, entity: Entity) -> dict[str, Any]:
-        return {
-            "returns": self.check_returns(entity, form.attributes, "attributes"),
-            "rate": self.rate(form.rate),
-            "page": form.page,
-            "items": form.items,
-            "busiest": self.share(form.busiest, "busiest"),
-        }
+    def _of_read(self, form: ReadForm | SearchForm, entity: Entity) -> dict[str, Any]:
+        paged = {"page": form.page, "items": form.items} if isinstance(form, ReadForm) else {}
+        return {"returns": self.check_returns(entity, form.attributes, "attributes"), **paged, **self._of_any(form)}
+
+    def _of_any(self, form: PatternForm) -> dict[str, Any]:
+        stated = {name: getattr(form, name) or "" for name in ("description", "priority", "peak_hours")}
+        if form.peak_hours is not None and not HOURS.fullmatch(form.peak_hours):
+            self.add("SR106", "peak_hours", f"expected hours of a day such as 18-22, found {form.peak_hours!r}")
+        busiest = form.busiest if isinstance(form, KeyedForm) else None
+        return {"name": self.name, "rate": self.rate(form.rate), "busiest": self.share(busiest, "busiest"), **stated}
 
     # ------------------------------------------------------------ get
     def _get(self, form: GetForm) -> GetPattern | None:
@@ -200,7 +202,6 @@ class PatternCompiler:
         where, fixed = self._where(form, entity)
         self._together(form, where)
         return GetPattern(
-            name=self.name,
             entity=entity.name,
             beside=tuple(names[1:]),
             by=tuple(dict.fromkeys(form.by)),
@@ -227,10 +228,15 @@ class PatternCompiler:
                 self.add("SR120", self.at("get", at), f"{tables}: a Query reads one table", "write a pattern for each")
         given = {
             "one": form.one,
-            **{name: getattr(form, name) is not None for name in ("keys", "attributes", "where", "order", *RANGES)},
+            **{name: getattr(form, name) is not None for name in ("keys", "attributes", "where", "order")},
         }
         for option in (name for name, is_given in given.items() if is_given):
             self.add("SR120", option, f"`{option}` and several entities do not go together", "write a pattern for each")
+        keys = entities[0].table.key[1:], *(index.sort[:1] for index in entities[0].table.indexes)
+        names = [attribute.name for key in keys for attribute in key]
+        for option in (one for one in RANGES if getattr(form, one) not in (None, *names)):
+            message = f"{getattr(form, option)!r} is not a sort key, which several entities have in common"
+            self.add("SR120", option, message, f"{option}: {names[0]}" if names else "write a pattern for each")
         if form.via == "mirror":
             self.add("SR120", "via", "a mirror holds items of one entity", "leave `via` out")
 
@@ -313,13 +319,9 @@ class PatternCompiler:
                 self.add("SR102", location, explain_unknown_name("field or key attribute", name, sorted(known), of))
         if form.at_least is not None and form.begins_with is not None:
             self.add("SR120", "begins_with", "at_least and begins_with: a Query takes one range")
-        within: tuple[RangeForm, str] | None = None
-        if form.at_least is not None:
-            within = ("at_least", form.at_least)
-        elif form.begins_with is not None:
-            within = ("begins_with", form.begins_with)
+        ranges: dict[RangeForm, str | None] = {"at_least": form.at_least, "begins_with": form.begins_with}
+        within = next(((one, text) for one, text in ranges.items() if text is not None), None)
         return GraphPattern(
-            name=self.name,
             node=node.name,
             start=start.name,
             edge=edge.name,
@@ -351,7 +353,6 @@ class PatternCompiler:
         if form.itself and direction == "children":
             self.add("SR120", "itself", "`itself` does not go with `children`: they have pages", "say under, depth: 1")
         return TreePattern(
-            name=self.name,
             entity=entity.name,
             direction=direction,
             field=text,
@@ -370,16 +371,18 @@ class PatternCompiler:
                 "SR102", "via", explain_unknown_name("vector index", form.via, names, f"table {entity.table.name!r}")
             )
         return SearchPattern(
-            name=self.name,
             entity=entity.name,
             by=self.check_returns(entity, form.by or None, "by") or (),
             top=form.top,
             via=form.via,
-            returns=self.check_returns(entity, form.attributes, "attributes"),
-            rate=self.rate(form.rate),
+            **self._of_read(form, entity),
         )
 
-    def _write(self, operation: Operation, name: str, form: PutForm | UpdateForm | DeleteForm) -> WritePattern | None:
+    def _write(self, form: PutForm | UpdateForm | DeleteForm) -> WritePattern | None:
+        operation: Operation = (
+            "put" if isinstance(form, PutForm) else "update" if isinstance(form, UpdateForm) else "delete"
+        )
+        name = getattr(form, operation)
         entity = self.entity(name, operation)
         if entity is None:
             return None
@@ -391,10 +394,5 @@ class PatternCompiler:
                 self.add("SR503", self.at("sets", index), message)
             self.attribute(entity, text, "sets", index)
         return WritePattern(
-            name=self.name,
-            operation=operation,
-            entity=name,
-            sets=None if sets is None else tuple(sets),
-            rate=self.rate(form.rate),
-            busiest=self.share(form.busiest, "busiest"),
+            operation=operation, entity=name, sets=None if sets is None else tuple(sets), **self._of_any(form)
         )

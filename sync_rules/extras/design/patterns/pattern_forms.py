@@ -18,9 +18,6 @@ Size = Annotated[
     | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?(B|KB)$"), Tag("form:size")],
     by_type({int: "form:number", str: "form:size"}, "a size such as 1.6KB"),
 ]
-Rate = Annotated[
-    str | None, Field(description="Calls per time: a number and a unit.", examples=["120/s", "30/min", "5/h", "1/day"])
-]
 Attributes = Annotated[
     list[str] | None,
     Field(
@@ -28,19 +25,11 @@ Attributes = Annotated[
         examples=[["user_name", "total"]],
     ),
 ]
-Page = Annotated[
-    int | None, Field(ge=1, le=ITEMS_MAX, description="Items per request. Default: as many as 1 MB holds.")
-]
-Items = Annotated[
-    int | None, Field(ge=0, le=ITEMS_MAX, description="The items that one call finds in all.", examples=[40])
-]
 EntityOrEntities = Annotated[
     Annotated[str, Tag("form:entity")] | Annotated[list[str], Tag("form:entities")],
     by_type({str: "form:entity", list: "form:entities"}, "an entity, or a list of entities"),
 ]
 Share = Annotated[str | None, Field(examples=["5%"])]
-BUSIEST: Final = "The share of the calls that asks for the same key, where one key is asked more than others."
-Busiest = Annotated[Share, Field(description=BUSIEST)]
 
 
 class EntityStatement(Model):
@@ -52,7 +41,43 @@ class EntityStatement(Model):
     items: int | None = Field(default=None, ge=0, le=ITEMS_MAX, description="How many items there are: for estimates.")
 
 
-class GetForm(Model):
+class PatternForm(Model):
+    """The keys of each pattern, for its row in the matrix."""
+
+    description: str | None = Field(default=None, description="What the application does with it, for the matrix.")
+    priority: Literal["high", "medium", "low"] | None = Field(default=None, description="How much depends on it.")
+    peak_hours: str | None = Field(
+        default=None,
+        description="The hours of the day, in UTC, with the most calls: shown in the matrix.",
+        examples=["18-22"],
+    )
+    rate: str | None = Field(
+        default=None, description="Calls per time: a number and a unit.", examples=["120/s", "30/min", "5/h", "1/day"]
+    )
+
+
+class KeyedForm(PatternForm):
+    """The keys of patterns that ask for items by their keys."""
+
+    busiest: Share = Field(
+        default=None,
+        description="The share of the calls that asks for the same key, where one key is asked more than others.",
+    )
+
+
+class ReadForm(KeyedForm):
+    """The keys of reads that find pages of items."""
+
+    attributes: Attributes = None
+    page: int | None = Field(
+        default=None, ge=1, le=ITEMS_MAX, description="Items per request. Default: as many as 1 MB holds."
+    )
+    items: int | None = Field(
+        default=None, ge=0, le=ITEMS_MAX, description="The items that one call finds in all.", examples=[40]
+    )
+
+
+class GetForm(ReadForm):
     """Items of one entity, or of several that one Query finds."""
 
     get: EntityOrEntities = Field(
@@ -75,7 +100,6 @@ class GetForm(Model):
         le=KEYS_MAX,
         description="Each call reads this number of items by their keys: a BatchGetItem.",
     )
-    attributes: Attributes = None
     where: str | None = Field(
         default=None,
         description="JMESPath over the item's own fields: which items are meant. What no key serves is a filter.",
@@ -86,13 +110,9 @@ class GetForm(Model):
     via: str | None = Field(
         default=None, description="The only way that is meant: `table`, the name of an index, or `mirror`."
     )
-    rate: Rate = None
-    page: Page = None
-    items: Items = None
-    busiest: Busiest = None
 
 
-class GraphForm(Model):
+class GraphForm(ReadForm):
     """The nodes that edges lead to from one item."""
 
     graph: str = Field(description="The entity of the nodes.", examples=["goal"])
@@ -113,15 +133,10 @@ class GraphForm(Model):
         description="The fields of an edge that name start and neighbours, if they differ: {user_id: owner_id}. "
         "Or those that hold a key attribute of theirs: {PK: member}, where members are users and teams.",
     )
-    attributes: Attributes = None
     via: str | None = Field(default=None, description="The index that lists the edges, or `table`.")
-    rate: Rate = None
-    page: Page = None
-    items: Items = None
-    busiest: Busiest = None
 
 
-class TreeForm(Model):
+class TreeForm(ReadForm):
     """Items of a hierarchy, around one."""
 
     tree: str = Field(description="The entity whose items make the hierarchy.", examples=["component"])
@@ -130,14 +145,9 @@ class TreeForm(Model):
     children: str | None = Field(default=None, description="The id of an item whose children are read.")
     depth: int | None = Field(default=None, ge=1, le=DEPTH_MAX, description="The greatest number of levels down.")
     itself: bool = Field(default=False, description="That item too.")
-    attributes: Attributes = None
-    rate: Rate = None
-    page: Page = None
-    items: Items = None
-    busiest: Busiest = None
 
 
-class SearchForm(Model):
+class SearchForm(PatternForm):
     """Items whose vectors are near to one that each call gives."""
 
     search: str = Field(description="The entity whose items are searched.", examples=["product"])
@@ -149,32 +159,25 @@ class SearchForm(Model):
     top: int | None = Field(default=None, ge=1, description="The number of nearest items to return.", examples=[10])
     attributes: Attributes = None
     via: str | None = Field(default=None, description="The only vector index that is meant.")
-    rate: Rate = None
 
 
-class PutForm(Model):
+class PutForm(KeyedForm):
     """Items that the application puts."""
 
     put: str = Field(description="The entity whose items are put.")
-    rate: Rate = None
-    busiest: Busiest = None
 
 
-class UpdateForm(Model):
+class UpdateForm(KeyedForm):
     """Items that the application updates."""
 
     update: str = Field(description="The entity whose items are updated.")
     sets: list[str] | None = Field(default=None, description="The attributes that change.", examples=[["name"]])
-    rate: Rate = None
-    busiest: Busiest = None
 
 
-class DeleteForm(Model):
+class DeleteForm(KeyedForm):
     """Items that the application deletes."""
 
     delete: str = Field(description="The entity whose items are deleted.")
-    rate: Rate = None
-    busiest: Busiest = None
 
 
 FORMS: Final[dict[str, type[Model]]] = {

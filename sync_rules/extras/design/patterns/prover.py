@@ -75,7 +75,8 @@ def answer_to(model: ProofInput, pattern: Pattern) -> PatternAnswer:
         case GetPattern():
             found = gets.find_cheapest_answer(model, pattern)
             if found is None and pattern.beside:
-                names = f"{' and '.join(pattern.entities)} by {' and '.join(pattern.by) or 'nothing'}"
+                fields = (*pattern.by, *([pattern.within.attribute] if pattern.within else []))
+                names = f"{' and '.join(pattern.entities)} by {' and '.join(fields) or 'nothing'}"
                 cure = "give them one partition key by these fields, in `key`, or write a pattern for each"
                 return PatternAnswer(pattern, reason=f"no Query finds {names}: {cure}")
             return found or cures.of_get(model, pattern)

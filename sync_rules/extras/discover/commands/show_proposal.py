@@ -16,13 +16,7 @@ from rich.table import Table as Grid
 
 from sync_rules.cli.show.console import grid
 from sync_rules.cli.show.text import format_count
-from sync_rules.extras.discover.propose.proposal import (
-    Candidate,
-    Proposal,
-    Proposed,
-    ProposedEntity,
-    ProposedTable,
-)
+from sync_rules.extras.discover.propose.proposal import Candidate, Proposal, Proposed, ProposedEntity, ProposedTable
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 

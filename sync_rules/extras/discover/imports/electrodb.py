@@ -7,11 +7,18 @@ https://electrodb.dev/en/modeling/indexes/
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
 from sync_rules.extras.discover.imports.identifiers import keep_name
-from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
+from sync_rules.extras.discover.imports.imported_model import (
+    FoundEntity,
+    FoundPattern,
+    FoundTable,
+    ImportedModel,
+    Projection,
+)
 from sync_rules.extras.discover.imports.key_schemas import (
     Parts,
     attribute_name,
@@ -27,6 +34,7 @@ NAME: Final = "ElectroDB model"
 EXPECTED: Final = "models with model, attributes and indexes"
 IN_TEMPLATE: Final = re.compile(r"\$\{([^}]*)\}")
 NUMBERS: Final = ("number",)
+Member = tuple[FoundEntity, DocumentNode]  # of a collection: an entity and its index
 MARKS: Final = ("__edb_e__", "__edb_v__")  # attributes with the entity and its version: ElectroDB ignores items without
 
 
@@ -39,6 +47,7 @@ def read(root: DocumentNode) -> ImportedModel:
     """The tables and entities of models. Entities of one table share its keys."""
     found = ImportedModel(NAME)
     tables: dict[tuple[str, tuple[KeyAttribute, ...]], FoundTable] = {}
+    members: dict[tuple[str, str, str], list[Member]] = {}
     for node in _models(root):
         model = _Model(node.require_map(EXPECTED))
         given = model.node["table"].text_or_empty or root["table"].text_or_empty
@@ -46,7 +55,22 @@ def read(root: DocumentNode) -> ImportedModel:
         known = tables.setdefault((table.physical, table.key), table)
         found.tables += [table] if known is table else []
         found.entities.append(model.entity(known))
+        for name, index in model.list_collections():
+            members.setdefault((known.called, name, str(index["index"].value or "")), []).append(
+                (found.entities[-1], index)
+            )
+    found.patterns += [one for key, some in members.items() for one in _read_collection(*key, some)]
     return found
+
+
+def _read_collection(_table: str, name: str, via: str, members: Sequence[Member]) -> Iterator[FoundPattern]:
+    """The pattern of a collection: one Query finds its entities, if they have one partition key."""
+    (entity, index), *others = members
+    keys = {one.key.get(str(place["pk"]["field"].value), "") for one, place in members}
+    if others and len(keys) == 1 and "" not in keys:
+        fields = entity.list_fields([KeyAttribute(str(index["pk"]["field"].value), "S")])
+        beside = [one for one, _ in others]
+        yield FoundPattern(name, entity=entity, beside=beside, by=fields, via=via, said=f"collection {name}")
 
 
 def _models(root: DocumentNode) -> list[DocumentNode]:
@@ -80,6 +104,9 @@ class _Model:
         held = [*_composites(self.base["pk"]), *_composites(self.base["sk"])]
         sure = [name for name, one in self.attributes.items() if one["required"].value is True or one["default"]]
         self.always = {*held, *sure}
+
+    def list_collections(self) -> Iterator[tuple[str, DocumentNode]]:
+        yield from ((name, index) for index in self.indexes for name in _collections(index))
 
     def key(self) -> tuple[KeyAttribute, ...]:
         return table_key(self.base, self._parts(self.base))
@@ -156,9 +183,7 @@ class _Model:
 
     def _prefixes(self, index: DocumentNode) -> dict[str, tuple[str, str]]:
         """The texts that ElectroDB writes before and after the attributes in each key."""
-        collection = index["collection"].value
-        names = [collection] if isinstance(collection, str) and collection else collection
-        names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        names = _collections(index)
         head = f"${'#'.join(names)}" if names else ""
         tail = f"{'#' if names else '$'}{self.called}_{self.version}"
         clustered = index["type"].value == "clustered"
@@ -232,6 +257,12 @@ class _Model:
     def _attribute_of(self, name: str) -> DocumentNode:
         """An attribute of the model by its name; a node of None where it has none."""
         return self.attributes.get(name, self.node.of(None))
+
+
+def _collections(index: DocumentNode) -> list[str]:
+    """The names of the collections that an index is in, the widest first."""
+    given = index["collection"].value
+    return [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, str) and one]
 
 
 def _composites(part: DocumentNode) -> list[str]:

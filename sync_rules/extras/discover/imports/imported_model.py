@@ -105,7 +105,7 @@ def whole_table(table: FoundTable, attributes: Sequence[str] = ()) -> FoundEntit
 @dataclass(eq=False)
 class FoundPattern:
     """An access pattern, in the words of a rules file. `said` is what its source says of it, for a comment. `refused`
-    says why it stands as a comment; one without an entity always does.
+    says why it stands as a comment; one without an entity always does. `beside`: other entities that one Query finds.
     """
 
     called: str
@@ -123,6 +123,7 @@ class FoundPattern:
     said: str = ""
     refused: str = ""
     checks: list[str] = field(default_factory=list)
+    beside: Sequence[FoundEntity] = ()
 
 
 @dataclass(eq=False)

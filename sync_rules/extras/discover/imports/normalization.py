@@ -77,7 +77,7 @@ class SettledPattern:
     """An access pattern by its name in the file. `refused` says why it stands as a comment."""
 
     name: str
-    entity: SettledEntity | None
+    entities: tuple[SettledEntity, ...]
     found: FoundPattern
     refused: str
 
@@ -106,19 +106,17 @@ def settle(found: ImportedModel, file: str) -> SettledModel:
     by_found = {id(entity.found): entity for entity in settled.entities}
     patterns = Unique()
     for one in found.patterns:
-        known = by_found.get(id(one.entity)) if one.entity is not None else None
+        asked = (*([] if one.entity is None else [one.entity]), *one.beside)
+        known = tuple(by_found[id(entity)] for entity in asked if id(entity) in by_found)
         settled.patterns.append(_pattern(patterns.name(_pattern_name(one.called)), known, one))
     return settled
 
 
 # ---------------------------------------------------------------- patterns
-def _pattern(name: str, entity: SettledEntity | None, found: FoundPattern) -> SettledPattern:
-    refused = found.refused
-    if not refused and entity is None:
-        refused = "what it is for is not known"
-    elif not refused and entity is not None and entity.refused:
-        refused = f"entity {entity.name} is written as a comment"
-    return SettledPattern(name, entity, found, refused)
+def _pattern(name: str, entities: tuple[SettledEntity, ...], found: FoundPattern) -> SettledPattern:
+    commented = next((f"entity {one.name} is written as a comment" for one in entities if one.refused), "")
+    refused = found.refused or (commented if entities else "what it is for is not known")
+    return SettledPattern(name, entities, found, refused)
 
 
 def _pattern_name(called: str) -> str:

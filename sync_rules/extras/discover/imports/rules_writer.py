@@ -134,20 +134,22 @@ def _patterns(patterns: list[SettledPattern]) -> Iterator[str]:
             yield from _entry(scalar(pattern.name), _pattern(pattern))
             continue
         yield from _checks([f"{pattern.name} is not written: {pattern.refused}", *pattern.found.checks])
-        if pattern.entity is not None:
+        if pattern.entities:
             yield from (f"  #{line[1:]}" for line in _entry(scalar(pattern.name), _pattern(pattern)))
 
 
 def _pattern(pattern: SettledPattern) -> dict[str, Part]:
     found = pattern.found
-    parts: dict[str, Part] = {found.verb: scalar(pattern.entity.name if pattern.entity else "")}
+    names = [one.name for one in pattern.entities]
+    parts: dict[str, Part] = {found.verb: _names(names) if names[1:] else scalar(names[0])}
     if found.by:
         parts["by"] = _names(found.by)
     if found.within:
         parts[found.within[0]] = scalar(found.within[1])
     parts |= {name: "true" for name in ("one", "consistent") if getattr(found, name)}
     parts |= {} if found.keys is None else {"keys": str(found.keys)}
-    parts |= {name: _names(names) for name in ("returns", "sets") if (names := getattr(found, name))}
+    listed = {"attributes": found.returns, "sets": found.sets}
+    parts |= {name: _names(some) for name, some in listed.items() if some}
     parts |= {name: scalar(text) for name in ("where", "via") if (text := getattr(found, name))}
     return parts
 

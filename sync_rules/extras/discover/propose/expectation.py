@@ -11,14 +11,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.extras.discover.propose.parents import Parent, Row
-from sync_rules.extras.discover.propose.value_texts import (
-    NUMBER,
-    STRING,
-    TEXTS,
-    keep_text,
-    value_of,
-    write_plain_map,
-)
+from sync_rules.extras.discover.propose.value_texts import NUMBER, STRING, TEXTS, keep_text, value_of, write_plain_map
 from sync_rules.rules.formula import Formula
 
 SEPARATOR_MAX: Final = 6  # letters between two values of a text

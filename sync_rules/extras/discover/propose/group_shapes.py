@@ -18,15 +18,7 @@ from sync_rules.extras.discover.propose.formula_search import Guess, guesses
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
 from sync_rules.extras.discover.propose.parents import Parent, Row
-from sync_rules.extras.discover.propose.value_texts import (
-    LIST,
-    MAP,
-    NUMBER,
-    STRING,
-    TEXTS,
-    unescape,
-    value_of,
-)
+from sync_rules.extras.discover.propose.value_texts import LIST, MAP, NUMBER, STRING, TEXTS, unescape, value_of
 
 PROBE: Final = 40  # parents on which something is tried first
 JOIN_TRIES: Final = 10  # if none of the first parents shows a joined text, the others are not read

@@ -13,14 +13,7 @@ from sync_rules.extras.discover.imports.identifiers import singular
 from sync_rules.extras.discover.propose.choice import Lead, first_keys
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.differences import FAULTS_MIN
-from sync_rules.extras.discover.propose.evidence import (
-    AGREE_MIN,
-    KAPPA_MIN,
-    ONE_VALUE,
-    Agreement,
-    Grade,
-    chance_of,
-)
+from sync_rules.extras.discover.propose.evidence import AGREE_MIN, KAPPA_MIN, ONE_VALUE, Agreement, Grade, chance_of
 from sync_rules.extras.discover.propose.expectation import score_entries
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, GroupShape, GroupShapes

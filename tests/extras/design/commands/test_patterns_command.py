@@ -91,7 +91,7 @@ def test_patterns_as_a_matrix_and_as_a_document(tmp_path, capsys):
     code, _ = ran(tmp_path, capsys, BASE, "--format", "markdown", "--out", str(tmp_path / "patterns.md"))
     assert code == 0
     head, _, row = (tmp_path / "patterns.md").read_text().splitlines()
-    assert head.split(" | ")[3] == "table or index"
+    assert head.split(" | ")[1:6] == ["read or write", "finds", "entity", "request", "table or index"]
     assert (
         r"| PK = USER\#{user\_id} and begins\_with(SK, ORDER\#) |  | user\_name, total | eventual | 1 request," in row
     )
@@ -100,6 +100,30 @@ def test_patterns_as_a_matrix_and_as_a_document(tmp_path, capsys):
     assert pattern["served"] is True
     assert pattern["requests"][0]["read_units"] == 3.5
     assert document["unread"] == ["user-mail-on-orders"]
+
+
+def test_patterns_show_what_the_file_states_for_people(tmp_path, capsys):
+    """Description, priority and peak hours: in lines, in the matrix and in the document, of each form of pattern."""
+    stated = "description: 'Newest | first', priority: high, peak_hours: 18-24"
+    ones = {
+        "get: user, by: [user_id]": ("read", "one"),
+        "get: order, by: [user_id], one: true, order: order_id": ("read", "one"),
+        "get: order, by: [order_id]": ("read", "many"),  # not served
+        "update: user, sets: [name]": ("write", "one"),
+    }
+    more = "".join(f"  p{at}: {{{one}, {stated}}}\n" for at, one in enumerate(ones))
+    _, said = ran(tmp_path, capsys, BASE + more)
+    assert said.out.splitlines().count("  Newest | first, high priority, peak 18-24") == 3
+    document = json.loads(ran(tmp_path, capsys, BASE + more, "--format", "json")[1].out)
+    whole, *rows = [
+        [one[key] for key in ("description", "priority", "does", "finds", "peak_hours")] for one in document["patterns"]
+    ]
+    assert whole == ["", "", "read", "many", ""]
+    assert rows == [["Newest | first", "high", *kinds, "18-24"] for kinds in ones.values()]
+    _, said = ran(tmp_path, capsys, BASE + more, "--format", "markdown")
+    head, _, _, *lines = said.out.splitlines()
+    assert head.startswith("| pattern | description | priority | read or write | finds | peak hours | entity |")
+    assert all(rf"| p{at} | Newest \| first | high |" in line for at, line in enumerate(lines))
 
 
 PATTERNS = f"""{MANY}

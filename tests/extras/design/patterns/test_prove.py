@@ -94,6 +94,12 @@ SERVED = {
         "Query records: source = GOAL-{goal_id} and begins_with(target, GOAL)"
     ],
     "{get: [ware, crate], by: [shelf]}": ["Query shop/GSI1: GSI1PK = SHELF#{shelf}"],
+    "{get: [user, order], by: [user_id], begins_with: SK}": [
+        "Query shop: PK = USER#{user_id} and begins_with(SK, {SK})"
+    ],
+    "{get: [ware, crate], by: [shelf], between: GSI1SK}": [
+        "Query shop/GSI1: GSI1PK = SHELF#{shelf} and GSI1SK between {GSI1SK from} and {GSI1SK to}"
+    ],
     "{get: order, by: [user_id], order: order_id desc}": [
         "Query shop: PK = USER#{user_id} and begins_with(SK, ORDER#) desc"
     ],

@@ -231,6 +231,9 @@ MORE = {
     "{get: ware, by: [shelf], at_least: row, via: by_spot, attributes: [name]}",
     "{get: product, by: [category], at_least: price, attributes: [price, product_id]}",
     "{get: [ware, crate], by: [shelf], page: 2}",
+    "{get: [ware, crate], by: [shelf], begins_with: GSI1SK}",
+    "{get: [ware, crate], by: [shelf], at_least: GSI1SK}",
+    "{get: [ware, crate], by: [shelf], at_most: GSI1SK}",
 }
 GETS = [one for one in (*SERVED, *sorted(MORE)) if one.startswith("{get") and "keys" not in one]
 

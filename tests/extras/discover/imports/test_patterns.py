@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.discover.imports.foreign_document import from_yaml
 from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
+from sync_rules.language.load import parse_rules
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -171,14 +173,28 @@ def test_schema_s_transactions_are_comments():
     assert told.endswith("cost twice as many units: Put Order, Get User")
 
 
+# ---------------------------------------------------------------- collections
+def test_collection_is_a_page_of_its_entities():
+    """One Query finds them; a collection of one entity, or of different partition keys, is no page."""
+    found = rules_from(FIXTURES / "electrodb.json")
+    fields = ["authorLastName", "authorFirstName"]
+    assert patterns(found) == {"works": {"get": ["author", "book"], "by": fields, "via": "gsi2pk-gsi2sk-index"}}
+    (answer,) = prove(parse_rules(found.text, environ={})).answers.values()
+    assert answer.is_served
+    assert "begins_with(gsi2sk, $works#)" in answer.steps[0].condition
+    apart = (FIXTURES / "electrodb.json").read_text()
+    apart = apart.replace('"composite": ["authorLastName", "authorFirstName"]', '"composite": ["authorLastName"]', 1)
+    assert "works:" not in rules_from_text(apart, "x.json").text
+
+
 # ---------------------------------------------------------------- facets
 def test_facets_are_asked_by_the_keys_of_table_and_indexes():
     """A facet whose key is one field finds one item; one whose items are all in an index is asked by that too."""
     assert patterns(rules_from(FIXTURES / "workbench.json")) == {
-        "accounts": {"get": "accounts", "by": ["AccountId"], "one": True, "returns": ["AccountId", "Email"]},
+        "accounts": {"get": "accounts", "by": ["AccountId"], "one": True, "attributes": ["AccountId", "Email"]},
         "transactions": {"get": "transactions", "by": ["AccountId"]},
         "transactions-by-merchant-id": {"get": "transactions", "by": ["merchant_id"], "via": "GSI1"},
-        "cards": {"get": "cards", "by": ["account_id"], "returns": ["Email"]},
+        "cards": {"get": "cards", "by": ["account_id"], "attributes": ["Email"]},
     }
 
 
