@@ -318,8 +318,6 @@ def test_child_whose_elements_name_no_groups_is_reported(tags, reason, groups):
     assert {one.member for one in scene.parked.failures} <= {scene.at("shop", "POST#1", "en")}
 
 
-<<<<<<< HEAD
-=======
 CATEGORIES = """
 tables:
   shop: {key: {PK: S, SK: S}, indexes: {by_parent: {parent_id: S}, by_category: {in_category: S}}}
@@ -429,7 +427,6 @@ def test_each_element_may_name_a_parent_that_exists():
     assert tags_of(scene) == {"a": ("1", "3", "3"), "x": ("0", "-", "-")}
 
 
->>>>>>> w35
 @pytest.mark.parametrize("ways", [("tags", "{each: tags}"), ("{each: tags}", "tags")])
 def test_backfill_enters_a_rule_that_gets_or_loses_each(ways):
     """Entries and totals of before have other keys, so that no number is a mixture of both."""
