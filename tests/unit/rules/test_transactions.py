@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.writes import Transaction
-from sync_rules.pipeline.requests import Apply
-from tests.docs.test_costs import Shop
+from sync_rules.language.load import parse_rules
+from sync_rules.model.writes import Transaction, Write
+from tests.docs.test_costs import settle
 from tests.support.every_kind import ENTITIES, RULES, order, part, post, text_of, user
+from tests.support.worlds import Scene
 
 MORE = """\
   version:  {table: shop, key: {PK: "USER#{user_id}", SK: "V#{version:pad(3)}"}}
@@ -23,25 +24,11 @@ VARIANTS = {
 CASES = {name: rule for name, rule in (RULES | VARIANTS).items() if name != "told"}  # which copies a count
 
 
-class Noting:
-    """A meter that notes the tables of each transaction."""
-
-    def __init__(self):
-        self.writes, self.tables = 0, set()
-
-    def count(self, request):
-        for write in request.writes if isinstance(request, Apply) else ():
-            self.writes += 1
-            actions = write.actions if isinstance(write, Transaction) else ()
-            self.tables |= {action.key.table for action in actions}
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_transactions_of_a_rule_are_those_that_it_states(name, monkeypatch):
+def test_transactions_of_a_rule_are_those_that_it_states(name):
     """Items come, change, move and go; the tables of every transaction are those that `transacting` names."""
-    meter = Noting()
-    monkeypatch.setattr("tests.docs.test_costs.Meter", lambda: meter)
-    shop = Shop("", text=text_of({name: CASES[name]}, entities=ENTITIES + MORE))
+    shop = Scene(parse_rules(text_of({name: CASES[name]}, entities=ENTITIES + MORE), environ={}))
+    writes: list[Write] = []
     texts = {"name": {"S": "N"}, "rank": {"S": "1"}, "email": {"S": "e"}, "version": {"N": "1"}}
     one = user("1", **texts)
     rows = [
@@ -51,12 +38,15 @@ def test_transactions_of_a_rule_are_those_that_it_states(name, monkeypatch):
         ("shop", order("1", "1", 9)), ("parts", part("2")), ("shop", one | {"rank": {"S": "DRAFT"}}),
     ]  # fmt: skip
     for table, item in rows:
-        shop.store.put(table, item)
-        shop.costs()
+        shop.put(table, item)
+        settle(shop)
+        writes += shop.tap.writes
     for key in (order("1", "1", 9), one):
-        shop.store.delete(shop.rules.tables["shop"].key_of(key))
-        shop.costs()
+        shop.memory.delete(shop.rules.tables["shop"].key_of(key))
+        settle(shop)
+        writes += shop.tap.writes
     stated = {use.table.name for rule in shop.rules.rules.values() for use in rule.list_transaction_uses()}
-    assert meter.writes, "the rule wrote nothing"
-    assert meter.tables == stated
+    assert writes, "the rule wrote nothing"
+    made = (write for write in writes if isinstance(write, Transaction))
+    assert {action.key.table for write in made for action in write.actions} == stated
     assert stated <= {table.name for table in shop.rules.streamed_tables}, "preflight describes no other tables"

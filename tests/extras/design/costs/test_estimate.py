@@ -21,6 +21,7 @@ from sync_rules.rules.rule import Rule
 from tests.docs import test_costs as counted
 from tests.support import every_kind
 from tests.support.builders import s
+from tests.support.worlds import Scene
 
 VIRGINIA = own_prices().regions["us-east-1"]
 # The model of awslabs/mcp, src/dynamodb-mcp-server/tests/cost_performance_calculator/test_integration.py, as rules.
@@ -183,18 +184,18 @@ def test_a_write_is_billed_in_the_sparse_indexes_that_show_the_item(entity, inde
 
 def renamed(shop):
     """Forty orders of a user whose name changes."""
-    shop.put("shop", PK="USER#1", SK="PROFILE", name="A")
+    counted.put(shop, "shop", PK="USER#1", SK="PROFILE", name="A")
     for number in range(40):
-        shop.put("shop", PK="USER#1", SK=f"ORDER#{number}")
-    shop.costs()
-    shop.put("shop", PK="USER#1", SK="PROFILE", name="B")
+        counted.put(shop, "shop", PK="USER#1", SK=f"ORDER#{number}")
+    counted.settle(shop)
+    counted.put(shop, "shop", PK="USER#1", SK="PROFILE", name="B")
 
 
 def ordered(shop):
     """An order that comes to a user who was there."""
-    shop.put("shop", PK="USER#1", SK="PROFILE", name="A")
-    shop.costs()
-    shop.put("shop", PK="USER#1", SK="ORDER#1")
+    counted.put(shop, "shop", PK="USER#1", SK="PROFILE", name="A")
+    counted.settle(shop)
+    counted.put(shop, "shop", PK="USER#1", SK="ORDER#1")
 
 
 MANY = """
@@ -218,22 +219,22 @@ rules:
 def tagged(shop, total=1):
     """An order of three tags."""
     tags = [{"S": tag} for tag in "abc"]
-    shop.store.put("shop", {"PK": s("O#1"), "SK": s("A"), "tags": {"L": tags}, "total": {"N": str(total)}})
+    shop.put("shop", {"PK": s("O#1"), "SK": s("A"), "tags": {"L": tags}, "total": {"N": str(total)}})
 
 
 def paid(shop):
     """Another total of an order."""
     tagged(shop)
-    shop.costs()
+    counted.settle(shop)
     tagged(shop, 2)
 
 
 def edited(shop):
     """The fifth version of a page."""
     for version in range(1, 5):
-        shop.put("shop", PK="P#1", SK="A", version=version, body=f"b{version}")
-        shop.costs()
-    shop.put("shop", PK="P#1", SK="A", version=5, body="b5")
+        counted.put(shop, "shop", PK="P#1", SK="A", version=version, body=f"b{version}")
+        counted.settle(shop)
+    counted.put(shop, "shop", PK="P#1", SK="A", version=5, body="b5")
 
 
 CAME: tuple[tuple[str, ...], ...] | None = None
@@ -262,15 +263,15 @@ CAME: tuple[tuple[str, ...], ...] | None = None
 )
 def test_work_of_rules_is_what_the_pipeline_does(page, rule, story, entity, paths, items):  # noqa: PLR0917
     """One event a second: the units of all rules that it sets to work are those counted at the store for one event."""
-    shop = counted.Shop(f"docs/rules/{page}.md", rule) if page else counted.Shop("", text=rule)
+    shop = counted.scene_of(f"docs/rules/{page}.md", rule) if page else Scene(parse_rules(rule, environ={}))
     story(shop)
-    meter = shop.costs()
+    writes, reads = counted.count_units(shop)
     measured = {name: MeasuredEntity(items.get(name, 1), 100) for name in shop.rules.entities}
     sizes = Sizes(replace_volumes(shop.rules, measured), measured)
     loads = follow_rules(sizes, WriteEvent(shop.rules.entities[entity], paths is None, False, paths, 1.0)).values()
-    assert sum(load.write_units for load in loads) == pytest.approx(meter.writes)
+    assert sum(load.write_units for load in loads) == pytest.approx(writes)
     near = 0.03 if page else 4  # a listing is not rounded; `cost` counts one listing for each target
-    assert sum(load.read_units for load in loads) == pytest.approx(meter.reads, abs=near)
+    assert sum(load.read_units for load in loads) == pytest.approx(reads, abs=near)
 
 
 def test_every_kind_states_its_effort():
