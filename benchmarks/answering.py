@@ -21,7 +21,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from sync_rules.model.sizes import item_bytes, read_units
+from sync_rules.model.sizes import count_item_bytes, count_read_units
 
 PAGE_MAX_BYTES: Final = 2**20  # of Query and Scan
 BATCH_MAX_STATEMENTS: Final = 25  # of BatchExecuteStatement
@@ -60,7 +60,7 @@ def _item(table: str, name: str, projected: tuple[str, ...]) -> str:
 def _bytes(table: str, indexed: bool) -> int:  # noqa: FBT001 -- part of what is kept
     """The size by which DynamoDB bills a target, or its row in the index, and ends a page."""
     whole = target(table, 0, AFTER)
-    return item_bytes({at: whole[at] for at in KEYS[table] | LISTED} if indexed else whole)
+    return count_item_bytes({at: whole[at] for at in KEYS[table] | LISTED} if indexed else whole)
 
 
 def _filled(text: str, number: int) -> str:
@@ -167,7 +167,7 @@ class Engine:
         return f'{{"Item":{self._got(asked["TableName"], asked["Key"], asked)}}}'.encode()
 
     def _read(self, size: int, asked: dict[str, Any]) -> None:
-        self.counts["read_units"] += read_units(size, consistent=asked.get("ConsistentRead", False))  # type: ignore[assignment]
+        self.counts["read_units"] += count_read_units(size, consistent=asked.get("ConsistentRead", False))  # type: ignore[assignment]
 
     def _BatchGetItem(self, asked: dict[str, Any]) -> bytes:  # noqa: N802
         if sum(len(some["Keys"]) for some in asked["RequestItems"].values()) > BATCH_GET_MAX_KEYS:
@@ -180,7 +180,7 @@ class Engine:
 
     def _got(self, table: str, key: dict[str, Any], asked: dict[str, Any]) -> str:
         number = number_in(key.values())
-        self._read(item_bytes(SOURCE) if number is None else _bytes(table, indexed=False), asked)
+        self._read(count_item_bytes(SOURCE) if number is None else _bytes(table, indexed=False), asked)
         return json.dumps(SOURCE) if number is None else _filled(_item(table, self._name, _projected(asked)), number)
 
     def _UpdateItem(self, asked: dict[str, Any]) -> bytes:  # noqa: N802

@@ -95,7 +95,7 @@ def measure(copies: int) -> dict[str, Seconds]:
     """The seconds of the first copies and of a rename."""
     found: dict[str, Seconds] = {}
     with tempfile.TemporaryDirectory(prefix="sync-rules-bench-") as folder, run_engine() as engine:
-        aws.embed(engine.url)
+        aws.isolate_engine(engine.url)
         shop = Shop(Path(folder), engine.url, engine.process.pid)
         shop.load(copies)
         for what, name in (("first", "Ada"), ("rename", "Grace")):

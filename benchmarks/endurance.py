@@ -95,7 +95,7 @@ def function(settings: Mapping[str, str], queue: FileQueue) -> Iterator[None]:
     from sync_rules.functions import runtime  # noqa: PLC0415
 
     with (
-        mock.patch.object(runtime, "_queue", return_value=queue),
+        mock.patch.object(runtime, "_make_queue", return_value=queue),
         mock.patch.object(aws, "LOOPBACK", frozenset()),
         Path(os.devnull).open("w") as nowhere,
     ):

@@ -18,8 +18,8 @@ from benchmarks.ours import consumer_of, handled, renamed, shared
 from benchmarks.scale import IN_PARTITION, REGION, estimate
 from sync_rules.adapters.dynamodb import WORKERS
 from sync_rules.extras.design.costs.pipeline_costs import WORKER_GIGABYTES
-from sync_rules.jobs.dryrun.money import on_demand
-from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.jobs.dryrun.money import compute_on_demand_price
+from sync_rules.jobs.dryrun.prices import read_own_prices
 
 USER: Final = "1"
 MEETS_LIMIT: Final = 1.5  # a client this many times as fast as the limit shows every pause
@@ -168,10 +168,10 @@ def latency(bench: Bench) -> Iterator[Figure]:
 
 def money_by_hand(seconds: float, units: float) -> float:
     """The price of a million copies of 1 KB in a function that does nothing else, from the figures of one."""
-    prices = own_prices().regions[REGION]
+    prices = read_own_prices().regions[REGION]
     assert prices.functions
     function = 10**6 * seconds * WORKER_GIGABYTES * float(prices.functions.arm_gb_second)
-    return float(on_demand(prices, 10**6 * units, 10**6)) + function
+    return float(compute_on_demand_price(prices, 10**6 * units, 10**6)) + function
 
 
 def memory(bench: Bench) -> Iterator[Figure]:

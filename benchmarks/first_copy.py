@@ -23,8 +23,8 @@ from benchmarks.running import LOOPBACK
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.preflight import require
-from sync_rules.cli.commands.run import run_loop, settings_of
+from sync_rules.adapters.preflight import require_tables
+from sync_rules.cli.commands.run import make_settings, run_loop
 from sync_rules.cli.show.display import Display
 from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
@@ -80,20 +80,20 @@ def measure(changes: int) -> list[Mapping[str, float]]:
     """The milliseconds of each step, for each change."""
     found: list[Mapping[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="sync-rules-bench-") as folder, run_engine() as engine:
-        aws.embed(engine.url)
+        aws.isolate_engine(engine.url)
         rules, watch, stop = parse_rules(RULES, environ={}), Watch(), threading.Event()
         shop = Shop(Path(folder), engine.url, engine.process.pid)
         reader = DynamoDBStreams(aws.dynamodbstreams(engine.url))
         store = DynamoStore(shop.client, rules.tables)
         watch.of(reader, store)
         local = LocalRun(
-            stream_arns=list(require(shop.client, rules).stream_arns),
+            stream_arns=list(require_tables(shop.client, rules).stream_arns),
             rules_fingerprint=rules.fingerprint,
             reader=reader,
             store=store,
             make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS),
             files=Files(Path(folder) / "checkpoint.json", Path(folder) / "failures.jsonl"),
-            settings=settings_of(100, 1, own_engine=True),
+            settings=make_settings(100, 1, own_engine=True),
         )
         local.begin()
         display: Any = Display(say=lambda _text: None, show=lambda _status: None)

@@ -156,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| small changes, seconds to the right copy | median | p99 | greatest |\n|---|---:|---:|---:|")
     for what, rate, giant in (("alone", 0.0, False), ("beside both", asked.rate, True)):
         with tempfile.TemporaryDirectory(prefix="sync-rules-bench-") as folder, run_engine() as engine:
-            aws.embed(engine.url)
+            aws.isolate_engine(engine.url)
             shop = Shop(Path(folder), engine.url)
             for user, orders in ((HOT, asked.orders), (GIANT, asked.giant)):
                 shop.load(user, orders)

@@ -25,7 +25,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import Message, decode, encode
+from sync_rules.pipeline.messages import Message, format_message, parse_message
 from sync_rules.pipeline.requests import NULL_PORTS, Queue, World
 from sync_rules.rules.ruleset import Rules
 
@@ -62,7 +62,7 @@ class Messages:
         self.texts: list[str] = []
 
     def send(self, message: Message, _delay_seconds: int) -> None:
-        self.texts.append(encode(message))
+        self.texts.append(format_message(message))
 
 
 def consumer_of(
@@ -99,7 +99,7 @@ def shared(url: str, event: dict[str, Any]) -> Callable[[], None]:
     def work() -> None:
         handled(consumer, event)
         while queue.texts:
-            consumer.handle_message(decode(queue.texts.pop(0)), lambda: MINUTE_MS)
+            consumer.handle_message(parse_message(queue.texts.pop(0)), lambda: MINUTE_MS)
 
     return work
 

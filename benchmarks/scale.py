@@ -23,12 +23,12 @@ from sync_rules.extras.design.costs.pipeline_costs import (
     STREAM_BATCH_RECORDS,
     WORKER_COPIES_SECOND,
     WORKER_GIGABYTES,
-    compute_of,
-    money_of,
-    reads_of,
+    compute_price,
+    count_fanout_units,
+    estimate_compute,
 )
-from sync_rules.jobs.dryrun.money import on_demand
-from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.jobs.dryrun.money import compute_on_demand_price
+from sync_rules.jobs.dryrun.prices import read_own_prices
 from sync_rules.model import sizes
 from sync_rules.model.sizes import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
 
@@ -149,11 +149,11 @@ def estimate(copies: int, layout: Layout) -> Estimate:
     """Estimate time and money of a fan-out."""
     seconds, binds, fastest = _duration(copies, layout)
     writes, reads = write_units(copies), read_units(copies, layout)
-    prices = own_prices().regions[REGION]
+    prices = read_own_prices().regions[REGION]
     workers = max(WORKERS_MIN, math.ceil(fastest / WORKER_COPIES_SECOND)) if copies > INLINE_COPIES else 1
     return Estimate(
         copies, seconds, binds, workers,
-        on_demand(prices, 0, writes), on_demand(prices, reads, 0), compute(copies, layout),
+        compute_on_demand_price(prices, 0, writes), compute_on_demand_price(prices, reads, 0), compute(copies, layout),
     )  # fmt: skip
 
 
@@ -205,18 +205,18 @@ def _limits(copies: int, layout: Layout, stage: int) -> Iterable[Limit]:
 # ---------------------------------------------------------------- units and money
 def write_units(copies: int) -> int:
     """The write units of copies."""
-    return copies * sizes.write_units(TARGET_BYTES)
+    return copies * sizes.count_write_units(TARGET_BYTES)
 
 
 def read_units(copies: int, layout: Layout) -> float:
     """The read units of copies, listed as the layout has it."""
-    return reads_of(copies, TARGET_BYTES, layout.listed_bytes, consistent=layout.consistent)
+    return count_fanout_units(copies, TARGET_BYTES, layout.listed_bytes, consistent=layout.consistent)
 
 
 def compute(copies: int, layout: Layout) -> Decimal:
     """The cost of Lambda and SQS."""
-    work = compute_of(copies, WORKER_COPIES_SECOND, consistent=layout.consistent)
-    money = money_of(work, own_prices().regions[REGION])
+    work = estimate_compute(copies, WORKER_COPIES_SECOND, consistent=layout.consistent)
+    money = compute_price(work, read_own_prices().regions[REGION])
     assert money is not None
     return money
 
@@ -245,7 +245,7 @@ def dollars(money: Decimal) -> str:
 
 def assumed() -> Iterable[tuple[str, str]]:
     """The assumptions behind the estimates."""
-    region = own_prices().regions[REGION]
+    region = read_own_prices().regions[REGION]
     prices, functions, queues = region.on_demand, region.functions, region.queues
     assert functions
     assert queues
@@ -277,7 +277,7 @@ def assumed() -> Iterable[tuple[str, str]]:
 
 def generated() -> str:
     """The generated part of docs/scale.md."""
-    prices = own_prices()
+    prices = read_own_prices()
     parts = [
         "## Assumptions\n",
         table("assumption | value", "|---|---:|", (f"| {words} | {value} |" for words, value in assumed())),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.jobs.streams import as_json
+from sync_rules.jobs.streams import encode_binary
 from sync_rules.lab.recording import Body, Header, open_recording
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Action
@@ -152,7 +152,11 @@ def record_day(path: Path, rules: Rules, items: int, changes: int) -> int:
 def _body(rules: Rules, number: int, key: ItemKey, old: Item | None, new: Item | None) -> Body:
     name = "REMOVE" if new is None else "INSERT" if old is None else "MODIFY"
     images = {"Keys": key.attributes()} | ({"OldImage": old} if old else {}) | ({"NewImage": new} if new else {})
-    data = {"SequenceNumber": str(1_000 + number), "ApproximateCreationDateTime": CREATED + number, **as_json(images)}
+    data = {
+        "SequenceNumber": str(1_000 + number),
+        "ApproximateCreationDateTime": CREATED + number,
+        **encode_binary(images),
+    }
     arn = ARN.format(rules.tables[key.table].physical_name)
     return {"eventID": str(number), "eventName": name, "eventSourceARN": arn, "dynamodb": data}
 

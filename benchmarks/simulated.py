@@ -28,7 +28,7 @@ from benchmarks.answering import AFTER, BEFORE, BODY, KEYS, LISTED, PAGE_MAX_BYT
 from benchmarks.ours import RULES_FILE, NoFailures, renamed
 from benchmarks.turns import Clock
 from sync_rules.adapters import dynamodb
-from sync_rules.adapters.budget import Rate, writes_at_once
+from sync_rules.adapters.budget import Rate, choose_writes_at_once
 from sync_rules.adapters.meter import MeteredStore
 from sync_rules.adapters.sqs import AGAIN_FIRST_SECONDS
 from sync_rules.adapters.writer import Writer
@@ -37,7 +37,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import DELAY_MAX_SECONDS, Limits
 from sync_rules.model.sizes import PARTITION_MAX_READ_UNITS, PARTITION_MAX_WRITE_UNITS
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import Message, PushMessage, decode, encode
+from sync_rules.pipeline.messages import Message, PushMessage, format_message, parse_message
 from sync_rules.pipeline.requests import Host, Store, World
 
 RULES: Final = load_rules(RULES_FILE)
@@ -258,7 +258,7 @@ class Account:
         self.counts["messages"] += 1
         self.counts["fan-outs"] += isinstance(message, PushMessage) and message.cursor is not None
         self._listed = self._clock.now
-        self._enqueue(Waiting(began + delay_seconds, next(self._order), encode(message)))
+        self._enqueue(Waiting(began + delay_seconds, next(self._order), format_message(message)))
 
     def _enqueue(self, message: Waiting) -> None:
         heapq.heappush(self._queue, message)
@@ -285,7 +285,7 @@ class Account:
         self._busiest = max(self._busiest, self._busy)
         self.deadline(WORKER_SECONDS)
         try:
-            consumer.handle_message(decode(message.body), self._remaining_ms, again=message.receives > 0)
+            consumer.handle_message(parse_message(message.body), self._remaining_ms, again=message.receives > 0)
         except StoreError:
             self.counts["again"] += 1
             if message.receives + 1 >= RECEIVES_MAX:
@@ -326,7 +326,7 @@ class Account:
         if units:
             rate = Rate(units, clock=self._clock.time, sleep=self._clock.sleep)
             store = MeteredStore(store, RULES.tables, lambda cost: rate.take(cost, self._spare_seconds()))
-            limits = replace(limits, apply_max_writes=writes_at_once(units))
+            limits = replace(limits, apply_max_writes=choose_writes_at_once(units))
         host = Host(self._clock.time, self._clock.time, Lock)
         return Consumer(RULES, World(store, self, NoFailures()), host, limits=limits)
 
@@ -337,7 +337,7 @@ class Account:
         def work() -> None:
             for message in messages:
                 self.deadline(WORKER_SECONDS)
-                consumer.handle_message(decode(encode(message)), self._remaining_ms)
+                consumer.handle_message(parse_message(format_message(message)), self._remaining_ms)
                 self._clock.sleep(ANSWER_SECONDS)
 
         self._clock.start(work)
@@ -352,7 +352,7 @@ class Account:
     @property
     def note_fan_out(self) -> tuple[Message, ...]:
         """The messages in the queue."""
-        return tuple(decode(message.body) for message in sorted(self._queue))
+        return tuple(parse_message(message.body) for message in sorted(self._queue))
 
     def run(self) -> Ran:
         """Change the source, and let the copies be made."""

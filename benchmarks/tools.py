@@ -25,14 +25,14 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.failure_log import FailedLines
 from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
-from sync_rules.lab.recording import Body, Header, open_recording, read
+from sync_rules.lab.recording import Body, Header, open_recording, read_recording
 from sync_rules.lab.recording_replay import Replay
 from sync_rules.lab.tape import Tape
 from sync_rules.lab.trial import choose_deliveries
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.items import Failure, ItemKey
-from sync_rules.model.json_bytes import compact
-from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.model.json_bytes import format_compact_json
+from sync_rules.pipeline.failure_records import make_failure_record
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
@@ -106,7 +106,7 @@ def redriven(rules: Rules, store: DynamoStore, entries: list[dict[str, object]])
     """Redrive entries from a file; asserts that each succeeds and is removed."""
     with TemporaryDirectory() as folder:
         lines = Path(folder) / "failures.jsonl"
-        lines.write_text("".join(f"{compact(one)}\n" for one in entries))
+        lines.write_text("".join(f"{format_compact_json(one)}\n" for one in entries))
         place = FailedLines(lines)
         redriver = Redriver(rules, World(store, NULL_PORTS, NoFailures()))
         redriver.take(place)
@@ -120,14 +120,14 @@ def redriven(rules: Rules, store: DynamoStore, entries: list[dict[str, object]])
 def failure_of(number: int) -> dict[str, object]:
     """A failure record of the copy on one target."""
     key = ItemKey(TABLE, (("PK", "S", "U#1"), ("SK", "S", f"O#{number:09}")))
-    return failure_record(Failure(RULE, key, "ThrottlingException"), CREATED)
+    return make_failure_record(Failure(RULE, key, "ThrottlingException"), CREATED)
 
 
 def batch_of(bodies: list[Body]) -> dict[str, object]:
     """A batch that was given up, as Lambda sends it to an on-failure destination in S3."""
     numbers = [body["dynamodb"]["SequenceNumber"] for body in bodies]
     span = {"startSequenceNumber": numbers[0], "endSequenceNumber": numbers[-1], "streamArn": ARN, "shardId": "shard"}
-    return {"DDBStreamBatchInfo": span, "payload": compact({"Records": bodies})}
+    return {"DDBStreamBatchInfo": span, "payload": format_compact_json({"Records": bodies})}
 
 
 def replayed(bench: Bench) -> Iterator[Figure]:
@@ -137,12 +137,12 @@ def replayed(bench: Bench) -> Iterator[Figure]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "day.jsonl"
         number = record_day(file, rules, 20 * changes, changes)
-        recorded = read(file, rules).records
+        recorded = read_recording(file, rules).records
     assert len(recorded) == number
 
     def play() -> None:
         for delivery in choose_deliveries():
-            assert not list(Replay(rules, delivery).mismatches(recorded))
+            assert not list(Replay(rules, delivery).list_mismatches(recorded))
 
     cost = bench.counters.cost(play).per(changes * len(choose_deliveries()))
     yield Figure(f"replay, for each of {changes} changes", (1e6 * cost.cpu_seconds,), "us", CPU_TIME)

@@ -17,7 +17,7 @@ from botocore.awsrequest import AWSResponse
 from benchmarks.bench import Bench, works
 from benchmarks.figures import Figure, ratios
 from sync_rules.language.load import parse_rules
-from sync_rules.pipeline.books import books_of
+from sync_rules.pipeline.books import list_books
 from sync_rules.write import transact
 
 TIMES: Final = 100  # of a round
@@ -51,7 +51,7 @@ class _Body:
 def transaction(bench: Bench) -> Iterator[Figure]:
     """A transaction that the rules complete, and the same by hand."""
     rules = parse_rules(RULES)
-    (mark,) = (books.finish(None, 1).item for books in books_of(rules).values())
+    (mark,) = (books.finish(None, 1).item for books in list_books(rules).values())
     total = {"PK": {"S": "orders/T/USER#7"}, "SK": {"S": "PROFILE"}, "n": {"N": "4"}, "v": {"N": "4"}}
     read = {"Responses": {"shop": [USER], "ledger": [mark, total]}, "UnprocessedKeys": {}}
     answers = {"BatchGetItem": json.dumps(read).encode(), "TransactWriteItems": b"{}"}

@@ -19,16 +19,16 @@ from sync_rules.rules.ruleset import Rules
 
 
 def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
-    """Answer one request of the state machine, which retries it when this raises, or of CloudFormation."""
-    with runtime.invocation(context):
+    """Answer one request of the state machine or of CloudFormation. The state machine retries a request that raises."""
+    with runtime.run_invocation(context):
         if is_stack_request(event):
-            answer_stack(event, _place)
+            answer_stack(event, _make_rules_and_world)
             return {}
-        jobs = partial(make_job, aws.dynamodb(runtime.endpoint()), runtime.rules())
+        jobs = partial(make_job, aws.dynamodb(runtime.read_endpoint()), runtime.read_rules())
         work = BackfillWork(
-            runtime.rules(),
-            runtime.tables,
-            runtime.distinct_failures(),
+            runtime.read_rules(),
+            runtime.make_store,
+            runtime.make_distinct_failures(),
             runtime.open_state(),
             jobs,
             remaining_ms=runtime.deadline.remaining_ms,
@@ -36,5 +36,5 @@ def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
         return answer(event, work)
 
 
-def _place() -> tuple[Rules, World]:
-    return runtime.rules(), World(runtime.tables(), NULL_PORTS, runtime.failures())
+def _make_rules_and_world() -> tuple[Rules, World]:
+    return runtime.read_rules(), World(runtime.make_store(), NULL_PORTS, runtime.make_failures())

@@ -20,39 +20,46 @@ SPARE_SECONDS = 60  # hides messages for longer than the call can take: those of
 
 
 def handler(event: dict[str, Any], context: runtime.Context) -> dict[str, Any]:
-    """Answer one request of the state machine, which retries it when this raises."""
-    with runtime.invocation(context):
+    """Answer one request of the state machine, which retries a request that raises."""
+    with runtime.run_invocation(context):
         stores: dict[str, Callable[[str], MarkedStore]] = {
-            "batches": _bucket,
-            "dead letters": lambda mark: _queue(runtime.DEAD_LETTERS_URL, mark),
-            "failures": lambda mark: _queue(runtime.FAILURES_URL, mark),
+            "batches": _make_bucket_store,
+            "dead letters": lambda mark: _make_queue_store(runtime.DEAD_LETTERS_URL, mark),
+            "failures": lambda mark: _make_queue_store(runtime.FAILURES_URL, mark),
         }
         state = runtime.open_state(runtime.KEPT_SECONDS)
         return answer(
-            event, RedriveWork(runtime.rules(), _redriver, stores, state, remaining_ms=runtime.deadline.remaining_ms)
+            event,
+            RedriveWork(
+                runtime.read_rules(), _make_redriver, stores, state, remaining_ms=runtime.deadline.remaining_ms
+            ),
         )
 
 
-def _bucket(mark: str) -> OnFailureObjects:
-    return OnFailureObjects(aws.s3(runtime.endpoint()), runtime.setting(runtime.BUCKET), BATCHES, mark=mark)
+def _make_bucket_store(mark: str) -> OnFailureObjects:
+    return OnFailureObjects(
+        aws.s3(runtime.read_endpoint()), runtime.require_setting(runtime.BUCKET), BATCHES, mark=mark
+    )
 
 
-def _queue(url: str, mark: str) -> FailedMessages:
+def _make_queue_store(url: str, mark: str) -> FailedMessages:
     hidden_seconds = int(runtime.deadline.remaining_seconds()) + SPARE_SECONDS
-    return FailedMessages(aws.sqs(runtime.endpoint()), runtime.setting(url), hidden_seconds=hidden_seconds, mark=mark)
+    return FailedMessages(
+        aws.sqs(runtime.read_endpoint()), runtime.require_setting(url), hidden_seconds=hidden_seconds, mark=mark
+    )
 
 
-def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> Redriver:
+def _make_redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> Redriver:
     """Reprocess as the other functions would; the fan-out function does second looks and the rest of large fan-outs."""
     return Redriver(
-        runtime.consumer().rules,
-        runtime.consumer().world,
-        reader=DynamoDBStreams(aws.dynamodbstreams(runtime.endpoint())),
-        queue=SqsQueue(aws.sqs(runtime.endpoint()), runtime.setting(runtime.QUEUE_URL)),
+        runtime.make_consumer().rules,
+        runtime.make_consumer().world,
+        reader=DynamoDBStreams(aws.dynamodbstreams(runtime.read_endpoint())),
+        queue=SqsQueue(aws.sqs(runtime.read_endpoint()), runtime.require_setting(runtime.QUEUE_URL)),
         only=only,
         on_left=_log_leftover,
         remaining_ms=remaining_ms,
-        unaccepted=runtime.consumer().unaccepted,
+        unaccepted=runtime.make_consumer().unaccepted,
     )
 
 

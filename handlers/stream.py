@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sync_rules.functions.runtime import Context, consumer, deadline, invocation
+from sync_rules.functions.runtime import Context, deadline, make_consumer, run_invocation
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Apply the rules to what a batch of stream records changed. Returns the lowest sequence number to retry.
+    """Apply the rules to the changes in a batch of stream records. Return the lowest sequence number that Lambda must
+    retry.
 
-    `consumer()` makes the pipeline on the first call of a process: rules, tables, queue, failure records. Its
+    `make_consumer()` makes the pipeline on the first call of a process: rules, tables, queue, failure records. Its
     `handle_event` (pipeline/consumer.py) reads the records, plans their work and does it. Metrics and log lines are
     written when the invocation ends.
     """
-    with invocation(context):
-        return consumer().handle_event(event, deadline.remaining_ms)
+    with run_invocation(context):
+        return make_consumer().handle_event(event, deadline.remaining_ms)

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws
 from sync_rules.functions.logs import logger
-from sync_rules.functions.runtime import Context, deadline, endpoint, invocation, rules, telemetry
+from sync_rules.functions.runtime import Context, deadline, read_endpoint, read_rules, run_invocation, telemetry
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.write import Transact, TransactionCanceled, WriteError
-from sync_rules.write.document import WriteDocument, answer_of, read_document, refusal_of, status_of
+from sync_rules.write.document import WriteDocument, choose_status, make_answer, make_refusal, parse_document
 
 METHOD: Final = "POST"
 METHOD_NOT_ALLOWED: Final = 405
@@ -24,15 +24,17 @@ WRONG_METHOD: Final = WriteError("the method is not POST", f"send the document a
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Make the transaction that a document asks for. An error of the caller is an answer, and not raised."""
-    with invocation(context):
-        rules()  # an error of the deployment is raised
+    """Make the transaction that a document asks for. Return its result, or the caller's error as a document. Raise only
+    if the deployment is wrong.
+    """
+    with run_invocation(context):
+        read_rules()  # an error of the deployment is raised
         if not _is_request(event):
             return _answer(lambda: event)
-        if _method_of(event) != METHOD:
-            return _respond(METHOD_NOT_ALLOWED, refusal_of(WRONG_METHOD, raw=False))
+        if _read_method(event) != METHOD:
+            return _respond(METHOD_NOT_ALLOWED, make_refusal(WRONG_METHOD, raw=False))
         answer = _answer(lambda: _read_body(event))
-        return _respond(status_of(answer), answer)
+        return _respond(choose_status(answer), answer)
 
 
 def _answer(body: Callable[[], Any]) -> dict[str, Any]:
@@ -46,15 +48,15 @@ def _answer(body: Callable[[], Any]) -> dict[str, Any]:
         result = tx.commit()
     except (WriteError, StoreError) as error:
         _log_refusal(error, counted)
-        return refusal_of(error, raw=raw)
+        return make_refusal(error, raw=raw)
     left = [one.rule for one in result.left]
     logger.info("transaction written", asked=counted, actions=result.actions, attempts=result.attempts, left=left)
-    return answer_of(result)
+    return make_answer(result)
 
 
 def _read(body: Callable[[], Any]) -> WriteDocument:
     try:
-        return read_document(body())
+        return parse_document(body())
     except UserError as error:
         raise error if isinstance(error, WriteError) else WriteError(error.found, error.cure) from error
 
@@ -62,8 +64,8 @@ def _read(body: Callable[[], Any]) -> WriteDocument:
 def _make_transaction(document: WriteDocument) -> Transact:
     """The transaction of a document, with a deadline that leaves time to answer."""
     tx = Transact(
-        rules(),
-        aws.dynamodb(endpoint()),
+        read_rules(),
+        aws.dynamodb(read_endpoint()),
         raw=document.raw,
         require=document.require,
         token=document.token,
@@ -89,7 +91,7 @@ def _is_request(event: object) -> bool:
     return isinstance(event, Mapping) and isinstance(event.get("requestContext"), Mapping)
 
 
-def _method_of(event: Mapping[str, Any]) -> str:
+def _read_method(event: Mapping[str, Any]) -> str:
     """The method of a request; empty if the event names none."""
     http = event["requestContext"].get("http")
     return str(http.get("method", "")) if isinstance(http, Mapping) else ""
@@ -112,4 +114,9 @@ def _read_body(event: Mapping[str, Any]) -> Any:
 def _respond(status: int, document: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a request."""
     headers = {"content-type": "application/json"}
-    return {"statusCode": status, "headers": headers, "body": json_bytes.compact(document), "isBase64Encoded": False}
+    return {
+        "statusCode": status,
+        "headers": headers,
+        "body": json_bytes.format_compact_json(document),
+        "isBase64Encoded": False,
+    }

@@ -21,8 +21,8 @@ LOOK_EVERY_SECONDS: Final = 60.0  # at the state, while a rule is not accepted
 
 
 def find_applied_rules(documents: State, rules: Rules, waiting: Collection[str] = ()) -> dict[str, str]:
-    """The fingerprints of the applied rules, by the names of now: a rule that was renamed, and else is as it was, is
-    applied. `waiting` rules, by name, do not: their books lack something, whatever was applied. Raises UserError,
+    """Return the fingerprints of the applied rules, by their present names. A renamed rule counts as applied if nothing
+    else changed. `waiting`: names of rules that do not count, because their books lack something. Raises UserError,
     StoreError.
     """
     found = _rename_titles(read_applied_fingerprints(documents), rules)
@@ -31,7 +31,7 @@ def find_applied_rules(documents: State, rules: Rules, waiting: Collection[str] 
 
 def _rename_titles(found: Mapping[str, str], rules: Rules) -> dict[str, str]:
     """Fingerprints by the titles of now. A rule that was renamed, and else is as it was, keeps its entry."""
-    renamed, prints = dict(found), fingerprints.of_each(rules)
+    renamed, prints = dict(found), fingerprints.compute_rule_fingerprints(rules)
     for title, (former, digest) in fingerprints.map_former_titles(rules).items():
         if renamed.pop(former, None) == digest:
             renamed.setdefault(title, prints[title])
@@ -39,15 +39,16 @@ def _rename_titles(found: Mapping[str, str], rules: Rules) -> dict[str, str]:
 
 
 def match_fingerprints(found: Mapping[str, str], rules: Rules) -> frozenset[str]:
-    """The titles of the rules whose fingerprints are among those found."""
-    prints = fingerprints.of_each(rules)
+    """Return the titles of the rules whose fingerprints are among those found."""
+    prints = fingerprints.compute_rule_fingerprints(rules)
     return frozenset(title for title, digest in _rename_titles(found, rules).items() if prints.get(title) == digest)
 
 
 class Acceptance:
     """The rules that are not accepted, by name, each with the way to accept it: the `unaccepted` of a Consumer.
 
-    `accepted` reads the titles of the accepted rules, again each minute while one is missing; it may raise StoreError.
+    `accepted` reads the titles of the accepted rules. It is called again each minute while a rule is not accepted, and
+    may raise StoreError.
     """
 
     def __init__(
@@ -88,17 +89,23 @@ def list_guarded_rules(rules: Rules) -> tuple[TargetRule | PartRule, ...]:
     return tuple(rule for rule in kept if rule.books is None)
 
 
-def make_for_stack(rules: Rules, state: State, stack_name: str = SERVICE) -> Acceptance:
-    """The acceptance of a deployed stack. Raises UserError, StoreError: without it a function processes nothing."""
-    way = f"run `{set_stack(stack_name)}sync-rules backfill --remote --rule {{}}`"
+def make_stack_acceptance(rules: Rules, state: State, stack_name: str = SERVICE) -> Acceptance:
+    """Make the acceptance of a deployed stack. Raises UserError, StoreError: a function without it processes
+    nothing.
+    """
+    way = f"run `{format_stack_variable(stack_name)}sync-rules backfill --remote --rule {{}}`"
     return Acceptance(rules, lambda: read_accepted_titles(rules, state), way)
 
 
-def set_stack(stack_name: str) -> str:
-    """The beginning of a command line with --remote: it names the stack, unless that has the usual name."""
+def format_stack_variable(stack_name: str) -> str:
+    """Format the beginning of a command line with --remote: the variable that names the stack; "" for the usual
+    name.
+    """
     return "" if stack_name == SERVICE else f"SYNC_RULES_STACK={stack_name} "
 
 
 def read_accepted_titles(rules: Rules, state: State) -> frozenset[str]:
-    """The titles of the rules that a state accepts: a backfill applied them. Raises UserError, StoreError."""
+    """Read the titles of the rules that a state accepts, because a backfill applied them. Raises UserError,
+    StoreError.
+    """
     return match_fingerprints(read_applied_fingerprints(state), rules)

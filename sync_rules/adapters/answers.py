@@ -1,7 +1,7 @@
-"""Check what a service answers before anybody reads it: a proxy, a portal or another program may say 200 to anything.
+"""Checks the answers of a service before other code reads them: a proxy or another program may answer 200 to anything.
 
-Invariant: an answer of another form, or without a member that is read by name, is no answer. It is refused here, and so
-no reader of answers has to ask whether such a member is there.
+Invariant: an answer of another form, or without a member that code reads by name, raises an error here. So no reader of
+answers checks for such a member.
 """
 
 from __future__ import annotations
@@ -75,12 +75,13 @@ REQUIRED: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def make_keyless_error() -> ResponseParserError:
-    """The error for an item that was read by its key and comes without it."""
+    """Make the error for an answer that has an item without its key."""
     return ResponseParserError("the answer has an item without its key")
 
 
 class Parsers(ResponseParserFactory):
-    """Parsers of botocore that take an answer of another form for no answer: they fail in many ways.
+    """A factory of botocore parsers that raise ResponseParserError for an answer of another form. Parsers of botocore
+    alone fail in many ways.
 
     botocore asks for a parser at each request. A parser keeps nothing of an answer, so one for each protocol suffices:
     each new one would be a cycle of 7 objects, which only the garbage collector frees.
@@ -114,8 +115,8 @@ class Parsers(ResponseParserFactory):
 
 
 def require_answers(client: Any, service: str) -> None:
-    """Make a client raise ResponseParserError for an answer that is no JSON object where the service answers in JSON,
-    has another form, or lacks a member of `REQUIRED`. Read as an answer it would say that there is no item.
+    """Make a client raise ResponseParserError for a wrong answer: not a JSON object where the service answers in JSON,
+    of another form, or without a member of `REQUIRED`. Otherwise it would mean that there is no item.
     """
 
     def require_json(response_dict: dict[str, Any], **_: Any) -> None:
@@ -137,7 +138,7 @@ def require_answers(client: Any, service: str) -> None:
 
 
 def list_missing_paths(service: str, operation: str, answer: Any) -> Iterator[str]:
-    """The paths of `REQUIRED` that this answer does not have."""
+    """List the paths of `REQUIRED` that this answer does not have."""
     for path in REQUIRED.get(service, {}).get(operation, "").split():
         if not _has(answer, path.split(".")):
             yield path

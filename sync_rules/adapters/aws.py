@@ -57,21 +57,23 @@ _session_lock = Lock()  # a session is not thread-safe
 
 def dynamodb(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBClient:
     """The DynamoDB client of this process. Raises UserError when no region or profile can be found."""
-    return cast("DynamoDBClient", _client("dynamodb", endpoint_url, region))
+    return cast("DynamoDBClient", _make_client("dynamodb", endpoint_url, region))
 
 
 def dynamodbstreams(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBStreamsClient:
     """The DynamoDB Streams client of this process. Raises UserError like `dynamodb`."""
-    return cast("DynamoDBStreamsClient", _client("dynamodbstreams", endpoint_url, region))
+    return cast("DynamoDBStreamsClient", _make_client("dynamodbstreams", endpoint_url, region))
 
 
 def sqs(endpoint_url: str | None = None, region: str | None = None) -> SQSClient:
     """The SQS client of this process. Raises UserError like `dynamodb`."""
-    return cast("SQSClient", _client("sqs", endpoint_url, region))
+    return cast("SQSClient", _make_client("sqs", endpoint_url, region))
 
 
-def condition_of(condition: Any) -> tuple[str, Mapping[str, str], Mapping[str, Any]] | None:
-    """The text, names and values, in plain Python, of a condition that boto3's `Attr` made; None for anything else."""
+def read_condition(condition: Any) -> tuple[str, Mapping[str, str], Mapping[str, Any]] | None:
+    """Return the text, names and values (in plain Python) of a condition that boto3's `Attr` made; None for anything
+    else.
+    """
     from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder  # noqa: PLC0415 - slow to load, and few use it
 
     if not isinstance(condition, ConditionBase):
@@ -80,19 +82,19 @@ def condition_of(condition: Any) -> tuple[str, Mapping[str, str], Mapping[str, A
     return made.condition_expression, made.attribute_name_placeholders, made.attribute_value_placeholders
 
 
-def place(client: Any, account: str = "") -> str:
-    """The endpoint, the Region and the account of a client, without a password that an address may have in it."""
+def format_place(client: Any, account: str = "") -> str:
+    """Format the endpoint, Region and account of a client for messages, without a password in the address."""
     address = urlsplit(client.meta.endpoint_url)
     where = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
     return f"{where} (Region {client.meta.region_name}{f', account {account}' if account else ''})"
 
 
-def account_of(client: Any) -> str:
-    """The account whose credentials a client of AWS has, for messages; "" where that is not known."""
+def find_account(client: Any) -> str:
+    """Find the account whose credentials a client of AWS has, for messages; "" if it is unknown."""
     if not is_aws(client):
         return ""
     try:
-        return str(_client("sts", None, client.meta.region_name).get_caller_identity()["Account"])
+        return str(_make_client("sts", None, client.meta.region_name).get_caller_identity()["Account"])
     except (BotoCoreError, ClientError, ResponseParserError, UserError):
         return ""
 
@@ -103,14 +105,14 @@ def is_aws(client: Any) -> bool:
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
 
 
-def records_statements(client: Any) -> bool:
-    """Tell whether a PartiQL statement leaves a stream record: on AWS, and on an emulator that said so in an answer."""
+def is_recording_statements(client: Any) -> bool:
+    """True if a PartiQL statement leaves a stream record: on AWS, and on an emulator whose answers showed that."""
     return is_aws(client) or client.meta.endpoint_url in _recording
 
 
-def embed(endpoint_url: str) -> None:
-    """Make clients of this endpoint, an engine that this process started for itself, independent of the user's
-    configuration: neither its Region nor a profile that asks for a login is of use there.
+def isolate_engine(endpoint_url: str) -> None:
+    """Make clients of this endpoint independent of the user's configuration. This process started the engine there for
+    itself. The user's Region, or a profile that asks for a login, is of no use there.
     """
     _embedded.add(endpoint_url)
 
@@ -120,23 +122,23 @@ _recording: set[str] = set()  # endpoints of emulators whose answers said STATEM
 
 
 @cache
-def _session() -> botocore.session.Session:
+def _make_session() -> botocore.session.Session:
     """The session of all clients of AWS: it reads configuration, credentials and models once."""
-    return _core()
+    return _make_core_session()
 
 
 @cache
-def _local_session() -> botocore.session.Session:
+def _make_local_session() -> botocore.session.Session:
     """A session for emulators on this machine: it finds what the user gave by variables or files. A role of the machine
     is not given by the user, is looked for in the network, and has no business in an emulator.
     """
-    session = _core()
+    session = _make_core_session()
     for role in ("container-role", "iam-role"):
         session.get_component("credential_provider").remove(role)
     return session
 
 
-def _core() -> botocore.session.Session:
+def _make_core_session() -> botocore.session.Session:
     """A session of botocore. Where the environment has credentials, as in Lambda, botocore looks in no other place;
     here it does not get ready to ask, either: that makes a TLS context for a service of containers.
     """
@@ -161,7 +163,9 @@ class _Models(Loader):
         return [service.name for folder in there if folder.is_dir() for service in folder.iterdir()]
 
 
-def _local_defaults(session: botocore.session.Session, region: str | None, *, embedded: bool) -> dict[str, str | None]:
+def _choose_local_defaults(
+    session: botocore.session.Session, region: str | None, *, embedded: bool
+) -> dict[str, str | None]:
     """The Region and credentials for an emulator, which accepts any: only those that the user did not give are made up.
     An emulator may keep tables apart by both.
     """
@@ -172,12 +176,12 @@ def _local_defaults(session: botocore.session.Session, region: str | None, *, em
 
 
 def find_client(service: str, endpoint_url: str | None = None, region: str | None = None) -> Any:
-    """The client of a service in this process. Raises UserError when no region or profile can be found."""
-    return _client(service, endpoint_url, region)
+    """Return the client of a service, made once per process. Raises UserError if no region or profile can be found."""
+    return _make_client(service, endpoint_url, region)
 
 
 @cache
-def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
+def _make_client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     config = Config(
         retries={"mode": "standard", "total_max_attempts": 1},
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
@@ -195,10 +199,10 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     local = endpoint_url is not None and urlsplit(endpoint_url).hostname in LOOPBACK
     try:
         with _session_lock:
-            session = _local_session() if local else _session()
+            session = _make_local_session() if local else _make_session()
             given: dict[str, str | None] = {"region_name": region}
             if local:
-                given = _local_defaults(session, region, embedded=endpoint_url in _embedded)
+                given = _choose_local_defaults(session, region, embedded=endpoint_url in _embedded)
             make: Callable[..., Any] = session.create_client
             made = make(service, endpoint_url=endpoint_url, config=config, **given)
     except (BotoCoreError, ValueError) as error:

@@ -26,8 +26,8 @@ NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCES
 
 
 class UnprocessedError(Exception):
-    """A batch was answered in part. `throttles` are the kinds of those it met, which are most often the `reason`.
-    `progressed`: some of it was done.
+    """A batch was answered only in part. `throttles`: the kinds of the throttles that it met. `reason`: the error code
+    to report, most often that of a throttle. `progressed`: some of the batch was done.
     """
 
     def __init__(
@@ -110,22 +110,24 @@ ACCESS_CURES: Final[Mapping[str, str]] = {  # by the reason of the error
 
 
 class CredentialsError(StoreError):
-    """No AWS credentials were found. Failure records and counters keep the code; the command line prints the cure."""
+    """An error because no AWS credentials were found. Failure records and counters keep the code; the command line
+    prints the cure.
+    """
 
     sentence = NO_CREDENTIALS
 
 
-def store_error(
+def make_store_error(
     error: BaseException, where: str, cures: Mapping[str, str] | None = None, *, client: Any = None
 ) -> StoreError:
-    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason. With
-    the `client` of a first call the address that did not answer, and its cure, take the place of `where`.
-    A missing right is named by its action.
+    """Make the StoreError of a failed call: its reason, `where` it failed, and a cure if there is one for the reason.
+    `client`: given for a first call, it names the address if nothing answered there. A missing permission is named
+    by its action.
     """
     if isinstance(error, NoCredentialsError):
         return CredentialsError(NoCredentialsError.__name__, where)
-    cause = reason(error)
-    if client is not None and (found := no_answer(error, client)):
+    cause = read_reason(error)
+    if client is not None and (found := describe_no_answer(error, client)):
         return StoreError(cause, found)
     cure = (cures or {}).get(cause) or ACCESS_CURES.get(cause)
     if cure == DENIED and isinstance(error, ClientError) and error.operation_name not in where:
@@ -133,35 +135,37 @@ def store_error(
     return StoreError(cause, where if cure is None else f"{where}: {cure}")
 
 
-def no_answer(error: BaseException, client: Any) -> str:
-    """Name the address that did not answer, and the cure; "" when the service answered."""
+def describe_no_answer(error: BaseException, client: Any) -> str:
+    """Describe the address that did not answer, with a cure; "" if the service answered."""
     if not isinstance(error, UNANSWERED):
         return ""
     found = "something else answers at" if isinstance(error, ResponseParserError) else "no answer from"
     service = client.meta.service_model.service_id
-    return f"{found} {aws.place(client)}: is {service} running there? Correct --endpoint-url or --region"
+    return f"{found} {aws.format_place(client)}: is {service} running there? Correct --endpoint-url or --region"
 
 
-def code(error: BaseException) -> str:
-    """The service's error code, or the name of the error when no service answered."""
+def read_code(error: BaseException) -> str:
+    """Return the service's error code, or the class name of the error if no service answered."""
     return str(error.response["Error"].get("Code", "")) if isinstance(error, ClientError) else type(error).__name__
 
 
-def message(error: BaseException) -> str:
-    """The service's message. It may quote values of items, so it is never shown."""
+def read_message(error: BaseException) -> str:
+    """Return the service's message. It may quote values of items, so do not show it."""
     return str(error.response["Error"].get("Message", "")) if isinstance(error, ClientError) else ""
 
 
-def reason(error: BaseException) -> str:
-    """The error as a short reason for results and failure records."""
+def read_reason(error: BaseException) -> str:
+    """Return the error as a short reason for results and failure records."""
     if isinstance(error, UnprocessedError):
         return error.reason
-    causes = [entry["Code"] for entry in cancellations(error) if entry.get("Code", "None") != "None"]
-    return causes[0] if causes else REASONS.get(code(error), code(error))
+    causes = [entry["Code"] for entry in list_cancellations(error) if entry.get("Code", "None") != "None"]
+    return causes[0] if causes else REASONS.get(read_code(error), read_code(error))
 
 
-def cancellations(error: BaseException) -> list[dict[str, Any]]:
-    """The reason of each action of a cancelled transaction, by position; code "None" for those that did not fail."""
+def list_cancellations(error: BaseException) -> list[dict[str, Any]]:
+    """List the reason of each action of a cancelled transaction, by position. An action that did not fail has the code
+    "None".
+    """
     if not isinstance(error, ClientError):
         return []
     return [dict(entry) for entry in error.response.get("CancellationReasons") or []]
@@ -173,21 +177,21 @@ def is_transient(error: BaseException) -> bool:
         return True
     if not isinstance(error, ClientError):
         return False
-    if code(error) == "TransactionCanceledException":
-        return DECIDED.isdisjoint(entry.get("Code", "None") for entry in cancellations(error))
+    if read_code(error) == "TransactionCanceledException":
+        return DECIDED.isdisjoint(entry.get("Code", "None") for entry in list_cancellations(error))
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return code(error) in TRANSIENT or status >= 500  # noqa: PLR2004 -- server errors begin at 500
+    return read_code(error) in TRANSIENT or status >= 500  # noqa: PLR2004 -- server errors begin at 500
 
 
-def throttles(error: BaseException) -> tuple[str, ...]:
-    """The kinds of a throttle: DynamoDB's reasons, each once, and "Other" for an unknown or missing one; of a batch, a
-    kind for each statement; () for any other error.
+def list_throttles(error: BaseException) -> tuple[str, ...]:
+    """List the kinds of a throttle: DynamoDB's reasons, each once, and "Other" for an unknown or missing reason. For a
+    batch, list a kind for each statement. Any other error has none.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
     """
     if isinstance(error, UnprocessedError):
         return error.throttles
-    if not THROTTLED.intersection([code(error), *(entry.get("Code") for entry in cancellations(error))]):
+    if not THROTTLED.intersection([read_code(error), *(entry.get("Code") for entry in list_cancellations(error))]):
         return ()
     answer: dict[str, Any] = dict(error.response) if isinstance(error, ClientError) else {}
     given = answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or [{}]  # one exception has it so

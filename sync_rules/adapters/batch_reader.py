@@ -17,17 +17,17 @@ from sync_rules.model.values import Item
 BATCH_GET_MAX_KEYS: Final = 100  # quota of BatchGetItem
 
 
-def split_keys(
+def make_batch_gets(
     client: Any,
     tables: Mapping[str, Table],
     keys: Sequence[ItemKey],
     parameters: Callable[[Table], Mapping[str, Any]],
     on_item: Callable[[ItemKey, Item], None],
 ) -> Iterator[BatchGet]:
-    """The requests that read different keys.
+    """Make the BatchGetItem requests that read these keys, of up to 100 keys each. The keys must differ.
 
-    `tables` by their names in the rules file; `parameters` are those of a table, such as its projection. `on_item` is
-    called with each item and its key.
+    `tables` by their names in the rules file. `parameters` returns those of a table, such as its projection. `on_item`
+    is called with each item and its key.
     """
     for start in range(0, len(keys), BATCH_GET_MAX_KEYS):
         yield BatchGet(client, tables, keys[start : start + BATCH_GET_MAX_KEYS], parameters, on_item)
@@ -68,7 +68,7 @@ class BatchGet:
         return f"table{'s' if len(self._tables) > 1 else ''} {', '.join(self._tables)}"
 
     def __call__(self) -> None:
-        """Read what is left. Raises UnprocessedError for another call."""
+        """Read the keys that are left. Raises UnprocessedError if some are left for another call."""
         answer = self._client.batch_get_item(RequestItems=self._pending)
         for physical_name, items in answer["Responses"].items():
             table = self._tables.get(physical_name)

@@ -42,7 +42,7 @@ INVALID: Final = frozenset({"ValidationError", "ValidationException"})  # of a s
 
 
 class Pressure:
-    """The backoff of one writer. May be used by several threads."""
+    """The backoff of one writer after throttles. May be used by several threads."""
 
     def __init__(self, spread: Callable[[float, float], float] = random.uniform) -> None:
         self._lock = Lock()
@@ -56,7 +56,7 @@ class Pressure:
         return self._pause > 0
 
     def pause(self) -> float:
-        """Seconds until the next try: between half of the pause and all of it."""
+        """Choose the seconds until the next try: between half of the pause and all of it."""
         return self._spread(self._pause / 2, self._pause)
 
     def count_writes(self, written: int) -> None:
@@ -77,10 +77,10 @@ class Pressure:
 
 
 class Batches:
-    """Statements to call in rounds, until none is left that can still be written, or the caller gives up.
+    """Statements to send in rounds, until all that can be written are, or the caller gives up.
 
-    `results` are the final ones, by position; `denied` are the error codes if batches are not permitted, `failed` those
-    of batches that failed otherwise, `invalid` the positions of statements that were refused as invalid.
+    `results`: final results by position. `denied`: error codes of batches that were not permitted. `failed`: error
+    codes of batches that failed otherwise. `invalid`: positions of statements that were refused as invalid.
     """
 
     operation: Final = "BatchExecuteStatement"
@@ -103,18 +103,20 @@ class Batches:
         self.invalid: set[int] = set()
 
     def list_unwritten_results(self) -> dict[int, Result]:
-        """The results of unwritten statements; one that was never sent has the reason of the last refused one."""
+        """List the results of unwritten statements, by position. A statement that was never sent has the reason of the
+        last refused statement.
+        """
         last = next(reversed(self._reasons.values()), "")
         return {place: Result(Status.FAILED, reason=self._reasons.get(place, last)) for place in self._pending}
 
     def __call__(self) -> None:
-        """Send a round. Raises UnprocessedError for another one."""
+        """Send a round. Raises UnprocessedError if statements are left for another round."""
         places = tuple(self._pending)
         batches = [
             places[start : start + BATCH_MAX_STATEMENTS] for start in range(0, len(places), BATCH_MAX_STATEMENTS)
         ]
         throttles: list[str] = []
-        for met in self._one_by_one(batches) if self._pressure.there else self._share(self._send, batches):
+        for met in self._send_one_by_one(batches) if self._pressure.there else self._share(self._send, batches):
             throttles += met
         if throttles:
             self._pressure.slow_down()
@@ -122,7 +124,7 @@ class Batches:
             reason = self._reasons[next(reversed(self._pending))]
             raise aws_errors.UnprocessedError(throttles, reason, progressed=len(self._pending) < len(places))
 
-    def _one_by_one(self, batches: Sequence[Positions]) -> Iterator[Throttles]:
+    def _send_one_by_one(self, batches: Sequence[Positions]) -> Iterator[Throttles]:
         """Send batches until many statements of one must be sent again."""
         for batch in batches:
             yield self._send(batch)
@@ -136,10 +138,10 @@ class Batches:
             answers: Any = self._client.batch_execute_statement(Statements=requests).get("Responses", [])
         except aws_errors.ERRORS as error:
             if not aws_errors.is_transient(error):
-                return self._handle_refusal(places, aws_errors.code(error))
+                return self._handle_refusal(places, aws_errors.read_code(error))
             for place in places:
-                self._again(place, aws_errors.reason(error))
-            return aws_errors.throttles(error)
+                self._again(place, aws_errors.read_reason(error))
+            return aws_errors.list_throttles(error)
         if len(answers) != len(places):  # unknown which answer is whose
             return self._leave(places)
         met = [kind for place, answer in zip(places, answers, strict=True) for kind in self._take(place, answer)]

@@ -47,20 +47,22 @@ class CallsSince:
         self._since = {name: ms // SECOND_MS * SECOND_MS for name, ms in beginnings.items()}
 
     def call(self, call: Call) -> bool | None:
-        """Returns False for such a change."""
+        """Make the call. Return False without a call if the change is older than the rule's beginning."""
         at, since = call.change.created_ms, self._since.get(call.rule)
         if at is not None and since is not None and at < since:
             return False
         return self._behind.call(call)
 
 
-def since(rules: Rules, beginnings: Beginnings) -> dict[str, int]:
-    """The beginnings of the rules that do not ask for all changes."""
+def list_beginnings(rules: Rules, beginnings: Beginnings) -> dict[str, int]:
+    """List the beginnings of the rules that do not ask for all changes."""
     return {name: beginnings[name] for name in rules.functions if not rules.rules[name].calls_from_horizon}
 
 
-def add_new(rules: Rules, known: Beginnings, beginning_ms: Callable[[], int]) -> dict[str, int]:
-    """The beginnings of all rules that call: known ones, by a former name too, and `beginning_ms` for the others."""
+def complete_beginnings(rules: Rules, known: Beginnings, beginning_ms: Callable[[], int]) -> dict[str, int]:
+    """Return the beginnings of all rules that call: known beginnings, also under a former name, and `beginning_ms` for
+    the others.
+    """
     found: dict[str, int] = {}
     for name in rules.functions:
         former = rules.rules[name].former_name
@@ -70,8 +72,8 @@ def add_new(rules: Rules, known: Beginnings, beginning_ms: Callable[[], int]) ->
 
 
 def describe_beginnings(rules: Rules, beginnings: Beginnings) -> dict[str, str]:
-    """For each rule that calls, in words, the changes that it calls for."""
-    given = since(rules, beginnings)
+    """Describe, for each rule that calls, the changes that it calls for."""
+    given = list_beginnings(rules, beginnings)
     return {
         name: f"changes since {datetime.fromtimestamp(given[name] / SECOND_MS, UTC):%Y-%m-%d %H:%M:%S} UTC"
         if given.get(name)
@@ -92,29 +94,32 @@ def note_in_table(
 ) -> dict[str, int]:
     """Read the beginnings of all rules that call from the table of calls, and add those of new rules.
 
-    `upgraded` says that earlier versions called and stored no beginnings; without it the table shows if they did.
+    `upgraded`: earlier versions called, and stored no beginnings. Without it, the calls in the table show whether they
+    did.
 
     Raises:
-        StoreError: when the table does not answer.
-        UserError: when it may not be read.
+        StoreError: if the table does not answer.
+        UserError: if the table may not be read.
     """
     table = _Table(client, calls_table, retrying or retries.make_retry())
     known = table.read()
     if known is not None and rules.functions.keys() <= known.keys():
-        return add_new(rules, known, beginning_ms)
+        return complete_beginnings(rules, known, beginning_ms)
     if known is None and (upgraded or table.has_calls()):
-        fresh = add_new(rules, {}, lambda: NOT_KNOWN_MS)
+        fresh = complete_beginnings(rules, {}, lambda: NOT_KNOWN_MS)
     else:
-        fresh = add_new(rules, known or {}, beginning_ms)
-    return add_new(rules, table.note(fresh), beginning_ms)
+        fresh = complete_beginnings(rules, known or {}, beginning_ms)
+    return complete_beginnings(rules, table.note(fresh), beginning_ms)
 
 
-def read_table(client: DynamoDBClient, rules: Rules, calls_table: str | None) -> dict[str, int]:
-    """Read the beginnings from the table of calls without adding any. Rules without one call for all changes."""
+def read_beginnings(client: DynamoDBClient, rules: Rules, calls_table: str | None) -> dict[str, int]:
+    """Read the beginnings from the table of calls without adding any. Rules without a beginning call for all
+    changes.
+    """
     if not calls_table or not rules.functions:
         return {}
     known = _Table(client, calls_table, retries.make_retry()).read() or {}
-    return add_new(rules, known, lambda: NOT_KNOWN_MS)
+    return complete_beginnings(rules, known, lambda: NOT_KNOWN_MS)
 
 
 class _Table:
@@ -174,22 +179,22 @@ def _parse_times(item: Mapping[str, Any]) -> dict[str, int]:
 
 
 # ---------------------------------------------------------------- when something is deployed
-def now_ms() -> int:
+def read_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
 def read_deploy_time_ms(endpoint_url: str | None = None) -> int:
-    """When this Lambda function was deployed: a change may wait for long before the first process starts. Outside of
-    Lambda, where the answer has no time, and of an emulator that does not know functions, now.
+    """Read when this Lambda function was deployed: a change may wait long before the first process starts. Return the
+    present time outside of Lambda, if the answer has no time, and for an emulator without functions.
 
     Raises:
-        StoreError: when Lambda does not answer. A beginning is noted for ever: one that is too late loses the changes
-            that started this very process.
-        UserError: when it may not be asked.
+        StoreError: if Lambda does not answer. A beginning is noted for ever: a beginning that is too late loses the
+            changes that started this very process.
+        UserError: if this process may not ask Lambda.
     """
     name = os.environ.get(FUNCTION_NAME)
     if not name:
-        return now_ms()
+        return read_clock_ms()
     denied = f"function {name} asks since when its rules are deployed: allow lambda:GetFunctionConfiguration on it"
     mistakes = {"AccessDeniedException": denied}
     ask = aws.lambdas(endpoint_url).get_function_configuration
@@ -198,7 +203,7 @@ def read_deploy_time_ms(endpoint_url: str | None = None) -> int:
         return int(datetime.fromisoformat(answer["LastModified"]).timestamp() * SECOND_MS)
     except StoreError:
         if endpoint_url:
-            return now_ms()
+            return read_clock_ms()
         raise
     except (KeyError, ValueError):
-        return now_ms()
+        return read_clock_ms()

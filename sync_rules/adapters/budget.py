@@ -32,14 +32,14 @@ PARTITIONS_MAX: Final = 1_000  # known at a time; a partition that was dropped s
 Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key
 
 
-def writes_at_once(rate: float) -> int:
-    """How many writes are sent together: so few that the rate holds at every moment, and stopping is quick."""
+def choose_writes_at_once(rate: float) -> int:
+    """Choose how many writes are sent together: few enough to keep the rate at every moment, and to stop soon."""
     most = Limits().apply_max_writes
     return max(1, min(most, int(rate * WRITES_AT_ONCE_SECONDS))) if rate else most
 
 
 class Rate:
-    """A limit of `ceiling` write units per second; 0 is no limit. May be used by several threads."""
+    """A limit of `ceiling` write units per second; 0 means no limit. May be used by several threads."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Rate:
             return self._rate
 
     def take(self, units: float, within_seconds: float = math.inf) -> bool:
-        """Wait until these units may be written. Returns False at once if that takes longer than `within_seconds`."""
+        """Wait until these units may be written. Return False at once if that takes longer than `within_seconds`."""
         if not self.ceiling:
             return True
         with self._lock:
@@ -101,7 +101,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Costs:
-    """Write units: by table, with those of its indexes; by partition key of the table, without them."""
+    """Write units: by table, including its indexes; by partition key of the table, without its indexes."""
 
     tables: Counter[str] = field(default_factory=Counter)
     partitions: Counter[Partition] = field(default_factory=Counter)
@@ -116,9 +116,9 @@ class Costs:
 
 
 class Budget:
-    """The write units of this process, as one of several `writers`. May be used by several threads.
+    """The write units that this process may spend, as one of several `writers`. May be used by several threads.
 
-    `within_seconds` returns the longest wait.
+    `within_seconds` returns the longest time that a write may wait.
     """
 
     def __init__(
@@ -151,12 +151,12 @@ class Budget:
 
     @property
     def at_once_max_units(self) -> float:
-        """The most units to send together: so few that the lowest limit holds at every moment."""
-        return float(writes_at_once(min(self._shares.values(), default=0.0)))
+        """The most units to send together: few enough to keep the lowest limit at every moment."""
+        return float(choose_writes_at_once(min(self._shares.values(), default=0.0)))
 
     def take(self, costs: Costs) -> bool:
-        """Wait until these costs may be written. Returns False at once if there is no time; what other tables let pass
-        until then is spent.
+        """Wait until these costs may be written. Return False at once if there is no time. Units that other tables
+        granted before that count as spent.
         """
         rates = [(self._tables[name], units) for name, units in costs.tables.items() if name in self._tables]
         for partition, units in costs.partitions.items():

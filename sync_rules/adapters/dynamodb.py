@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.adapters.batch_reader import split_keys
+from sync_rules.adapters.batch_reader import make_batch_gets
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.writer import MODES, Mode, Writer
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.semantics import identity
+from sync_rules.model.semantics import make_identity
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Result
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
@@ -39,7 +39,7 @@ WRITES: Final = "SYNC_RULES_WRITES"  # batch: updates share requests; update: ea
 
 
 def read_mode() -> Mode | None:
-    """How the environment says that updates are sent; None where it does not. Raises UserError."""
+    """Read from the environment how updates are sent; None if it does not say. Raises UserError."""
     given = os.environ.get(WRITES, "")
     if given not in ("", *MODES):
         raise UserError(f"{WRITES} is {given!r}: expected {' or '.join(MODES)}")
@@ -71,17 +71,17 @@ class DynamoStore:
         self._answered = False  # any call so far
         self._tables = tables
         self._retrying = retries.make_retry(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
-        mode = write_mode or read_mode() or ("batch" if aws.records_statements(client) else "update")
+        mode = write_mode or read_mode() or ("batch" if aws.is_recording_statements(client) else "update")
         self._writer = Writer(client, tables, self._retrying, workers, mode=mode)
         self.share = self._writer.share  # for a World: several reading requests at a time
 
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:
-        """GetItem for one key, else BatchGetItem in chunks of 100, strongly consistent."""
-        names = [(key.table, identity(key)) for key in request.keys]  # equal for equal numbers of another spelling
+        """Read items, strongly consistent: by GetItem for one key, else by BatchGetItem in chunks of 100."""
+        names = [(key.table, make_identity(key)) for key in request.keys]  # equal for equal numbers of another spelling
         distinct = list(dict(zip(names, request.keys, strict=True)).values())
         get = self._get if len(distinct) == 1 else self._batch_get
-        found = {(key.table, identity(key)): item for key, item in get(distinct, request.attributes)}
+        found = {(key.table, make_identity(key)): item for key, item in get(distinct, request.attributes)}
         return tuple([found.get(name) for name in names])
 
     def _get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> list[tuple[ItemKey, Item]]:
@@ -97,7 +97,7 @@ class DynamoStore:
         def parameters(table: Table) -> Mapping[str, Any]:
             return {"ConsistentRead": True, **self._projection(table.name, attributes.get(table.name))}
 
-        for batch in split_keys(self._client, self._tables, keys, parameters, lambda *one: found.append(one)):
+        for batch in make_batch_gets(self._client, self._tables, keys, parameters, lambda *one: found.append(one)):
             self._ask(batch, batch.where, {})
         return found
 
@@ -153,9 +153,11 @@ class DynamoStore:
         try:
             answer = self._retrying(call, **parameters)
         except aws_errors.ERRORS as error:
-            if aws_errors.code(error) == "ValidationException" and "specified index" in aws_errors.message(error):
+            if aws_errors.read_code(error) == "ValidationException" and "specified index" in aws_errors.read_message(
+                error
+            ):
                 raise StoreError("IndexNotFound", f"{where}: {INDEX_CURE}") from error
             client = None if self._answered else self._client
-            raise aws_errors.store_error(error, where, CURES, client=client) from error
+            raise aws_errors.make_store_error(error, where, CURES, client=client) from error
         self._answered = True
         return answer

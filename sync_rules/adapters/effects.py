@@ -34,8 +34,8 @@ def make_caller(
     retrying: Retrying | None = None,
     remaining_ms: Callable[[], int] | None = None,
 ) -> Caller:
-    """The caller of the rules' functions, if a rule calls one. `calls_table` remembers the calls, or else this process.
-    Modules are imported from Python's path, and then from `folder`.
+    """Make the caller of the rules' functions; without such rules, a caller that fails. `calls_table` remembers the
+    calls; without it, this process does. Modules are imported from Python's path, and then from `folder`.
 
     Raises:
         UserError: when a function cannot be called, or the table cannot remember calls.
@@ -57,8 +57,8 @@ def make_caller(
 
 
 def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retrying: Retrying) -> None:
-    """Check that this table can remember calls, and that none of its items triggers a rule. A table that may not be
-    described counts as right.
+    """Check that this table can remember calls, and that its items trigger no rule. A table that may not be described
+    passes.
 
     Raises:
         UserError: when it is a table of the rules, does not exist or has another key.
@@ -67,14 +67,16 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
     try:
         found: Mapping[str, Any] = retrying(client.describe_table, TableName=name)["Table"]
     except aws_errors.ERRORS as error:
-        if aws_errors.reason(error) == "TableNotFound":
-            message = f"table {name}, which is to remember the calls, does not exist at {aws.place(client)}."
+        if aws_errors.read_reason(error) == "TableNotFound":
+            message = f"table {name}, which is to remember the calls, does not exist at {aws.format_place(client)}."
             cure = "Create it with the string key 'id', or correct its name, the Region or the endpoint."
             raise UserError(f"{message} {cure}") from error
-        if aws_errors.reason(error) not in FORBIDDEN:
-            raise aws_errors.store_error(error, f"DescribeTable of {name}") from error
+        if aws_errors.read_reason(error) not in FORBIDDEN:
+            raise aws_errors.make_store_error(error, f"DescribeTable of {name}") from error
         found = {"TableName": name}
-    if short_name(found["TableName"]) in {short_name(table.physical_name) for table in rules.tables.values()}:
+    if parse_table_name(found["TableName"]) in {
+        parse_table_name(table.physical_name) for table in rules.tables.values()
+    }:
         message = f"table {name} is a table of the rules: each call remembered in it would be a change itself."
         raise UserError(f"{message} Give the calls a table of their own, with the string key 'id'.")
     types = {one["AttributeName"]: one["AttributeType"] for one in found.get("AttributeDefinitions", ())}
@@ -86,6 +88,6 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
         raise UserError(f"{message} Give another one.")
 
 
-def short_name(table: str) -> str:
-    """The name of a table, given by name or ARN."""
+def parse_table_name(table: str) -> str:
+    """Return the name of a table, given its name or ARN."""
     return table.rpartition("/")[2]

@@ -39,7 +39,7 @@ class Expressions:
         return placeholder
 
     def guard(self, guard: Sequence[Condition]) -> str:
-        """A ConditionExpression. Every write has a guard: without one it could create an item."""
+        """Render a ConditionExpression. Every write has a guard: without a guard it could create an item."""
         assert guard, "every write has a guard"
         return " AND ".join(self._condition(condition) for condition in guard)
 
@@ -56,7 +56,7 @@ class Expressions:
         return FUNCTIONS[condition.test].format(path=path, value=value)
 
     def key_terms(self, conditions: KeyConditions) -> list[str]:
-        """The terms of a KeyConditionExpression."""
+        """Render the terms of a KeyConditionExpression."""
         terms = [f"{self.path((name,))} = {self.value(value)}" for name, value in conditions.equals]
         if conditions.begins_with is not None:
             name, prefix = conditions.begins_with
@@ -64,11 +64,11 @@ class Expressions:
         return terms
 
     def projection(self, paths: Iterable[Path]) -> dict[str, str]:
-        """The parameter that restricts an answer to these paths. No two may overlap."""
+        """Return the parameter that restricts an answer to these paths. No two paths may overlap."""
         return {"ProjectionExpression": ", ".join(map(self.path, paths))}
 
     def update(self, change: Update) -> str:
-        """An UpdateExpression."""
+        """Render an UpdateExpression."""
         clauses = (
             ("SET ", [f"{self.path(path)} = {self.value(value)}" for path, value in change.sets]),
             ("REMOVE ", [self.path(path) for path in change.removes]),
@@ -78,7 +78,7 @@ class Expressions:
         return " ".join(verb + ", ".join(parts) for verb, parts in clauses if parts)
 
     def parameters(self) -> dict[str, Any]:
-        """The placeholders as request parameters; DynamoDB refuses empty ones."""
+        """Return the placeholders as request parameters. An empty map is left out, because DynamoDB refuses it."""
         parameters: dict[str, Any] = {}
         if self.names:
             parameters["ExpressionAttributeNames"] = {mark: name for name, mark in self.names.items()}

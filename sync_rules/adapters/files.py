@@ -19,12 +19,14 @@ OWNER_ONLY: Final = 0o600
 
 
 def open_for_owner(path: Path | str, flags: int) -> int:
-    """A file descriptor; a new file can be read and written by its owner only. Fits `open(..., opener=...)`."""
+    """Open a file, and return its descriptor. Only its owner can read and write a new file. Fits `open(...,
+    opener=...)`.
+    """
     return os.open(path, flags | os.O_CREAT, OWNER_ONLY)
 
 
 def read_if_there(path: Path, what: str) -> bytes | None:
-    """The content of a file; None when there is no file. Raises UserError when it cannot be read; `what` names it."""
+    """Read a file; None if it does not exist. Raises UserError if it cannot be read; `what` names it."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -35,18 +37,18 @@ def read_if_there(path: Path, what: str) -> bytes | None:
 
 # ---------------------------------------------------------------- replaced as a whole
 def name_temporary(path: Path) -> Path:
-    """The temporary file that replaces `path` once it is complete."""
+    """Return the name of the temporary file that replaces `path` once it is complete."""
     return path.with_name(path.name + ".new")
 
 
 @contextmanager
 def replace_file(path: Path, as_error: Callable[[OSError], Exception] = lambda error: error) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when the block ends, and is deleted when the block raises. Until then, the file
-    that had the name stays.
+    """Open a file that takes its name when the block ends, and is deleted if the block raises. Until then the former
+    file stays.
 
     Raises:
-        OSError: when it cannot be made or renamed, or what `as_error` makes of that. Errors of the block are raised as
-            they are.
+        OSError: when it cannot be made or renamed, or what `as_error` makes of that. Errors of the block are raised
+            as they are.
     """
     temporary = name_temporary(path)
     with _convert(as_error):
@@ -88,18 +90,20 @@ def _sync(folder: Path) -> None:
 
 
 def open_whole(path: Path) -> AbstractContextManager[BinaryIO]:
-    """Like `replace_file`. Raises UserError when the file cannot be written; the one before is then still there."""
+    """Open a file that replaces `path`, as `replace_file` does. Raise UserError if it cannot be written; the former
+    file then stays.
+    """
     return replace_file(path, lambda error: _explain_write_error(path, error))
 
 
 def write_whole(path: Path, text: str) -> None:
     """Make or replace a file. Raises like `open_whole`."""
-    with open_whole(path) as file, as_mistake(path):
+    with open_whole(path) as file, convert_os_errors(path):
         file.write(text.encode())
 
 
-def as_mistake(path: Path) -> AbstractContextManager[None]:
-    """Turn an OSError of the block into the UserError that names the file."""
+def convert_os_errors(path: Path) -> AbstractContextManager[None]:
+    """Turn an OSError of the block into a UserError that names the file."""
     return _convert(lambda error: _explain_write_error(path, error))
 
 
@@ -110,8 +114,8 @@ def _explain_write_error(path: Path, error: OSError) -> UserError:
 # ---------------------------------------------------------------- locked
 @contextmanager
 def lock_file(path: Path, verb: str = "run", option: str = "--checkpoint") -> Iterator[None]:
-    """Reserve a file for this process, by a lock file beside it that the system releases when the process ends. `verb`
-    is the command that uses such files, and `option` gives it another one.
+    """Reserve a file for this process by a lock file next to it. The system releases the lock when the process ends.
+    `verb`: the command that uses such files. `option`: the option that gives the command another file.
 
     Raises:
         UserError: when another process has reserved it, or the lock file cannot be made.
@@ -133,10 +137,10 @@ def lock_file(path: Path, verb: str = "run", option: str = "--checkpoint") -> It
 
 # ---------------------------------------------------------------- checked before the work
 def require_own(path: Path | None, *others: Path | None) -> None:
-    """Check that a file to be written is none of the others, which the same command reads or writes, under any name.
+    """Check that a file to be written is none of the others, under any name. The same command reads or writes those.
 
     Raises:
-        UserError: when it is.
+        UserError: if it is one of them.
     """
     for other in others:
         if path is None or other is None:
@@ -155,10 +159,10 @@ def require_ending(path: Path, endings: Collection[str]) -> None:
 
 
 def require_place(path: Path) -> None:
-    """Check that a file can be written, before there is something to write. Leaves nothing behind. Raises UserError."""
+    """Check that a file can be written, before the work begins. Leaves nothing behind. Raises UserError."""
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: expected a file that can be written, found something else. Choose another place.")
     temporary = name_temporary(path)
-    with as_mistake(path):
+    with convert_os_errors(path):
         os.close(open_for_owner(temporary, os.O_WRONLY))
         temporary.unlink()

@@ -38,7 +38,7 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.item_change import ItemChange, item_change
+from sync_rules.model.item_change import ItemChange, make_item_change
 from sync_rules.model.items import Call
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS
 from sync_rules.pipeline.effects import TIMED_OUT
@@ -81,7 +81,7 @@ class RememberedInTable(DynamoDBPersistenceLayer):
 
 
 class RememberedInMemory(BasePersistenceLayer):
-    """The last calls of this process: for demos and tests, and where a restart may call again."""
+    """The last calls of this process, for demos and tests, and for users who accept repeated calls after a restart."""
 
     def __init__(self, max_items: int = CALLS_REMEMBERED_MAX_ITEMS) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -133,8 +133,8 @@ class _InterruptError(BaseException):
     """Raised in the function, which catches no such error by mistake."""
 
 
-def within(seconds: float, function: Callable[[], object]) -> None:
-    """Call a function with a time limit. Raises TimeLimitError, and what the function raises.
+def run_within(seconds: float, function: Callable[[], object]) -> None:
+    """Call a function with a time limit. Raises TimeLimitError, and any error of the function.
 
     In the main thread, where Lambda and `sync-rules run` call functions, an alarm signal interrupts the function. In
     another thread Python cannot interrupt anything: the function then runs in a thread of its own, which is abandoned.
@@ -194,7 +194,7 @@ def _run_in_thread(seconds: float, function: Callable[[], object]) -> None:
 
 # ---------------------------------------------------------------- calling
 class RaisedError(Exception):
-    """A user's function raised: the name of the exception's class, without its text."""
+    """A user's function raised. The error has the name of the exception's class, without its text."""
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ class _Remaining:
 class FunctionCaller:
     """A Caller of functions named module.function, in this process. May be used by several threads.
 
-    `remaining_ms` returns the time left to this process: no other attempt is made in it. A function has `max_seconds`,
-    and never more than the process has, less what it needs to answer.
+    `remaining_ms` returns the time left to this process; a call counts as dead when that time has passed. A function
+    has `max_seconds`, but never more than the process has left, minus the time to answer.
     """
 
     def __init__(
@@ -235,12 +235,12 @@ class FunctionCaller:
         """Check that the function of each rule can be imported and called. Raises UserError."""
         for rule, path in functions.items():
             try:
-                function_of(path)
+                import_function(path)
             except UserError as error:
                 raise UserError(f"rule {rule}: {error}") from error
 
     def call(self, call: Call) -> None:
-        """Returns once the function has returned, now or before.
+        """Call the function, unless it has returned for this change before. Return once it has.
 
         Raises:
             StoreError: CallFailed when the function raised, CallTimedOut when it did not end, CallInProgress while
@@ -248,10 +248,10 @@ class FunctionCaller:
                 answer.
         """
         try:
-            function = function_of(call.function)
+            function = import_function(call.function)
         except UserError as error:
             raise StoreError("FunctionNotFound", call.function) from error
-        change = item_change(call)
+        change = make_item_change(call)
         try:
             if call.former and self._has_former_call(call):
                 return
@@ -263,18 +263,18 @@ class FunctionCaller:
         except (IdempotencyAlreadyInProgressError, IdempotencyInconsistentStateError):
             raise StoreError("CallInProgress") from None
         except IdempotencyPersistenceLayerError as error:
-            raise aws_errors.store_error(error.__cause__ or error, "the calls made") from error
+            raise aws_errors.make_store_error(error.__cause__ or error, "the calls made") from error
 
     def _run_within_limit(self, function: Function, change: ItemChange) -> None:
         seconds = min(self._max_seconds, (self._remaining_ms() - TIME_RESERVED_MS) / 1000)
-        within(seconds, lambda: function(change))
+        run_within(seconds, lambda: function(change))
 
     def _has_former_call(self, call: Call) -> bool:
         """True if the call was made under the former name of its rule. Raises IdempotencyAlreadyInProgressError while
         it is being made.
         """
         try:
-            record = self._memory.get_record(cast("Any", item_change(replace(call, rule=call.former)).id))
+            record = self._memory.get_record(cast("Any", make_item_change(replace(call, rule=call.former)).id))
         except IdempotencyItemNotFoundError:
             return False
         if record is None:
@@ -297,7 +297,7 @@ def _call_once(limited: Callable[[], None], *, call_id: str) -> None:  # noqa: A
 
 
 @cache
-def function_of(path: str) -> Function:
+def import_function(path: str) -> Function:
     """Import the function that module.function names, once. Raises UserError with the cure."""
     module_name, _, name = path.rpartition(".")
     if not module_name or not name:

@@ -1,4 +1,4 @@
-"""This process, as the pipeline is handed it."""
+"""This process as a `Host`: the clocks and locks that the pipeline receives."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sync_rules.pipeline.requests import Host
 THIS_PROCESS: Final = Host(time.time, time.monotonic, threading.Lock)
 
 
-def steady_clock() -> Callable[[], int]:
-    """Make a clock of milliseconds since the epoch that runs on from now, and does not follow when the system's clock
-    is set: what waits for a time waits as long as it was meant to.
+def make_steady_clock() -> Callable[[], int]:
+    """Make a clock of milliseconds since the epoch that runs on from now, even if the system's clock is set. Waits keep
+    their length.
     """
     ahead_ns = time.time_ns() - time.monotonic_ns()
     return lambda: (ahead_ns + time.monotonic_ns()) // 1_000_000

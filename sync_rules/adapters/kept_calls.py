@@ -17,8 +17,8 @@ from tenacity import Retrying
 from sync_rules.adapters.files import OWNER_ONLY, replace_file
 from sync_rules.adapters.s3 import S3Bucket
 from sync_rules.model.errors import RecordError, StoreError
-from sync_rules.model.item_change import identity
-from sync_rules.pipeline.messages import CallMessage, decode, encode
+from sync_rules.model.item_change import make_change_id
+from sync_rules.pipeline.messages import CallMessage, format_message, parse_message
 from sync_rules.pipeline.requests import NULL_PORTS, KeptCalls
 
 CALLS: Final = "calls/"  # what the names of their objects begin with
@@ -26,20 +26,20 @@ SCHEME: Final = "s3://"
 GONE: Final = "CallNotKept"
 
 
-def name_of(message: CallMessage) -> str:
+def make_call_name(message: CallMessage) -> str:
     change = message.change
-    return f"{message.rule}/{change.key.table}-{identity(change)}.json"
+    return f"{message.rule}/{change.key.table}-{make_change_id(change)}.json"
 
 
-def text_of(message: CallMessage) -> str:
-    """The text of a call that is kept: the same whenever it is kept."""
-    return encode(replace(message, attempt=0, kept=""))
+def format_call(message: CallMessage) -> str:
+    """Format a call to be kept. The same call always has the same text."""
+    return format_message(replace(message, attempt=0, kept=""))
 
 
-def read(text: str, place: str) -> CallMessage:
-    """The call that a text holds. Raises StoreError when it holds none."""
+def parse_call(text: str, place: str) -> CallMessage:
+    """Parse a kept call. Raises StoreError, CallNotKept, if the text is not a call."""
     try:
-        message = decode(text)
+        message = parse_message(text)
     except RecordError as error:
         raise StoreError(GONE, f"{place}: {error}") from error
     if not isinstance(message, CallMessage):
@@ -50,7 +50,7 @@ def read(text: str, place: str) -> CallMessage:
 class CallsInBucket:
     """KeptCalls as objects of a bucket. Its lifecycle deletes them; `make_client` makes boto3's S3 client when needed.
 
-    Calls are kept in `bucket`; without one they are only read, from whatever bucket their place names.
+    Calls are kept in `bucket`. Without `bucket`, calls are only read, from any bucket that their place names.
     """
 
     def __init__(self, make_client: Callable[[], Any], bucket: str = "", *, retrying: Retrying | None = None) -> None:
@@ -61,14 +61,14 @@ class CallsInBucket:
     def keep_call(self, message: CallMessage) -> str:
         if not self._bucket:
             return NULL_PORTS.keep_call(message)
-        key = f"{CALLS}{name_of(message)}"
-        self._open(self._bucket).put(key, text_of(message).encode())
+        key = f"{CALLS}{make_call_name(message)}"
+        self._open(self._bucket).put(key, format_call(message).encode())
         return f"{SCHEME}{self._bucket}/{key}"
 
     def fetch_call(self, place: str) -> CallMessage:
         bucket, _, key = place.removeprefix(SCHEME).partition("/")
         try:
-            return read(self._open(bucket).read(key).decode(), place)
+            return parse_call(self._open(bucket).read(key).decode(), place)
         except StoreError as error:
             if error.reason != "NoSuchKey":
                 raise
@@ -79,20 +79,20 @@ class CallsInBucket:
 
 
 class CallsInFolder:
-    """KeptCalls as files. They are read from `folder` and, where they are not there, from `others`."""
+    """KeptCalls as files. They are written to `folder`, and read from `folder` or else from `others`."""
 
     def __init__(self, folder: Path, others: Sequence[Path] = ()) -> None:
         self._folder = folder
         self._folders = (folder, *others)
 
     def keep_call(self, message: CallMessage) -> str:
-        name = name_of(message)
+        name = make_call_name(message)
         path = self._folder / name
         try:
             for folder in (self._folder, path.parent):  # the mode is for the last folder of a path only
                 folder.mkdir(mode=OWNER_ONLY | 0o100, parents=True, exist_ok=True)
             with replace_file(path) as file:
-                file.write(text_of(message).encode())
+                file.write(format_call(message).encode())
         except OSError as error:
             raise StoreError("FileNotWritten", f"{path}: {error.strerror}") from error
         return name
@@ -100,7 +100,7 @@ class CallsInFolder:
     def fetch_call(self, place: str) -> CallMessage:
         for path in self._files(place):
             try:
-                return read(path.read_text(encoding="utf-8"), place)
+                return parse_call(path.read_text(encoding="utf-8"), place)
             except OSError as error:
                 raise StoreError("FileNotRead", f"{path}: {error.strerror}") from error
         raise StoreError(GONE, f"there is no file {place} in {', '.join(map(str, self._folders))}")
@@ -123,7 +123,9 @@ class CallsInFolder:
 
 
 class CallsAnywhere:
-    """KeptCalls that are read wherever their places say, and kept nowhere: a failure that is redriven has its place."""
+    """KeptCalls that are read from a bucket or a folder, as their places say. It keeps none: a failure that is redriven
+    has a place already.
+    """
 
     def __init__(self, bucket: KeptCalls, folder: KeptCalls) -> None:
         self._bucket = bucket
@@ -143,10 +145,10 @@ class CallsInMemory:
         self.kept: dict[str, str] = {}
 
     def keep_call(self, message: CallMessage) -> str:
-        self.kept[name_of(message)] = text_of(message)
-        return name_of(message)
+        self.kept[make_call_name(message)] = format_call(message)
+        return make_call_name(message)
 
     def fetch_call(self, place: str) -> CallMessage:
         if place not in self.kept:
             raise StoreError(GONE, f"nothing is kept at {place}")
-        return read(self.kept[place], place)
+        return parse_call(self.kept[place], place)

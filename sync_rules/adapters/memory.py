@@ -22,19 +22,19 @@ from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.semantics import (
     InvalidUpdateError,
     apply_update,
-    comparable,
     holds,
-    identity,
+    is_same_item,
     is_storable,
     is_well_formed,
-    key_values,
+    list_key_values,
+    make_comparable,
+    make_identity,
     make_item,
-    place_of,
-    same_item,
+    make_place,
 )
-from sync_rules.model.sizes import describe_impossible, is_possible_key, max_bytes
+from sync_rules.model.sizes import describe_impossible, find_max_bytes, is_possible_key
 from sync_rules.model.templates import is_possible
-from sync_rules.model.values import AttributeValue, Item, Names, Path, same
+from sync_rules.model.values import AttributeValue, Item, Names, Path, is_same_value
 from sync_rules.model.writes import (
     WRITTEN,
     Action,
@@ -76,12 +76,12 @@ class SortedRows:
             self.items[key] = item
 
     def copy(self) -> SortedRows:
-        """The same rows. Items are values, and shared."""
+        """Return the same rows. Items are values, so both share them."""
         partitions = {partition: list(ranks) for partition, ranks in self.partitions.items()}
         return SortedRows(self.partition, self.sort, dict(self.items), dict(self.places), partitions)
 
     def _place(self, key: Values, item: Item) -> tuple[Values, Values] | None:
-        partition, sort = key_values(item, self.partition), key_values(item, self.sort)
+        partition, sort = list_key_values(item, self.partition), list_key_values(item, self.sort)
         return None if partition is None or sort is None else (partition, sort + key)
 
     def _move(self, key: Values, before: tuple[Values, Values] | None, after: tuple[Values, Values] | None) -> None:
@@ -96,8 +96,8 @@ class SortedRows:
             self.places[key] = after
 
     def query(self, conditions: KeyConditions, cursor: Values | None, *, backward: bool = False) -> Iterator[Item]:
-        """The rows that meet the conditions, in order or backward, after the cursor."""
-        given = {name: comparable(*next(iter(value.items()))) for name, value in conditions.equals}
+        """Return the rows that meet the conditions, in order or backward, after the cursor."""
+        given = {name: make_comparable(*next(iter(value.items()))) for name, value in conditions.equals}
         ranks = self.partitions.get(tuple(given.pop(attribute.name) for attribute in self.partition), [])
         prefix: Values = tuple(given[attribute.name] for attribute in self.sort[: len(given)])
         width = len(prefix)
@@ -117,7 +117,7 @@ class SortedRows:
 
 
 class RejectedError(Exception):
-    """A write that cannot succeed; its only argument is the reason."""
+    """A write that can never succeed. Its only argument is the reason."""
 
 
 @dataclass
@@ -145,7 +145,7 @@ class MemoryStore:
         }
 
     def copy(self) -> MemoryStore:
-        """A store of its own with the same items. It reports no changes."""
+        """Return another store with the same items. It reports no changes."""
         other = MemoryStore({name: stored.table for name, stored in self._tables.items()})
         for name, stored in self._tables.items():
             indexes = {index: rows.copy() for index, rows in stored.indexes.items()}
@@ -159,21 +159,25 @@ class MemoryStore:
             raise StoreError("ValidationException", "a key that no item can have")
         tables = dict.fromkeys(key.table for key in request.keys)  # attributes may be said of others
         wanted = {table: self._add_key_names(table, request.attributes.get(table)) for table in tables}
-        return tuple(project(item, wanted.get(key.table)) for key, item in zip(request.keys, found, strict=True))
+        return tuple(
+            select_attributes(item, wanted.get(key.table)) for key, item in zip(request.keys, found, strict=True)
+        )
 
     def list(self, request: List) -> Page:
         stored = self._find_table(request.table)
         rows = stored.rows if request.index is None else stored.indexes.get(request.index)
         if rows is None:
             raise StoreError("IndexNotFound", f"table {request.table} has no index {request.index}")
-        if not all(is_possible(value, max_bytes(name, rows.partition)) for name, value in request.conditions.equals):
+        if not all(
+            is_possible(value, find_max_bytes(name, rows.partition)) for name, value in request.conditions.equals
+        ):
             raise StoreError("ValidationException", f"a key of table {request.table} that no item can have")
         names = dict.fromkeys((*rows.partition, *rows.sort, *stored.table.key))
         place = None if request.cursor is None else rows.sort + stored.table.key
-        cursor = None if place is None else key_values(request.cursor or {}, place)
+        cursor = None if place is None else list_key_values(request.cursor or {}, place)
         page = self._page(rows.query(request.conditions, cursor, backward=request.backward), request, names)
         wanted = self._add_key_names(request.table, request.attributes)
-        items = (project(item, wanted) for item in page.items)
+        items = (select_attributes(item, wanted) for item in page.items)
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
     def _add_key_names(self, table: str, attributes: Names) -> Names:
@@ -184,11 +188,11 @@ class MemoryStore:
     def scan(self, request: Scan) -> Page:
         stored = self._find_table(request.table)
         if stored.order is None:
-            stored.order = sorted((_spread(key[0]), key) for key in stored.rows.items)
+            stored.order = sorted((_compute_position(key[0]), key) for key in stored.rows.items)
         start = 0
         if request.cursor is not None:
-            key = key_values(request.cursor, stored.table.key) or ()
-            start = bisect_right(stored.order, (_spread(key[0]), key))
+            key = list_key_values(request.cursor, stored.table.key) or ()
+            start = bisect_right(stored.order, (_compute_position(key[0]), key))
         found = (
             stored.rows.items[key]
             for place, key in islice(stored.order, start, None)
@@ -197,7 +201,7 @@ class MemoryStore:
         return self._page(found, request, stored.table.key)
 
     def page_items(self, limit: int) -> int:
-        """The most items on the next page of a List or Scan: the limit of the request.
+        """Return the most items for the next page of a List or Scan: the limit of the request.
 
         Override it to end pages early, as DynamoDB does after 1 MB: with fewer items or none, and a cursor.
         """
@@ -217,10 +221,10 @@ class MemoryStore:
 
     # ------------------------------------------------------------ writes of an application
     def item(self, key: ItemKey) -> Item | None:
-        return self._find_table(key.table).rows.items.get(identity(key))
+        return self._find_table(key.table).rows.items.get(make_identity(key))
 
     def items(self, table: str) -> tuple[Item, ...]:
-        """All items of a table, in the order of the first write of each key."""
+        """Return all items of a table, in the order of the first write of each key."""
         return tuple(self._find_table(table).rows.items.values())
 
     def put(self, table: str, item: Item) -> ItemKey:
@@ -235,8 +239,8 @@ class MemoryStore:
         return key
 
     def hold(self, key: ItemKey, item: Item) -> None:
-        """Take an item as a table has it: nothing is checked, and there is no record of it."""
-        stored, place = self._find_table(key.table), identity(key)
+        """Store an item of another table as it is, without checks and without a stream record."""
+        stored, place = self._find_table(key.table), make_identity(key)
         stored.order = None
         stored.rows.put(place, item)
         for index in stored.table.indexes:
@@ -245,7 +249,7 @@ class MemoryStore:
     def update(
         self, key: ItemKey, sets: Pairs = (), removes: Iterable[Path] = (), adds: Pairs = (), discards: Pairs = ()
     ) -> None:
-        """Update without a condition; creates a missing item, as UpdateItem does."""
+        """Update without a condition. Like UpdateItem, it creates a missing item."""
         change = Update(key, tuple(sets), tuple(removes), (), tuple(adds), tuple(discards))
         if not is_well_formed(change):
             raise StoreError("ValidationException", "two paths overlap, or a value cannot be stored")
@@ -259,7 +263,7 @@ class MemoryStore:
         self._store(key, None)
 
     def propagate(self, table: str, index: Index, key: Values, item: Item | None) -> None:
-        """Update one row of an index from its item (None: deleted). Called in every write.
+        """Update one row of an index from its item (None: deleted). Called by every write.
 
         Override it to make indexes lag: keep the arguments and call this later, in order for each key.
         """
@@ -301,7 +305,7 @@ class MemoryStore:
     def _check(self, key: ItemKey, item: Item) -> None:
         table = self._find_table(key.table).table
         for name, kind, value in key.values:
-            if not same(item.get(name), {kind: value}):
+            if not is_same_value(item.get(name), {kind: value}):
                 raise RejectedError("ValidationException")  # a key cannot change
         if not is_possible_key(key):
             raise RejectedError("ValidationException")  # empty or too long
@@ -316,9 +320,9 @@ class MemoryStore:
         self._store(key, item)
 
     def _store(self, key: ItemKey, item: Item | None) -> None:
-        stored, place = self._find_table(key.table), identity(key)
+        stored, place = self._find_table(key.table), make_identity(key)
         old = stored.rows.items.get(place)
-        if same_item(old, item):
+        if is_same_item(old, item):
             return  # a write that changes nothing leaves no stream record
         if (old is None) != (item is None):
             stored.order = None
@@ -335,19 +339,19 @@ class MemoryStore:
         return stored
 
 
-def project(item: Item | None, names: Names) -> Item | None:
-    """The item with these attributes only; None: with all."""
+def select_attributes(item: Item | None, names: Names) -> Item | None:
+    """Return the item with these attributes only; None means all attributes."""
     return item if item is None or names is None else {name: value for name, value in item.items() if name in names}
 
 
 def _is_valid(actions: Sequence[Action]) -> bool:
     """Check that there are not too many actions, each is valid, and no item is named twice."""
     keys = [action.key for action in actions]
-    places = {place_of(key) for key in keys if is_possible_key(key)}
+    places = {make_place(key) for key in keys if is_possible_key(key)}
     return len(places) == len(keys) <= TRANSACTION_MAX_ACTIONS and all(map(is_well_formed, actions))
 
 
-def _spread(partition: str | bytes | Decimal) -> int:
+def _compute_position(partition: str | bytes | Decimal) -> int:
     """The position of a partition in a scan; not `hash`, which differs from run to run."""
     if isinstance(partition, Decimal):
         partition = str(partition.normalize())

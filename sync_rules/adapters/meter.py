@@ -20,9 +20,15 @@ from sync_rules.adapters.budget import Budget, Costs
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.semantics import actions_of, apply_action, same_item
-from sync_rules.model.sizes import TRANSACTION_TIMES, index_write_units, item_bytes, read_units, write_units
-from sync_rules.model.values import Item, same
+from sync_rules.model.semantics import apply_action, is_same_item, list_actions
+from sync_rules.model.sizes import (
+    TRANSACTION_TIMES,
+    count_index_write_units,
+    count_item_bytes,
+    count_read_units,
+    count_write_units,
+)
+from sync_rules.model.values import Item, is_same_value
 from sync_rules.model.writes import Action, Increment, Result, Status, Transaction, Write
 from sync_rules.pipeline.requests import NOT_SENT, Apply, List, Page, Read, Remembering, Scan, Store
 
@@ -41,33 +47,33 @@ class Cost:
     indexes: int
 
 
-def costs_of(write: Write, tables: Mapping[str, Table], seen: Callable[[ItemKey], Item | None]) -> Iterator[Cost]:
-    """The cost of each action of a write, by the items as they were `seen`."""
+def list_costs(write: Write, tables: Mapping[str, Table], seen: Callable[[ItemKey], Item | None]) -> Iterator[Cost]:
+    """List the cost of each action of a write, given the items as `seen` returns them (None: unseen or missing)."""
     times = TRANSACTION_TIMES if isinstance(write, Transaction) else 1
-    for action in actions_of(write):
+    for action in list_actions(write):
         table, before = tables[action.key.table], seen(action.key)
         now = apply_action(action, before)
-        indexes = sum(index_units(table, index, before, now) for index in table.indexes)
-        yield Cost(action, times * base_units(before, now), indexes)
+        indexes = sum(count_index_units(table, index, before, now) for index in table.indexes)
+        yield Cost(action, times * count_base_units(before, now), indexes)
 
 
-def base_units(before: Item | None, now: Item | None) -> int:
-    """Units of one changed item, without its indexes."""
-    return write_units(max(item_bytes(before or {}), item_bytes(now or {})))
+def count_base_units(before: Item | None, now: Item | None) -> int:
+    """Count the write units of one changed item, without its indexes."""
+    return count_write_units(max(count_item_bytes(before or {}), count_item_bytes(now or {})))
 
 
-def index_units(table: Table, index: Index, before: Item | None, now: Item | None) -> int:
-    """Units of one index when an item changes."""
-    old, new = _row(table, index, before), _row(table, index, now)
+def count_index_units(table: Table, index: Index, before: Item | None, now: Item | None) -> int:
+    """Count the write units of one index when an item changes."""
+    old, new = _make_row(table, index, before), _make_row(table, index, now)
     moved = False
     if old is not None and new is not None:
-        if same_item(old, new):
+        if is_same_item(old, new):
             return 0
-        moved = any(not same(old[a.name], new[a.name]) for a in index.attributes)
-    return index_write_units(*(None if row is None else item_bytes(row) for row in (old, new)), moved=moved)
+        moved = any(not is_same_value(old[a.name], new[a.name]) for a in index.attributes)
+    return count_index_write_units(*(None if row is None else count_item_bytes(row) for row in (old, new)), moved=moved)
 
 
-def _row(table: Table, index: Index, item: Item | None) -> Item | None:
+def _make_row(table: Table, index: Index, item: Item | None) -> Item | None:
     """The row of an item in an index; None when an attribute of its key is missing."""
     if item is None or any(attribute.name not in item for attribute in index.attributes):
         return None
@@ -76,7 +82,7 @@ def _row(table: Table, index: Index, item: Item | None) -> Item | None:
 
 # ---------------------------------------------------------------- the store
 class SeenItems:
-    """The items that a piece of work has seen, by any name: the first ones, and a bounded number of the last ones."""
+    """The items that a piece of work has seen, by key: a bounded number of the first, and of the last."""
 
     def __init__(self) -> None:
         self._first: dict[object, Item | None] = {}
@@ -99,16 +105,16 @@ class SeenItems:
         return name in self._first or name in self._last
 
     def get(self, name: object) -> Item | None:
-        """An item as last seen; None if it is not known, too."""
+        """Return an item as last seen. None if it is unknown, or was seen to be missing."""
         return self._first[name] if name in self._first else self._last.get(name)
 
 
 class MeteredStore(Remembering):
-    """A store in front of another one. Threads may share its reads, and not its writes.
+    """A store that counts the units of the store behind it, for one thread.
 
-    `before_write`, if there is a rate, is called with the write units of writes that are sent together, and `budget`
-    with their costs. Each may wait; if one returns False, there is no time for these writes. `reads` and `writes` are
-    the units spent so far, by table.
+    `before_write`, given for a rate, is called with the write units of each group of writes, and `budget` with their
+    costs. Each may wait; if one returns False, there is no time for these writes. `reads` and `writes` are the units
+    spent so far, by table.
     """
 
     def __init__(
@@ -129,14 +135,14 @@ class MeteredStore(Remembering):
         self._lock = Lock()
 
     def forget(self) -> None:
-        """Forget what was seen, at the start of a batch or message. A scan does so by itself."""
+        """Forget the seen items, at the start of a batch or message. A scan does so by itself."""
         self.seen.clear()
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
         items = self._inner.read(Read(request.keys))  # whole items, whose sizes are the cost
         with self._lock:
             for key, item in dict(zip(request.keys, items, strict=True)).items():
-                self._count(key.table, read_units(item_bytes(item or {}), consistent=True))
+                self._count(key.table, count_read_units(count_item_bytes(item or {}), consistent=True))
                 self.seen.note(key, item)
         return items
 
@@ -156,7 +162,7 @@ class MeteredStore(Remembering):
         return page
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
-        """Send the writes a few at a time, as the limits allow, so that many large ones are not sent at one moment."""
+        """Send the writes a few at a time, within the limits. Many large writes must not go out at one moment."""
         unread = self._read_unseen_items(request.writes)
         writes = [write for place, write in enumerate(request.writes) if place not in unread]
         results: list[Result] = []
@@ -168,7 +174,7 @@ class MeteredStore(Remembering):
     def _read_unseen_items(self, writes: Sequence[Write]) -> dict[int, Result]:
         """Read the unseen items of limited writes. Returns the results of those that this failed, by position."""
         unseen = {
-            place: [action.key for action in actions_of(write) if self._must_read(action)]
+            place: [action.key for action in list_actions(write) if self._must_read(action)]
             for place, write in enumerate(writes)
         }
         keys = tuple(dict.fromkeys(key for some in unseen.values() for key in some))
@@ -203,14 +209,14 @@ class MeteredStore(Remembering):
         results = self._inner.apply(Apply(tuple(some)))
         for write, result in zip(some, results, strict=True):
             if result.status is Status.WRITTEN:
-                for action in actions_of(write):
+                for action in list_actions(write):
                     self.seen.note(action.key, apply_action(action, self.seen.get(action.key)))
         return results
 
     def costs(self, write: Write) -> Costs:
-        """The write units of one write, by its items as last seen."""
+        """Compute the write units of one write, by its items as last seen."""
         costs = Costs()
-        for cost in costs_of(write, self._tables, self.seen.get):
+        for cost in list_costs(write, self._tables, self.seen.get):
             key = cost.action.key
             costs.tables[key.table] += cost.item + cost.indexes
             costs.partitions[key.table, *key.values[0]] += cost.item
@@ -223,7 +229,7 @@ class MeteredStore(Remembering):
                 self.seen.note(key, item)
 
     def _page(self, table: str, items: Iterable[Item], *, consistent: bool) -> None:
-        self._count(table, read_units(sum(map(item_bytes, items)), consistent=consistent))
+        self._count(table, count_read_units(sum(map(count_item_bytes, items)), consistent=consistent))
 
     def _count(self, table: str, units: float) -> None:
         self.reads[table] += units
@@ -234,6 +240,8 @@ class BudgetedStore(local, MeteredStore):
 
 
 def limit_store(store: Store, tables: Mapping[str, Table], budget: Budget | None = None) -> Store:
-    """Put a store with this budget before a store, if a table has a limit; without a `budget`, as the only writer."""
+    """Return a store that keeps this store within the limits of its tables; the store itself if no table has a limit.
+    Without `budget`, this process is the only writer.
+    """
     budget = budget or Budget(tables)
     return BudgetedStore(store, tables, budget=budget) if budget.limits else store

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from sync_rules.model.entities import Table
-from sync_rules.model.sizes import value_bytes
+from sync_rules.model.sizes import count_value_bytes
 from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.writes import Test, Update
 
@@ -36,7 +36,9 @@ class Statement:
     parameters: tuple[AttributeValue, ...]
 
     def request(self) -> dict[str, Any]:
-        """An entry of BatchExecuteStatement; a refusal returns the item."""
+        """Return the statement as an entry of BatchExecuteStatement. If its condition fails, the answer has the
+        item.
+        """
         return {
             "Statement": self.text,
             "Parameters": list(self.parameters),
@@ -45,7 +47,7 @@ class Statement:
 
 
 def make_statement(update: Update, table: Table) -> Statement | None:
-    """The statement for an update; None when it must be an UpdateItem."""
+    """Make the statement for an update; None if it must be sent as an UpdateItem."""
     if update.adds or update.discards:
         return None
     names = tuple([name for name, _, _ in update.key.values])
@@ -57,17 +59,17 @@ def make_statement(update: Update, table: Table) -> Statement | None:
         guard.append((test, path))
         if value is not None:
             compared.append(value)
-            if _holds_null(value):
+            if _has_null(value):
                 return None
     paths, values = zip(*update.sets, strict=True) if update.sets else ((), ())
-    text = _text(table.physical_name, names, paths, update.removes, tuple(guard))
-    if text is None or sum(map(value_bytes, (*values, *compared))) > BATCHED_MAX_BYTES:
+    text = _make_text(table.physical_name, names, paths, update.removes, tuple(guard))
+    if text is None or sum(map(count_value_bytes, (*values, *compared))) > BATCHED_MAX_BYTES:
         return None
     return Statement(text, (*values, *update.key.attributes().values(), *compared))
 
 
 @lru_cache(maxsize=TEXTS_KEPT_MAX)
-def _text(
+def _make_text(
     table: str, key: tuple[str, ...], sets: tuple[Path, ...], removes: tuple[Path, ...], guard: tuple[Compared, ...]
 ) -> str | None:
     """The text, which all updates of one rule share; None if there is none."""
@@ -81,7 +83,7 @@ def _text(
         "SET " + BETWEEN_SETS.join(f"{_quote_path(path)}=?" for path in sets) if sets else "",
         "REMOVE " + BETWEEN_REMOVES.join(map(_quote_path, removes)) if removes else "",
     )
-    where = [*(f"{_quote(name)}=?" for name in key), *(_condition(test, path) for test, path in guard)]
+    where = [*(f"{_quote(name)}=?" for name in key), *(_format_condition(test, path) for test, path in guard)]
     text = f"UPDATE {_quote(table)} {' '.join(filter(None, clauses))} WHERE {' AND '.join(where)}"
     return text if len(text) <= STATEMENT_MAX_CHARACTERS else None
 
@@ -91,15 +93,15 @@ def _is_quotable(path: Path) -> bool:
     return not any("." in name or "[" in name for name in path)
 
 
-def _holds_null(value: AttributeValue) -> bool:
+def _has_null(value: AttributeValue) -> bool:
     """True for a value with NULL, which PartiQL compares as SQL does, and an expression as a value."""
     ((kind, content),) = value.items()
     if kind == "M":
-        return any(map(_holds_null, content.values()))
-    return kind == "NULL" or (kind == "L" and any(map(_holds_null, content)))
+        return any(map(_has_null, content.values()))
+    return kind == "NULL" or (kind == "L" and any(map(_has_null, content)))
 
 
-def _condition(test: Test, path: Path) -> str:
+def _format_condition(test: Test, path: Path) -> str:
     if test is Test.ABSENT:
         return f"{_quote_path(path)} IS MISSING"
     return f"{_quote_path(path)} IS NOT MISSING" if test is Test.EXISTS else f"{_quote_path(path)}=?"

@@ -22,9 +22,8 @@ SHOWN_EVERY_SECONDS: Final = 10.0
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait for an answer: to which call, the error code so far, how long, and how long it may still last. `left` is
-    None where only the user ends it. An answer has the reason "". `first`: nothing has answered the command yet, so it
-    gives up sooner.
+    """A wait for an answer: the call, the last error code ("" once answered), the seconds so far, and the seconds left
+    (None: only the user ends it). `first`: nothing has answered the command yet, so it gives up sooner.
     """
 
     call: str
@@ -35,10 +34,10 @@ class Wait:
 
 
 class Patience:
-    """The waits of a command. `show` is called with a wait after 5 seconds, then every 10, and when it has ended.
+    """The waits of a command. `show` is called with a wait after 5 seconds, then every 10, and when the wait has ended.
 
-    Without `seconds` the command itself tries again and again, and each call ends with its attempts. `stopping` says
-    whether the user asked the command to stop. May be used by several threads.
+    Without `seconds` the command itself repeats its work, and each call ends after its attempts. `stopping` returns
+    True once the user asked the command to stop. May be used by several threads.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Patience:
         self.stopping: Callable[[], bool] = lambda: False
 
     def note_failure(self, call: str, reason: str, seconds: float) -> None:
-        """Note a failed attempt, `seconds` after the first attempt of its call, and show the wait when it is due."""
+        """Note a failed attempt, `seconds` after the first attempt of its call. Show the wait if it is due."""
         with self._lock:
             now = self._clock()
             waited = now - self._began.setdefault(call, max(now - seconds, self._answered.get(call, -inf)))
@@ -68,7 +67,7 @@ class Patience:
         self._show(Wait(call, reason, waited, left_seconds, first=not self._answered))
 
     def note_answer(self, call: str) -> None:
-        """Note an answer, and show the end of a wait that was shown."""
+        """Note an answer. Show the end of its wait if the wait was shown."""
         self._answered[call] = self._clock()
         if call not in self._began:
             return
@@ -78,12 +77,12 @@ class Patience:
             self._show(Wait(call, "", self._clock() - began, None))
 
     def has_answered(self, call: str | None = None) -> bool:
-        """True if this call was answered before; without one, if any was."""
+        """True if this call was answered before; without `call`, if any call was."""
         return bool(self._answered) if call is None else call in self._answered
 
     def gives_up(self, call: str, seconds: float, *, tried: bool) -> bool:
-        """True if a call that failed `seconds` after its first attempt should not be made again. `tried`: it was
-        made as often as any call.
+        """True if a call that failed `seconds` after its first attempt should not be made again. `tried`: it had all
+        its attempts.
         """
         if self._seconds is None:
             return tried
@@ -92,7 +91,7 @@ class Patience:
         return self.stopping() or self._measure_wait(call) >= self._seconds or (tried and alone)
 
     def is_over(self) -> bool:
-        """True while a wait has lasted as long as the command waits: more calls would fail too."""
+        """True while a wait has lasted as long as the command waits. More calls would fail too."""
         return self._seconds is not None and any(
             self._measure_wait(call) >= self._seconds for call in tuple(self._began)
         )
@@ -114,12 +113,12 @@ def use_patience(patience: Patience) -> Iterator[Patience]:
         _commands.remove(patience)
 
 
-def current() -> Patience | None:
-    """The patience of the running command; None in a function on AWS and in applications."""
+def find_current() -> Patience | None:
+    """Return the patience of the running command; None in a function on AWS and in applications."""
     return _commands[-1] if _commands else None
 
 
 def is_over() -> bool:
-    """True if the running command waited for an answer as long as it does: see `Patience.is_over`."""
-    patience = current()
+    """True if the running command has waited for an answer as long as it waits: see `Patience.is_over`."""
+    patience = find_current()
     return patience is not None and patience.is_over()

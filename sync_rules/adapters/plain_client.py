@@ -1,4 +1,5 @@
-"""Makes a plain client from what an application has: a boto3 client, a resource, one of its tables, or their client.
+"""Makes a plain client from what an application has: a boto3 client, a resource, a table of a resource, or their
+client.
 
 Invariant: the plain client shares credentials, endpoint, configuration, connections and event handlers with the given
 one. It lacks only the handlers that convert Python values to attribute values and back.
@@ -18,11 +19,11 @@ CONVERTING: Final = {
 }
 
 
-def plain(given: Any) -> Any:
-    """Make a client that takes and returns attribute values. Each call makes a new one, in half a millisecond for a
-    resource: so it has every handler that was registered until now, such as those of a test.
+def make_plain_client(given: Any) -> Any:
+    """Make a client that takes and returns attribute values. Each call makes a new client, in half a millisecond for a
+    resource. So it has every handler that was registered before, such as those of a test.
     """
-    client = client_of(given)
+    client = unwrap_client(given)
     if not is_converting(client):
         return client
     twin = object.__new__(type(client))
@@ -33,8 +34,8 @@ def plain(given: Any) -> Any:
     return twin
 
 
-def client_of(given: Any) -> Any:
-    """The client inside a resource, or inside one of its tables; a client as it is."""
+def unwrap_client(given: Any) -> Any:
+    """Return the client of a resource or of a resource's table. A client is returned as it is."""
     return given.meta.client if is_resource(given) else given
 
 
@@ -43,8 +44,8 @@ def is_resource(given: Any) -> bool:
     return type(getattr(given, "meta", None)).__name__ == "ResourceMeta"
 
 
-def table_name(given: Any) -> str | None:
-    """The name of the table that was given as a resource; None for anything else."""
+def find_table_name(given: Any) -> str | None:
+    """Return the name of a table that is given as a resource; None for anything else."""
     named = is_resource(given) and given.meta.resource_model.name == "Table"
     return given.name if named else None
 

@@ -18,7 +18,7 @@ from sync_rules import DOCS
 from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 from sync_rules.rules.description import Moment
 from sync_rules.rules.ruleset import Rules
 
@@ -41,7 +41,7 @@ class TableProblem:
 
     def __post_init__(self) -> None:
         for name in ("found", "cure"):  # which name attributes
-            object.__setattr__(self, name, visible(getattr(self, name)))
+            object.__setattr__(self, name, escape_invisible(getattr(self, name)))
 
     def __str__(self) -> str:
         return f"table {self.table}: {self.found}. {self.cure}."
@@ -55,7 +55,7 @@ class Survey:
     stream_arns: tuple[str, ...]
 
 
-def survey(
+def survey_tables(
     client: DynamoDBClient,
     rules: Rules,
     *,
@@ -63,8 +63,8 @@ def survey(
     times_to_live: bool = False,
     retrying: Retrying | None = None,
 ) -> Survey:
-    """Describe each table that rules read or write once. `streams=False` ignores streams, for commands that read none;
-    `times_to_live` also looks at the Times to Live that rules need, which only matter where rules are run.
+    """Describe each table that rules read or write once. `streams=False` ignores streams, for commands that read none.
+    `times_to_live` also checks the Times to Live that rules need, which matter only where rules run.
 
     Raises:
         StoreError: when a table cannot be described, unless it does not exist.
@@ -73,10 +73,12 @@ def survey(
     problems: list[TableProblem] = []
     arns: list[str] = []
     used = {side.table.name for rule in rules.rules.values() for side in (rule.source, rule.target)}
-    descriptions = {table: describe(client, table, retrying) for name, table in rules.tables.items() if name in used}
+    descriptions = {
+        table: describe_table(client, table, retrying) for name, table in rules.tables.items() if name in used
+    }
     where = ""
     if None in descriptions.values():
-        where = aws.place(client, _account(descriptions.values()) or aws.account_of(client))
+        where = aws.format_place(client, _find_account(descriptions.values()) or aws.find_account(client))
     for table, description in descriptions.items():
         if description is None:
             cure = (
@@ -85,24 +87,29 @@ def survey(
             )
             problems.append(TableProblem(table.physical_name, f"it does not exist at {where}", cure))
             continue
-        problems += _key_problems(table, description)
-        uses = _listing(rules, table)
-        problems += _index_problems(table, description, uses)
+        problems += _list_key_problems(table, description)
+        uses = _list_listing_indexes(rules, table)
+        problems += _list_index_problems(table, description, uses)
         problems += list_refused_features(rules, table, description, uses, rules.needed_times_to_live)
         if streams and table in rules.streamed_tables:
-            problems += _stream_problems(table, description)
+            problems += _list_stream_problems(table, description)
             arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
         if times_to_live and not is_strong(description):
             problems += _check_time_to_live(client, rules, table, retrying)
     return Survey(tuple(problems), tuple(arns))
 
 
-def differences(rules: Rules, table: Table, description: Mapping[str, Any]) -> tuple[TableProblem, ...]:
-    """The differences between a table as described and the rules file: its key, all its indexes, its stream."""
-    uses = list_declared_indexes(table) | _listing(rules, table)
-    streams = _stream_problems(table, description) if table in rules.streamed_tables else ()
+def list_table_problems(rules: Rules, table: Table, description: Mapping[str, Any]) -> tuple[TableProblem, ...]:
+    """List the differences between a table's description and the rules file: its key, all its indexes, its stream."""
+    uses = list_declared_indexes(table) | _list_listing_indexes(rules, table)
+    streams = _list_stream_problems(table, description) if table in rules.streamed_tables else ()
     refused = list_refused_features(rules, table, description, uses, rules.times_to_live)
-    return (*_key_problems(table, description), *_index_problems(table, description, uses), *refused, *streams)
+    return (
+        *_list_key_problems(table, description),
+        *_list_index_problems(table, description, uses),
+        *refused,
+        *streams,
+    )
 
 
 def is_strong(description: Mapping[str, Any]) -> bool:
@@ -120,7 +127,9 @@ def list_refused_features(
     uses: Mapping[str, str],
     times_to_live: Mapping[str, str],
 ) -> Iterator[TableProblem]:
-    """Each problem of a table that `is_strong`: rules, local indexes of `uses` (reason by index), Time to Live."""
+    """List the problems of a table that `is_strong`: rules, local indexes, Time to Live. `uses`: the indexes that rules
+    or the file need, each with the reason.
+    """
     if not is_strong(description):
         return
     for name in (name for name in uses if table.index(name).local):
@@ -147,39 +156,43 @@ def list_refused_features(
 
 
 def list_declared_indexes(table: Table) -> dict[str, str]:
-    """The indexes that the rules file declares, with that as the reason why they are needed."""
+    """List the indexes that the rules file declares, each with that as the reason why it is needed."""
     return {index.name: "the rules file declares" for index in table.indexes}
 
 
-def _listing(rules: Rules, table: Table) -> dict[str, str]:
+def _list_listing_indexes(rules: Rules, table: Table) -> dict[str, str]:
     """The indexes of a table that rules list by, and which rule does."""
     finding = (r for r in rules.rules.values() if r.listed_entity.table == table and r.find and r.find.index)
     return {r.find.index: f"rule {r.title} lists by" for r in finding if r.find and r.find.index}
 
 
-def _account(descriptions: Iterable[Mapping[str, Any] | None]) -> str:
+def _find_account(descriptions: Iterable[Mapping[str, Any] | None]) -> str:
     """The account of these tables; "" where none of them exists."""
     arns = (description.get("TableArn", "") for description in descriptions if description is not None)
     return next((arn.split(":")[4] for arn in arns if arn.count(":") > 4), "")  # noqa: PLR2004 - the fifth part of an ARN
 
 
-def require(client: DynamoDBClient, rules: Rules, *, streams: bool = True, times_to_live: bool = False) -> Survey:
-    """The survey of an account without problems. Raises UserError with all problems, StoreError like `survey`."""
-    found = survey(client, rules, streams=streams, times_to_live=times_to_live)
+def require_tables(
+    client: DynamoDBClient, rules: Rules, *, streams: bool = True, times_to_live: bool = False
+) -> Survey:
+    """Return the survey of tables without problems. Raises UserError that lists all problems, StoreError like
+    `survey_tables`.
+    """
+    found = survey_tables(client, rules, streams=streams, times_to_live=times_to_live)
     if found.problems:
         lines = "\n".join(f"  {each}" for each in found.problems)
         raise UserError(f"the tables are not as the rules need them:\n{lines}")
     return found
 
 
-def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mapping[str, Any] | None:
-    """DescribeTable's answer; None when there is no such table. Raises StoreError."""
+def describe_table(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mapping[str, Any] | None:
+    """Return DescribeTable's answer; None if the table does not exist. Raises StoreError."""
     try:
         answer: Mapping[str, Any] = retrying(client.describe_table, TableName=table.physical_name)["Table"]
     except aws_errors.ERRORS as error:
-        if aws_errors.reason(error) == "TableNotFound":
+        if aws_errors.read_reason(error) == "TableNotFound":
             return None
-        raise aws_errors.store_error(error, f"DescribeTable of {table.physical_name}", client=client) from error
+        raise aws_errors.make_store_error(error, f"DescribeTable of {table.physical_name}", client=client) from error
     return answer
 
 
@@ -198,81 +211,82 @@ def _check_time_to_live(
         if error.reason not in UNDESCRIBED:
             raise
         return ()
-    return time_to_live_problems(table, name, found, options=place_of(client))
+    return list_time_to_live_problems(table, name, found, options=format_cli_options(client))
 
 
 def describe_time_to_live(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mapping[str, Any]:
-    """The Time to Live of a table, as DescribeTimeToLive answers. Raises StoreError."""
+    """Return the Time to Live of a table, as DescribeTimeToLive answers. Raises StoreError."""
     where, asked = f"DescribeTimeToLive of {table.physical_name}", client.describe_time_to_live
     answer: Any = retries.ask(retrying, where, asked, TableName=table.physical_name)
     found: Mapping[str, Any] = answer.get("TimeToLiveDescription") or {}
     return found
 
 
-def place_of(client: DynamoDBClient) -> tuple[str, ...]:
-    """The options with which the AWS CLI asks where a client asks."""
+def format_cli_options(client: DynamoDBClient) -> tuple[str, ...]:
+    """Return the options that make the AWS CLI use the Region and endpoint of this client."""
     region = ("--region", client.meta.region_name)
     return region if aws.is_aws(client) else (*region, "--endpoint-url", client.meta.endpoint_url)
 
 
-def time_to_live_problems(
+def list_time_to_live_problems(
     table: Table,
     name: str,
     found: Mapping[str, Any],
     harm: str = "expired items stay",
     options: Sequence[str] = (),
 ) -> tuple[TableProblem, ...]:
-    """The difference between a Time to Live as described and the attribute that is needed. `options` of the AWS CLI say
-    where the table is.
+    """List the differences between a Time to Live as described and the attribute that is needed. `options` of the AWS
+    CLI name the Region and endpoint of the table.
     """
     on = found.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
     other = found.get("AttributeName")
     if on and other == name:
         return ()
-    enable = _update_time_to_live(table, name, options, on=True)
+    enable = _format_update_command(table, name, options, on=True)
     if not on:
         return (
             TableProblem(
                 table.physical_name, f"its Time to Live on {name} is not on, so {harm}", f"Enable it: {enable}"
             ),
         )
-    disable = _update_time_to_live(table, str(other), options, on=False)
+    disable = _format_update_command(table, str(other), options, on=False)
     cure = f"Use {other} in the rules file, or disable it: {disable}, and an hour later enable the other one: {enable}"
     return (TableProblem(table.physical_name, f"its Time to Live is on {other} and not on {name}, so {harm}", cure),)
 
 
-def _update_time_to_live(table: Table, name: str, options: Sequence[str], *, on: bool) -> str:
+def _format_update_command(table: Table, name: str, options: Sequence[str], *, on: bool) -> str:
     """The command of the AWS CLI."""
     specification = json.dumps({"Enabled": on, "AttributeName": name})
     words = ("aws", "dynamodb", "update-time-to-live", "--table-name", table.physical_name)
     return f"`{shlex.join((*words, '--time-to-live-specification', specification, *options))}`"
 
 
-def latest_streams(client: DynamoDBClient, tables: Iterable[Table]) -> dict[str, str | None]:
-    """The ARN of the stream that is on, by table; None where none is. Tries once: the caller asks again anyway.
+def list_stream_arns(client: DynamoDBClient, tables: Iterable[Table]) -> dict[str, str | None]:
+    """Return the ARN of the enabled stream of each table; None if it has none. Tries once: the caller asks again
+    anyway.
 
     Raises StoreError.
     """
     once = retries.make_retry(attempts_max=1)
-    found = {table.physical_name: describe(client, table, once) or {} for table in tables}
-    return {name: it.get("LatestStreamArn") if _streams(it) else None for name, it in found.items()}
+    found = {table.physical_name: describe_table(client, table, once) or {} for table in tables}
+    return {name: it.get("LatestStreamArn") if _has_stream(it) else None for name, it in found.items()}
 
 
-def _streams(description: Mapping[str, Any]) -> bool:
+def _has_stream(description: Mapping[str, Any]) -> bool:
     return bool((description.get("StreamSpecification") or {}).get("StreamEnabled"))
 
 
 def require_answer(client: DynamoDBClient, table: Table) -> None:
-    """Check that DynamoDB answers, even with a refusal. Raises StoreError within seconds when nothing answers."""
+    """Check that DynamoDB answers, even with a refusal. Raises StoreError within seconds if nothing answers."""
     try:
         retries.make_retry(first=True)(client.describe_table, TableName=table.physical_name)
     except aws_errors.ERRORS as error:
-        if aws_errors.no_answer(error, client):
-            raise aws_errors.store_error(error, "", client=client) from error
+        if aws_errors.describe_no_answer(error, client):
+            raise aws_errors.make_store_error(error, "", client=client) from error
 
 
-def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[TableProblem]:
-    found = _schema(description["KeySchema"], description)
+def _list_key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[TableProblem]:
+    found = _format_schema(description["KeySchema"], description)
     expected = _format_expected_key((table.partition,), table.key[1:])
     if found != expected:
         yield TableProblem(
@@ -282,7 +296,9 @@ def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Tabl
         )
 
 
-def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[str, str]) -> Iterator[TableProblem]:
+def _list_index_problems(
+    table: Table, description: Mapping[str, Any], uses: Mapping[str, str]
+) -> Iterator[TableProblem]:
     kinds = ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")  # either lists what the key says
     found = {index["IndexName"]: index for kind in kinds for index in description.get(kind) or ()}
     for name, use in uses.items():
@@ -296,7 +312,7 @@ def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[
             yield TableProblem(
                 table.physical_name, missing, cure if index.local else f"Create the index with {expected}"
             )
-        elif (schema := _schema(found[name]["KeySchema"], description)) != expected:
+        elif (schema := _format_schema(found[name]["KeySchema"], description)) != expected:
             yield TableProblem(
                 table.physical_name,
                 f"index {name} has {schema}, and the rules file says {expected}",
@@ -304,9 +320,9 @@ def _index_problems(table: Table, description: Mapping[str, Any], uses: Mapping[
             )
 
 
-def _stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[TableProblem]:
+def _list_stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[TableProblem]:
     stream = description.get("StreamSpecification") or {}
-    if not _streams(description):
+    if not _has_stream(description):
         yield TableProblem(
             table.physical_name, "it has no stream, so changes would not be seen", f"Enable a stream with {IMAGES}"
         )
@@ -318,17 +334,17 @@ def _stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[T
         )
 
 
-def _schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str:
+def _format_schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str:
     types = {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}
-    return _key_text((e["KeyType"], e["AttributeName"], types.get(e["AttributeName"], "?")) for e in schema)
+    return _format_key((e["KeyType"], e["AttributeName"], types.get(e["AttributeName"], "?")) for e in schema)
 
 
 def _format_expected_key(partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> str:
     kinds = {"HASH": partition, "RANGE": sort}
-    return _key_text((kind, a.name, a.type) for kind, attributes in kinds.items() for a in attributes)
+    return _format_key((kind, a.name, a.type) for kind, attributes in kinds.items() for a in attributes)
 
 
-def _key_text(attributes: Iterable[tuple[str, str, str]]) -> str:
+def _format_key(attributes: Iterable[tuple[str, str, str]]) -> str:
     """A key in words, of the kind, name and type of each attribute."""
     parts: defaultdict[str, list[str]] = defaultdict(list)
     for kind, name, of_type in attributes:

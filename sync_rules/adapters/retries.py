@@ -1,7 +1,8 @@
-"""When a call to AWS is tried again, and when no more.
+"""When a call to AWS is tried again, and when it is not.
 
-Invariant: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline;
-a request that was refused on its merits is never sent again. A command waits longer, and shows it: see `patience`.
+Invariant: tenacity is the only retry mechanism (botocore tries once), with full jitter and within the caller's
+deadline. A request that the service refused on its merits is never sent again. A command waits longer, and shows it:
+see `patience`.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ def _is_alone(retry_state: RetryCallState, *, first: bool) -> bool:
     A command stops so if nothing has answered it yet. A `first` call stops so if this call was not answered before.
     """
     soon = stop_any(stop_after_attempt(FIRST_ATTEMPTS_MAX), stop_after_delay(FIRST_MAX_SECONDS))
-    command = patience.current()
-    known = not first if command is None else command.has_answered(_call(retry_state) if first else None)
-    return isinstance(_error(retry_state), aws_errors.UNANSWERED) and not known and soon(retry_state)
+    command = patience.find_current()
+    known = not first if command is None else command.has_answered(_format_call(retry_state) if first else None)
+    return isinstance(_find_error(retry_state), aws_errors.UNANSWERED) and not known and soon(retry_state)
 
 
 def _is_tried(retry_state: RetryCallState, attempts_max: int) -> bool:
     """True after the maximum of attempts, or when the patience of the running command ends."""
     tried = retry_state.attempt_number >= attempts_max
-    command = patience.current()
+    command = patience.find_current()
     if command is None or attempts_max == 1:
         return tried
-    return command.gives_up(_call(retry_state), retry_state.seconds_since_start or 0.0, tried=tried)
+    return command.gives_up(_format_call(retry_state), retry_state.seconds_since_start or 0.0, tried=tried)
 
 
 def make_retry(
@@ -62,29 +63,32 @@ def make_retry(
     only_unprocessed: bool = False,
     on_throttle: Callable[[str], object] = lambda _kind: None,
 ) -> Retrying:
-    """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
+    """Make a retry that calls a function until it answers. Waits have full jitter from 25 ms, doubling to 2 s, while
+    the next wait fits the deadline.
 
     Retries end after `attempts_max` attempts in a row without progress, or with the patience of the running command.
-    With `first`, for the first call of a command, they end after seconds when nothing answers at all. `on_throttle` is
-    called with the kinds of each throttle, from the thread that met it. `only_unprocessed` leaves all other errors to a
+    With `first`, for the first call of a command, they end after seconds if nothing answers at all. `on_throttle` is
+    called with the kind of each throttle, from the thread that met it. `only_unprocessed` leaves all other errors to a
     client that retries by itself. The last error is raised as it is. May be shared by threads.
     """
 
     def fails(retry_state: RetryCallState) -> bool:
         """Tell if an attempt may be made again. Counts its throttles, and notes it for the patience of the command."""
-        error, command = _error(retry_state), patience.current()
+        error, command = _find_error(retry_state), patience.find_current()
         unprocessed = isinstance(error, aws_errors.UnprocessedError)
         failed = unprocessed or (not only_unprocessed and error is not None and aws_errors.is_transient(error))
         if error is not None and failed:
-            for kind in aws_errors.throttles(error):
+            for kind in aws_errors.list_throttles(error):
                 on_throttle(kind)
         if isinstance(error, aws_errors.UnprocessedError) and error.progressed:
             retry_state.attempt_number = 0
         elif command is not None and error is not None and failed:
-            command.note_failure(_call(retry_state), aws_errors.reason(error), retry_state.seconds_since_start or 0.0)
+            command.note_failure(
+                _format_call(retry_state), aws_errors.read_reason(error), retry_state.seconds_since_start or 0.0
+            )
             return failed
         if command is not None:
-            command.note_answer(_call(retry_state))
+            command.note_answer(_format_call(retry_state))
         return failed
 
     def stops(retry_state: RetryCallState) -> bool:
@@ -101,11 +105,11 @@ def make_retry(
     )
 
 
-def _error(retry_state: RetryCallState) -> BaseException | None:
+def _find_error(retry_state: RetryCallState) -> BaseException | None:
     return retry_state.outcome.exception() if retry_state.outcome is not None else None
 
 
-def _call(retry_state: RetryCallState) -> str:
+def _format_call(retry_state: RetryCallState) -> str:
     """The operation of a call, and its table if it has one: Scan of books."""
     function = retry_state.fn
     name = getattr(function, "operation", "") or getattr(function, "__name__", type(function).__name__)
@@ -121,15 +125,15 @@ def ask(
     mistakes: Mapping[str, str] | None = None,
     **parameters: Any,
 ) -> Any:
-    """The answer to a call that is retried.
+    """Make a call with retries, and return its answer.
 
     Raises:
-        UserError: with the sentence that `mistakes` has for the reason of the error.
-        StoreError: for any other error; see `store_error`.
+        UserError: if `mistakes` has a sentence for the reason of the error.
+        StoreError: for any other error; see `make_store_error`.
     """
     try:
         return retrying(call, **parameters)
     except aws_errors.ERRORS as error:
-        if mistake := (mistakes or {}).get(aws_errors.reason(error)):
+        if mistake := (mistakes or {}).get(aws_errors.read_reason(error)):
             raise UserError(mistake) from error
-        raise aws_errors.store_error(error, where, cures) from error
+        raise aws_errors.make_store_error(error, where, cures) from error

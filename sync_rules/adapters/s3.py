@@ -1,6 +1,6 @@
 """Objects on S3: the on-failure objects that Lambda left in a bucket, and reports of verify.
 
-Invariant: an on-failure object is never written: it would be another given-up batch to those who listen.
+Invariant: an on-failure object is never rewritten: subscribers of the bucket would see another given-up batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class S3Bucket:
         self._mistakes = {"BucketNotFound": missing}
 
     def put(self, key: str, body: bytes | IO[bytes], *, where: str = "", **parameters: Any) -> None:
-        """Put an object: these bytes, or a file from its beginning. Returns once S3 has it.
+        """Put an object: these bytes, or a file from its beginning. Return once S3 has stored it.
 
         An error names the bucket, since a key may hold values of an item, or the place `where`.
         """
@@ -69,7 +69,7 @@ class S3Bucket:
         try:
             yield from body.iter_lines()
         except aws_errors.ERRORS as error:
-            raise aws_errors.store_error(error, self.locate(key)) from error
+            raise aws_errors.make_store_error(error, self.locate(key)) from error
 
     def list(self, prefix: str, **parameters: Any) -> Iterator[dict[str, Any]]:
         """List the objects whose keys begin with `prefix`, page by page."""
@@ -94,7 +94,7 @@ class S3Bucket:
 
 
 def parse_place(text: str) -> tuple[str, str]:
-    """The bucket and the prefix in s3://bucket/prefix. Raises UserError."""
+    """Parse s3://bucket/prefix into the bucket and the prefix. Raises UserError."""
     found = PLACE.fullmatch(text)
     if found is None:
         raise UserError(f"{text!r} is not an S3 address: expected s3://BUCKET or s3://BUCKET/PREFIX")
@@ -105,7 +105,8 @@ class OnFailureObjects:
     """The objects under a prefix of a bucket as a FailureStore: batches that an event source mapping gave up.
 
     Lambda names them aws/lambda/<UUID of the mapping>/<shard>/<date>/...; any other name is fine. They are read in the
-    order of their names. `mark` is the name of the last one that was given; an instance with a mark starts after it.
+    order of their names. `mark`: the name of the last object that was returned. An instance with a mark starts after
+    it.
     """
 
     hidden_seconds = 0
@@ -113,13 +114,15 @@ class OnFailureObjects:
 
     def __init__(self, client: Any, bucket: str, prefix: str = "", *, mark: str = "") -> None:
         cure = "Correct its name, the Region or the endpoint."
-        missing = f"bucket {bucket} does not exist at {aws.place(client)}. {cure}"
+        missing = f"bucket {bucket} does not exist at {aws.format_place(client)}. {cure}"
         self._bucket = S3Bucket(client, bucket, missing=missing)
         self._prefix = prefix
         self._after = self.mark = mark
 
     def entries(self) -> Iterator[FailedEntry]:
-        """Read each object when its turn comes. Raises StoreError, and UserError when the bucket does not exist."""
+        """Read each object when the caller asks for it. Raises StoreError, or UserError if the bucket does not
+        exist.
+        """
         start = {"StartAfter": self._after} if self._after else {}
         for found in self._bucket.list(self._prefix, **start):
             text = self._text(found)
@@ -149,7 +152,9 @@ class OnFailureObjects:
 
 
 class BucketReports:
-    """Reports of verify by name, as JSON lines. `client` is boto3's S3 client. Each call raises StoreError."""
+    """Reports of verify by name, as JSON lines in a bucket. `client` is boto3's S3 client. Each call may raise
+    StoreError.
+    """
 
     def __init__(self, client: Any, bucket: str) -> None:
         self._bucket = S3Bucket(client, bucket)

@@ -20,9 +20,9 @@ from tenacity import Retrying
 from sync_rules.adapters import aws_errors, retries
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
-from sync_rules.model.json_bytes import compact
+from sync_rules.model.json_bytes import format_compact_json
 from sync_rules.model.limits import DELAY_MAX_SECONDS
-from sync_rules.pipeline.messages import Message, encode
+from sync_rules.pipeline.messages import Message, format_message
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -74,7 +74,7 @@ class _Queue:
 class SqsQueue(_Queue):
     """Messages for later on a standard queue. A delay longer than SQS allows is shortened: a look may come early.
 
-    `on_small` is called once with a sentence, when a message finds that the queue takes less than SQS does.
+    `on_small` is called once, with a sentence, if the queue turns out to take smaller messages than SQS does.
     """
 
     def __init__(
@@ -90,8 +90,8 @@ class SqsQueue(_Queue):
         self._max_bytes: int | None = None
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """Returns once SQS has the message. Raises StoreError, MessageTooLarge among others."""
-        self._send(encode(message), min(delay_seconds, DELAY_MAX_SECONDS))
+        """Send a message. Return once SQS has it. Raises StoreError, for example MessageTooLarge."""
+        self._send(format_message(message), min(delay_seconds, DELAY_MAX_SECONDS))
 
     def _takes(self) -> int:
         """The size of the largest message that the queue takes; that of SQS where the queue may not be asked."""
@@ -126,9 +126,9 @@ class SqsFailures(_Queue):
         self._now = now
 
     def park(self, failure: Failure) -> None:
-        from sync_rules.pipeline.failure_records import failure_record  # noqa: PLC0415 - most functions never have one
+        from sync_rules.pipeline.failure_records import make_failure_record  # noqa: PLC0415 - most functions never have one
 
-        self._send(compact(failure_record(failure, self._now())))
+        self._send(format_compact_json(make_failure_record(failure, self._now())))
 
 
 class Receipts(_Queue):
@@ -156,9 +156,9 @@ def require_queue_url(url: str) -> str:
 class FailedMessages(_Queue):
     """The messages of a queue as a FailureStore. With `peek` they are only read, and soon visible to others again.
 
-    `hidden_seconds` is how long a process that is killed hides its messages. With `mark`, several of these read the
-    queue one after another, each with the mark of the one before ("" for the first). None of them gives a message that
-    another gave, or one that was sent after the first of them began.
+    `hidden_seconds`: how long the messages of a killed process stay hidden. With `mark`, several readers read the queue
+    in turn, each with the mark of the reader before ("" for the first). No reader returns a message that a reader
+    before it returned, or that was sent after the first reader began.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class FailedMessages(_Queue):
         self.count = 0
 
     def entries(self) -> Iterator[FailedEntry]:
-        """Receive messages until none comes, or the maximum is reached, which with a mark is an error.
+        """Receive messages until none comes or the maximum is reached. With a mark, reaching the maximum is an error.
 
         Raises:
             StoreError: OverLimit among others.
@@ -218,7 +218,7 @@ class FailedMessages(_Queue):
         """Returns True if this redrive has not given the message yet, and notes that it has."""
         if self._since_ms is None:
             return True
-        name = _digest(message["MessageId"])
+        name = _compute_digest(message["MessageId"])
         if name in self._tried or int(message.get("Attributes", {}).get("SentTimestamp", 0)) > self._since_ms:
             return False
         self._tried.add(name)
@@ -226,12 +226,14 @@ class FailedMessages(_Queue):
 
     @property
     def mark(self) -> str:
-        """The mark for the next of these, once this one is closed."""
+        """The mark for the next reader of the queue, once this reader is closed."""
         return f"{self._since_ms}:{''.join(sorted(self._tried))}"
 
     @property
     def held_count(self) -> int:
-        """How many messages `close` has to release; after it, how many it could not: they return by themselves."""
+        """The number of messages that `close` must release. After `close`, the number that it could not release: those
+        return by themselves.
+        """
         return len(self._taken)
 
     def remove(self, entry: FailedEntry) -> None:
@@ -239,8 +241,8 @@ class FailedMessages(_Queue):
         self._forget_message(entry.handle)
 
     def replace(self, entry: FailedEntry, text: str) -> None:
-        """Replace a message when closed: one sent now would be received, and fail, once more. With a mark it would not,
-        so it is replaced at once if possible.
+        """Replace a message when this reader is closed: a message sent now would be received, and fail, once more. With
+        a mark it would not, so it is replaced at once if possible.
         """
         self._instead[entry.handle] = text
         if self._since_ms is not None:
@@ -255,11 +257,11 @@ class FailedMessages(_Queue):
 
     def _forget_message(self, identifier: str) -> None:
         del self._taken[identifier]
-        self._tried.discard(_digest(identifier))
+        self._tried.discard(_compute_digest(identifier))
 
     def close(self) -> None:
-        """Replace and release each message; one whose replacement is too large stays as it was. Raises the first other
-        error, after all messages.
+        """Replace and release each message. A message whose replacement is too large stays as it was. Raises the first
+        other error, after all messages.
         """
         errors: list[StoreError | UserError] = []
         for identifier in [*self._instead]:
@@ -280,5 +282,5 @@ class FailedMessages(_Queue):
         return self._call(call, mistakes={"QueueNotFound": missing}, **parameters)
 
 
-def _digest(identifier: str) -> str:
+def _compute_digest(identifier: str) -> str:
     return sha256(identifier.encode()).hexdigest()[:TRIED_LETTERS]

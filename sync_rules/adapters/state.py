@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 from tenacity import Retrying
 
 from sync_rules.adapters import aws, aws_errors, retries
-from sync_rules.adapters.batch_reader import split_keys
+from sync_rules.adapters.batch_reader import make_batch_gets
 from sync_rules.adapters.files import read_if_there, replace_file
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import KeyAttribute, Table
@@ -48,23 +48,23 @@ class State(Protocol):
     """Named documents of JSON. Each call raises StoreError when the place does not answer."""
 
     def load(self, name: str) -> dict[str, Any] | None:
-        """A document; None when there is none."""
+        """Load a document; None if it does not exist."""
 
     def save(self, name: str, body: Body) -> None:
-        """Returns once the document is safe."""
+        """Save a document, and return once it is safe."""
 
     def remove(self, name: str) -> None:
-        """Remove a document, if it is there. If the process dies at once, the document may stay."""
+        """Remove a document, if it exists. If the process dies at once, the document may stay."""
 
 
 class SharedState(State, Protocol):
     """A State for several processes. Each call raises StoreError when the place does not answer."""
 
     def swap(self, name: str, before: Body | None, body: Body) -> bool:
-        """Save a document if it still equals `before`, None for not there. Returns True if it is saved."""
+        """Save a document if it still equals `before` (None: it does not exist). Return True if it is saved."""
 
     def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Load several documents; missing ones are left out."""
+        """Load several documents, by name. Missing documents are left out."""
 
 
 class MemoryState:
@@ -146,7 +146,7 @@ class TableState:
         table = Table("state", self.table_name, KeyAttribute("id", "S"))
         keys = [ItemKey("state", (("id", "S", PREFIX + name),)) for name in dict.fromkeys(names)]
         items: list[Item] = []
-        for batch in split_keys(
+        for batch in make_batch_gets(
             self.client, {"state": table}, keys, lambda _table: CONSISTENT, lambda _key, item: items.append(item)
         ):
             self._call(batch)
@@ -159,7 +159,7 @@ class TableState:
         item = self._item(name, body)
         guard: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(id)"}
         if before is not None:
-            values = {":before": {"S": _text(before)}}
+            values = {":before": {"S": _format_body(before)}}
             guard = {"ConditionExpression": "document = :before", "ExpressionAttributeValues": values}
         try:
             self._ask(self.client.put_item, Item=item, **guard)
@@ -176,7 +176,7 @@ class TableState:
         return {"id": {"S": PREFIX + name}}
 
     def _item(self, name: str, body: Body) -> dict[str, Any]:
-        item: dict[str, Any] = {**self._key(name), "document": {"S": _text(body)}}
+        item: dict[str, Any] = {**self._key(name), "document": {"S": _format_body(body)}}
         if self.keep_seconds is not None:
             item["expiration"] = {"N": str(int(self.clock()) + self.keep_seconds)}
         return item
@@ -188,13 +188,13 @@ class TableState:
         try:
             answer: dict[str, Any] = self.retrying(call, **parameters)
         except aws_errors.ERRORS as error:
-            missing = aws_errors.reason(error) == "TableNotFound"
-            where = f"state table {self.table_name}{f' at {aws.place(self.client)}' if missing else ''}"
-            raise aws_errors.store_error(error, where, CURES) from error
+            missing = aws_errors.read_reason(error) == "TableNotFound"
+            where = f"state table {self.table_name}{f' at {aws.format_place(self.client)}' if missing else ''}"
+            raise aws_errors.make_store_error(error, where, CURES) from error
         return answer
 
 
-def _text(body: Body) -> str:
+def _format_body(body: Body) -> str:
     return json.dumps(body, default=tag_binary, separators=(",", ":"), sort_keys=True)
 
 
@@ -210,10 +210,11 @@ def _parse_body(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class LeasedState:
-    """The State of one invocation: each document is read once, and saved only over what was read.
+    """The State of one invocation. It reads each document once, and saves it only if no other process has saved it
+    since.
 
-    A document that is claimed names its holder until it is released. A claim succeeds although another holds the
-    document; it is then marked `broken`, because its totals may lack what the other did last.
+    A claimed document names its holder until it is released. A claim succeeds even if another invocation holds it. The
+    document is then marked `broken`: its totals may lack the last work of that invocation.
     """
 
     def __init__(self, state: SharedState) -> None:
@@ -222,7 +223,7 @@ class LeasedState:
         self._marks: dict[str, dict[str, Any]] = {}
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Read several documents at once that will be loaded one by one."""
+        """Read several documents together that will be loaded singly."""
         wanted = list(names)
         found = self._state.load_many(wanted)
         self._seen |= {name: found.get(name) for name in wanted}
@@ -233,7 +234,9 @@ class LeasedState:
         return self._seen[name]
 
     def save(self, name: str, body: Body) -> None:
-        """Raises StoreError, StateTaken when another one saved the document meanwhile."""
+        """Save a document. Raises StoreError; its reason is StateTaken if another invocation saved the document
+        meanwhile.
+        """
         marked = {**body, **self._marks.get(name, {})}
         if not self._state.swap(name, self.load(name), marked):
             raise StoreError(TAKEN, f"another worker continues {name}: this one ends")
@@ -256,14 +259,14 @@ class LeasedState:
         raise StoreError(TAKEN, f"other processes keep claiming {name}")
 
     def release(self, name: str, reason: str = "") -> None:
-        """Give up a document as it is saved; `reason` says why its work is not done. Raises StoreError."""
+        """Give up a document in its saved form. `reason`: why its work is not done. Raises StoreError."""
         self._marks[name] = {**self._marks[name], "holder": None}
         self.save(name, {**(self.load(name) or {}), "reason": reason})
 
 
 # ---------------------------------------------------------------- the rules that were applied
 def read_applied_fingerprints(state: State) -> dict[str, str]:
-    """The fingerprints of the applied rules, by name.
+    """Read the fingerprints of the applied rules, by name.
 
     Raises:
         UserError: when the document holds something else.
@@ -277,12 +280,12 @@ def read_applied_fingerprints(state: State) -> dict[str, str]:
 
 
 def read_applied_time(state: State) -> datetime | None:
-    """The time since which all applied rules were applied; None if it is not known. Raises StoreError."""
+    """Read the time since which all applied rules have been applied; None if it is unknown. Raises StoreError."""
     with suppress(ValueError):
         return datetime.fromisoformat(str((state.load(APPLIED) or {}).get(AT)))
     return None
 
 
 def save_applied_fingerprints(state: State, fingerprints: Mapping[str, str], at: datetime) -> None:
-    """Record which rules were applied, and since when: these, and no others. Raises StoreError."""
+    """Save which rules were applied, and since when. They replace all earlier entries. Raises StoreError."""
     state.save(APPLIED, {**fingerprints, AT: at.isoformat(timespec="seconds")})

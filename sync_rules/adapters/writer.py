@@ -23,7 +23,7 @@ from sync_rules.adapters.batch_writer import Batches, Pressure
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.partiql import Statement, make_statement
 from sync_rules.model.entities import Table
-from sync_rules.model.semantics import take_item, to_update
+from sync_rules.model.semantics import convert_to_update, read_put_item
 from sync_rules.model.writes import (
     WRITTEN,
     Action,
@@ -75,10 +75,10 @@ TOO_LARGE: Final = "exceeded the maximum allowed size"  # the end of each of the
 
 
 class Writer:
-    """Sends writes with a few workers. Threads may share a client of botocore.
+    """A sender of writes with a few workers. Threads may share a client of botocore.
 
-    `mode`: "batch" sends several plain updates as statements, "update" sends each alone, as all other writes
-    always are. "batch" needs DynamoDB's PartiQL: moto reports success for a write that it did not make.
+    `mode`: "batch" sends several plain updates as statements, "update" sends each alone. All other writes are always
+    sent alone. "batch" needs DynamoDB's PartiQL: moto reports success for a write that it did not make.
     """
 
     def __init__(
@@ -101,8 +101,10 @@ class Writer:
         self._mode = mode
 
     def write_all(self, writes: Sequence[Write]) -> tuple[Result, ...]:
-        """One result per write, in order. An error of DynamoDB is a result, and not raised."""
-        statements = self._statements(writes) if self._mode == "batch" else {}
+        """Make these writes, and return one result per write, in order. An error of DynamoDB is a result, and is not
+        raised.
+        """
+        statements = self._make_statements(writes) if self._mode == "batch" else {}
         results, invalid = dict[int, Result](), set[int]()
         if len(statements) >= BATCH_MIN_STATEMENTS:
             results, invalid = self._send_batches(statements)
@@ -131,7 +133,7 @@ class Writer:
             return map(work, things)
         return self._pool.map(work, things)
 
-    def _statements(self, writes: Sequence[Write]) -> dict[int, Statement]:
+    def _make_statements(self, writes: Sequence[Write]) -> dict[int, Statement]:
         """The updates that can be statements, by their position."""
         found = {
             place: make_statement(write, self._tables[write.key.table])
@@ -157,7 +159,7 @@ class Writer:
     def _pause(self, retry_state: RetryCallState) -> float:
         """Seconds before the next round."""
         error = retry_state.outcome.exception() if retry_state.outcome is not None else None
-        throttled = error is not None and aws_errors.throttles(error)
+        throttled = error is not None and aws_errors.list_throttles(error)
         return self._pressure.pause() if throttled else self._retrying.wait(retry_state)
 
     @cached_property
@@ -175,7 +177,7 @@ class Writer:
             else:
                 self._retrying(self._client.update_item, **self._parameters(write))
         except aws_errors.ERRORS as error:
-            return result_of(error)
+            return make_result(error)
         return WRITTEN
 
     def _action(self, action: Action) -> dict[str, Any]:
@@ -185,13 +187,13 @@ class Writer:
         expressions = Expressions()
         parameters: dict[str, Any] = {"TableName": self._tables[action.key.table].physical_name}
         if isinstance(action, Put):
-            parameters["Item"] = take_item(action)
+            parameters["Item"] = read_put_item(action)
         else:
             parameters["Key"] = action.key.attributes()
         if action.guard or not isinstance(action, Increment):
             parameters |= {"ConditionExpression": expressions.guard(action.guard), **RETURN_ITEM}
         if isinstance(action, Update | Increment):
-            parameters["UpdateExpression"] = expressions.update(to_update(action))
+            parameters["UpdateExpression"] = expressions.update(convert_to_update(action))
         return {**parameters, **expressions.parameters()}
 
 
@@ -215,24 +217,24 @@ class _Transact:
             raise
 
 
-def result_of(error: BaseException) -> Result:
-    """The result of a write that failed after retries."""
-    if aws_errors.code(error) == "ConditionalCheckFailedException":
-        return Result(Status.REFUSED, _item(getattr(error, "response", {})))
-    reasons = aws_errors.cancellations(error)
+def make_result(error: BaseException) -> Result:
+    """Make the result of a write that failed after retries."""
+    if aws_errors.read_code(error) == "ConditionalCheckFailedException":
+        return Result(Status.REFUSED, _read_item(getattr(error, "response", {})))
+    reasons = aws_errors.list_cancellations(error)
     refused = frozenset(i for i, entry in enumerate(reasons) if entry.get("Code") == "ConditionalCheckFailed")
     if refused:
-        return Result(Status.REFUSED, _item(reasons[-1]) if len(reasons) - 1 in refused else None, refused)
+        return Result(Status.REFUSED, _read_item(reasons[-1]) if len(reasons) - 1 in refused else None, refused)
     for found, text in [
-        (aws_errors.code(error), aws_errors.message(error)),
+        (aws_errors.read_code(error), aws_errors.read_message(error)),
         *((r.get("Code"), r.get("Message")) for r in reasons),
     ]:
         if found in REJECTED:
             return Result(Status.REJECTED, reason=_name_rejection(found, text or ""))
-    return Result(Status.FAILED, reason=aws_errors.reason(error))
+    return Result(Status.FAILED, reason=aws_errors.read_reason(error))
 
 
-def _item(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _read_item(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return answer.get("Item") or None
 
 

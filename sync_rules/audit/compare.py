@@ -1,13 +1,11 @@
 """Compare targets with their rules: reconcile's read-only counterpart.
 
-Invariant: nothing is called drift on one look. A scan may show an old image, and a record may still be on its way, so a
-difference is looked at again, strongly consistent, after a grace period. A copy that is right by then was lag; so is
-one that is wrong in another way, because it follows a source that changes all the time. Drift is a copy that is still
-wrong while neither the copy nor its source has changed. The price: a wrong copy that another writer keeps changing
-passes for lag in one run, and a source that goes back and forth between the same values may pass for drift.
-
-A copy without a source is an orphan. Where the rule says that nothing stands there without one (`on_delete: clear`), a
-repair removes it; with `delete` or `restrict` it is reported and left to the user; with `keep` it is only counted.
+Invariant: a single check never reports drift. A scan may show an old image, and a record may still be on its way. So a
+difference is checked again after a grace period, by consistent reads. It was lag if the copy is right by then, or wrong
+in another way, because its source keeps changing. It is drift if the copy is still wrong while neither copy nor source
+has changed. The price: a wrong copy that another writer keeps changing passes for lag in one run. A source that
+alternates between the same values may pass for drift. A copy without a source is an orphan. With `on_delete: clear`, a
+repair removes it; `delete` and `restrict` only report it; `keep` only counts it.
 """
 
 from __future__ import annotations
@@ -26,7 +24,16 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
 from sync_rules.model.sizes import describe_impossible
 from sync_rules.model.values import AttributeValue, Item, Path, get
-from sync_rules.model.writes import Delete, Desired, Transaction, Update, Write, differences, misfit, update_of
+from sync_rules.model.writes import (
+    Delete,
+    Desired,
+    Transaction,
+    Update,
+    Write,
+    find_differences,
+    find_misfit,
+    make_update,
+)
 from sync_rules.pipeline.ancestors import read_expected_sources
 from sync_rules.pipeline.decide import find_lost_source
 from sync_rules.pipeline.parts import read_parts
@@ -56,7 +63,7 @@ Thing = tuple[str, ItemKey, str]  # a rule, and what it keeps on a target: each 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """Copies of one rule on one target, or one part, that are not right: keys and paths, never a value. `held` and
-    `truth` are digests of what the target held and of what its source says, to compare with the next look.
+    `truth` are digests of the target's values and of its source's values, to compare with the next check.
     """
 
     rule: str
@@ -81,7 +88,9 @@ class Difference:
 
 
 def group_by_thing(found: Iterable[Difference]) -> dict[Thing, tuple[Difference, ...]]:
-    """The differences of each thing. A mirror that names a foreign source differs for that one and for its own."""
+    """Group differences by the thing that they are about. A mirror that names a foreign source has two: for that source
+    and for its own.
+    """
     grouped: dict[Thing, tuple[Difference, ...]] = {}
     for one in found:
         grouped[one.thing] = (*grouped.get(one.thing, ()), one)
@@ -89,8 +98,8 @@ def group_by_thing(found: Iterable[Difference]) -> dict[Thing, tuple[Difference,
 
 
 def merge_thing(found: Sequence[Difference]) -> Difference:
-    """The one difference that stands for all of a thing. What is stuck only until another of them is repaired is
-    wrong.
+    """Merge the differences of a thing into one. Count it as wrong, not stuck, if repairing another difference unblocks
+    it.
     """
     stuck = next((one for one in found if one.drift is Drift.STUCK), None)
     if stuck is None or all(one.drift is Drift.STUCK for one in found):
@@ -99,7 +108,9 @@ def merge_thing(found: Sequence[Difference]) -> Difference:
 
 
 def can_be_late(one: Difference, rules: Rules) -> bool:
-    """True for what may be missing because its source came later, where no record of a source finds its targets."""
+    """Return True if a copy may be missing because its source came later: no record of such a source finds its
+    targets.
+    """
     rule = rules.rules.get(one.rule)
     return one.drift is Drift.MISSING and rule is not None and rule.pull_only
 
@@ -113,7 +124,7 @@ class Verdict(Enum):
 
 
 def judge_second_look(before: Difference, now: Difference) -> Verdict:
-    """The verdict on a difference that the next look finds again."""
+    """Return the verdict on a difference that the next check finds again."""
     if now.held != before.held:
         return Verdict.LAG
     return Verdict.DRIFT if now.truth == before.truth else Verdict.UNSURE
@@ -121,8 +132,8 @@ def judge_second_look(before: Difference, now: Difference) -> Verdict:
 
 @dataclass
 class Comparison:
-    """The result of a look at some targets, in (rule, target) pairs. `orphaned`: the kept copies without a source;
-    `waiting`: what is not compared before its rule was backfilled.
+    """The result of a check of some targets, in (rule, target) pairs. `orphaned` counts the kept copies without a
+    source; `waiting` counts copies that are not compared until a backfill of their rule.
     """
 
     right: Counter[str] = field(default_factory=Counter)
@@ -150,8 +161,8 @@ def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
     return Sweep((yield from compare(stock)), len(page.items), page.cursor)
 
 
-def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
-    """The next look at what differed: consistent images first, their sources then. See `judge_second_look`."""
+def recheck(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
+    """Check differences again: read consistent images first, then their sources. See `judge_second_look`."""
     names: dict[ItemKey, set[str]] = {}
     stock = Stock()
     for difference in found:
@@ -175,7 +186,7 @@ def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
 
 
 def compare(stock: Stock) -> Work[Comparison]:
-    """Compare targets, with their images as given, and parts, which are read, with their sources."""
+    """Compare targets, whose images are given, and parts, which are read, with their sources."""
     comparison = Comparison()
     unlisted = dict.fromkeys(stock.unlisted)
     comparison.different += (  # only the application can set a key attribute
@@ -200,7 +211,7 @@ def _compare_empty(target: Target, comparison: Comparison) -> tuple[TargetRule, 
     """Note a target that should not exist, because it has no members. Returns the rules that still compare it."""
     maker = target.makers[0]
     unexpected = maker.find_unexpected_attribute(target.image)
-    held, drift = digest(whole(target.image)), Drift.EXTRA if unexpected is None else Drift.STUCK
+    held, drift = compute_digest(sort_item(target.image)), Drift.EXTRA if unexpected is None else Drift.STUCK
     reason, stays = ("", False) if unexpected is None else (unexpected.reason, True)
     found = Difference(maker.name, drift, target.key, None, (), held, "", reason, repairable=not stays, tried=stays)
     comparison.different.append(found)
@@ -238,7 +249,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     paths: Desired = {}
     reason, repairable, tried = "", True, False
     lost = find_lost_source(rule, target, sources) is not None
-    amiss = lost and isinstance(desired, Mapping) and bool(differences(target.image, desired))
+    amiss = lost and isinstance(desired, Mapping) and bool(find_differences(target.image, desired))
     if lost and rule.orphans(target.image) and not amiss:
         drift, repairable = Drift.ORPHAN, False
     elif isinstance(desired, Blocked):
@@ -247,11 +258,11 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         comparison.kept[rule.name] += 1
         comparison.orphaned[rule.name] += lost and rule.outlives(target.image)
         return
-    elif (paths := differences(target.image, desired)) or _explain_omission(rule, found, target.image):
+    elif (paths := find_differences(target.image, desired)) or _explain_omission(rule, found, target.image):
         reason = (_explain_refusal(rule, target, paths) if paths else "") or _explain_omission(
             rule, found, target.image
         )
-        drift = Drift.STUCK if reason else _drift(rule, target, paths, sources)
+        drift = Drift.STUCK if reason else _choose_drift(rule, target, paths, sources)
         repairable, tried = not reason, bool(reason and paths)
     else:
         comparison.right[rule.name] += 1
@@ -261,7 +272,10 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     says = desired.values() if isinstance(desired, Mapping) else ()
     source = next(iter(rule.source_keys(target.image)), None)
     there = found.reason if isinstance(found, Blocked) else not any(found)
-    truth, held_digest = digest(str(source), there, *map(sort_value, says)), digest(*map(sort_value, held))
+    truth, held_digest = (
+        compute_digest(str(source), there, *map(sort_value, says)),
+        compute_digest(*map(sort_value, held)),
+    )
     comparison.different.append(
         Difference(
             rule.name,
@@ -288,10 +302,10 @@ def _explain_refusal(rule: TargetRule, target: Target, paths: Desired) -> str:
     """Return why no write can repair a target: too little room, or no map; "" if a write can. A repair tries it
     anyway: only DynamoDB knows sizes near the limit.
     """
-    if reason := misfit(target.image, paths):
+    if reason := find_misfit(target.image, paths):
         return reason
     return describe_impossible(
-        rule.target.table, apply_write(update_of(target.key, target.image, paths, ()), target.image)
+        rule.target.table, apply_write(make_update(target.key, target.image, paths, ()), target.image)
     )
 
 
@@ -316,13 +330,23 @@ def _describe_part(part: Part, write: Write | Blocked, target: Item | None, sour
     ):
         drift, tried = Drift.STUCK, True
     repairable = drift is not Drift.STUCK
-    truth = digest(whole(source))
+    truth = compute_digest(sort_item(source))
     return Difference(
-        part.rule.name, drift, part.target, part.source, (), digest(held), truth, reason, part, repairable, tried
+        part.rule.name,
+        drift,
+        part.target,
+        part.source,
+        (),
+        compute_digest(held),
+        truth,
+        reason,
+        part,
+        repairable,
+        tried,
     )
 
 
-def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> Drift:
+def _choose_drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> Drift:
     if all(get(target.image, path) is None for path in paths):
         return Drift.MISSING
     if all(value is None for value in paths.values()):
@@ -333,25 +357,27 @@ def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -
 
 
 # ---------------------------------------------------------------- digests
-def digest(*seen: object) -> str:
-    """Sixteen hexadecimal digits of a hash: two looks at a copy are compared by them, and no value is kept."""
+def compute_digest(*seen: object) -> str:
+    """Return 16 hexadecimal digits of a hash. Two checks of a copy compare digests, so that no value is kept."""
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
 def list_values_at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
-    """The values that a write would change. Of an item that is deleted: what a rule keeps on it, `copies`, or all."""
+    """List the values that a write would change. For a delete: the values of the rule's `copies`, or of the whole
+    item.
+    """
     if item is None or isinstance(item, StoreError):
         return None
     paths = [*(path for path, _ in write.sets), *write.removes] if isinstance(write, Update) else list(copies)
-    return [sort_value(get(item, path)) for path in paths] if paths else whole(item)
+    return [sort_value(get(item, path)) for path in paths] if paths else sort_item(item)
 
 
-def whole(item: Item | StoreError | None) -> object:
+def sort_item(item: Item | StoreError | None) -> object:
     return sort_value({"M": item}) if item is not None and not isinstance(item, StoreError) else None
 
 
 def sort_value(value: AttributeValue | None) -> object:
-    """A value without the order of its sets and maps, which may differ from one read to the next."""
+    """Return a value with its sets and maps in a fixed order: two reads may return them in different orders."""
     if value is None:
         return None
     ((kind, content),) = value.items()

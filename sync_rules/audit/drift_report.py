@@ -1,10 +1,9 @@
-"""The report of a verify: a header, a row for each drift, the totals. Written as JSON lines, and read for a repair.
+"""The report of a verify: a header, a row for each drift, the totals. Written as JSON lines, and read for a repair. A
+list from `--format json` is read too.
 
-The list that `--format json` makes of the lines is read too.
-
-Invariant: a row says where to look and never what to write: rule, keys, element, paths, no value of an attribute. Rows
-that read the same are one. A report is read to its end before it is used: one of other rules or tables, or one that was
-cut off, is refused.
+Invariant: a row gives rule, keys, element and paths. It holds no value of an attribute, so a repair reads the values
+itself. Rows with equal text are one row. A report is read to its end before use. A report of other rules or tables, or
+a truncated report, is refused.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import parse_path, show_path
-from sync_rules.pipeline.failure_records import plain_key, restore_key, time_text
+from sync_rules.pipeline.failure_records import format_time, make_plain_key, restore_key
 from sync_rules.pipeline.messages import PartMessage
-from sync_rules.pipeline.tasks import part_of
+from sync_rules.pipeline.tasks import find_part
 from sync_rules.rules.families import Part, PartRule
-from sync_rules.rules.fingerprints import of_each
+from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
@@ -40,22 +39,22 @@ LEFT_ALONE: Final = ("repaired", "came_right")  # rows with nothing left to do
 
 # ---------------------------------------------------------------- written
 def make_header(rules: Rules, only: Collection[str], at: datetime, share: Share) -> dict[str, Any]:
-    """The first line: the rules and tables of the report. `sampled` is a percentage, null for everything."""
+    """Make the first line: the rules and tables of the report. `sampled` is a percentage, null for everything."""
     about = [rule for name, rule in rules.rules.items() if name in only]
     titles = {rule.title for rule in about}
     tables = {side.table.name: side.table.physical_name for rule in about for side in (rule.source, rule.target)}
     return {
         "report": NAME,
         "version": VERSION,
-        "rules": {title: digest for title, digest in of_each(rules).items() if title in titles},
+        "rules": {title: digest for title, digest in compute_rule_fingerprints(rules).items() if title in titles},
         "tables": tables,
-        "at": time_text(at),
+        "at": format_time(at),
         "sampled": share.percent if share.is_sample else None,
     }
 
 
 def make_row(finding: DriftFinding) -> dict[str, Any]:
-    """The row of a drift: all that another look needs. `element` is null where the rule keeps no parts."""
+    """Make the row of a drift, with all that another check needs. `element` is null if the rule keeps no parts."""
     found = finding.difference
     return {
         "rule": found.rule,
@@ -71,8 +70,8 @@ def make_row(finding: DriftFinding) -> dict[str, Any]:
 
 
 def make_footer(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, Any]:
-    """The last line: the totals; `waiting` only where numbers were not compared, because their rules wait, and
-    `alterations` only of rules whose values were repaired.
+    """Make the last line: the totals. `waiting` lists only rules whose numbers were not compared, because they wait for
+    a backfill. `alterations` lists only rules whose values were repaired.
     """
     names = sorted(names)
     waiting = {name: tally.waiting[name] for name in names if tally.waiting[name]}
@@ -81,10 +80,10 @@ def make_footer(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, A
     }
     return {
         "items": tally.items,
-        "rules": {name: totals(tally, name) for name in names},
+        "rules": {name: collect_totals(tally, name) for name in names},
         **({"waiting": waiting} if waiting else {}),
         **({"alterations": altered} if altered else {}),
-        "at": time_text(at),
+        "at": format_time(at),
     }
 
 
@@ -95,8 +94,8 @@ def report(
     shown: Callable[[], Iterable[str]],
     clock: Callable[[], datetime],
 ) -> Iterator[Mapping[str, Any]]:
-    """The lines of a report, each as soon as it is known; the header comes with the first finding, so that a mistake
-    found before it leaves no report. `shown` gives the rules whose totals the last line has.
+    """Yield the lines of a report as soon as they are known. The header comes with the first finding, so that an
+    earlier error leaves no report. `shown` returns the rules whose totals the last line holds.
     """
     begun = False
     for finding in findings:
@@ -109,19 +108,19 @@ def report(
     yield make_footer(tally, shown(), clock())
 
 
-def totals(tally: Tally, rule: str) -> dict[str, int]:
-    """The figures of one rule, in (rule, target) pairs. `orphaned` are some of the kept."""
+def collect_totals(tally: Tally, rule: str) -> dict[str, int]:
+    """Return the figures of one rule, in (rule, target) pairs. `orphaned` pairs are also counted in `kept`."""
     return {name: getattr(tally, name)[rule] for name in BY_RULE}
 
 
 def _format_key(key: ItemKey) -> dict[str, Any]:
-    return {"table": key.table, "key": plain_key(key)}
+    return {"table": key.table, "key": make_plain_key(key)}
 
 
 # ---------------------------------------------------------------- read
 @dataclass(frozen=True)
 class DriftReport:
-    """A report of these rules that was read to its end. `names` are its rules, `at` is when it ended."""
+    """A report of these rules that was read to its end. `names` are its rules, `at` is the time of its end."""
 
     path: Path
     rules: Rules
@@ -129,26 +128,26 @@ class DriftReport:
     at: datetime
 
     def read_differences(self, names: frozenset[str]) -> Iterator[Difference]:
-        """The differences of some rules that are not repaired, line by line: a report may be larger than memory."""
-        for number, body in _lines(self.path):
+        """Read the unrepaired differences of some rules, line by line: a report may be larger than memory."""
+        for number, body in _read_lines(self.path):
             if "drift" in body and not any(body.get(word) for word in LEFT_ALONE) and body.get("rule") in names:
-                yield _difference(body, f"{self.path}:{number}", self.rules)
+                yield _parse_difference(body, f"{self.path}:{number}", self.rules)
 
-    def age_seconds(self, now: datetime) -> float:
-        """The age of its youngest row; 0 for one from the future."""
+    def compute_age_seconds(self, now: datetime) -> float:
+        """Return the seconds since the report ended, at least 0."""
         return max(0.0, (now - self.at).total_seconds())
 
 
 def open_report(path: Path, rules: Rules) -> DriftReport:
-    """Read a report from end to end.
+    """Read and check a report from end to end.
 
     Raises:
-        UserError: when it is no report, is of other rules or tables, or was cut off; with the line.
+        UserError: with the line, if it is not a report, has other rules or tables, or was cut off.
     """
     titles: Mapping[str, Any] = {}
     at: datetime | None = None
     last = 0
-    for number, body in _lines(path):
+    for number, body in _read_lines(path):
         where, last = f"{path}:{number}", number
         if number == 1:
             titles = _check_header(body, where, rules)
@@ -157,9 +156,9 @@ def open_report(path: Path, rules: Rules) -> DriftReport:
                 f"{where}: expected nothing after the totals, found another line. Give one report at a time"
             )
         elif "items" in body:
-            at = _time(body.get("at"), where)
+            at = _parse_time(body.get("at"), where)
         else:
-            one = _difference(body, where, rules)
+            one = _parse_difference(body, where, rules)
             if rules.rules[one.rule].title not in titles:
                 raise UserError(f"{where}: rule {one.rule} is not among the rules of the first line")
     if at is None:
@@ -170,12 +169,12 @@ def open_report(path: Path, rules: Rules) -> DriftReport:
 
 
 def parse_finding(body: Mapping[str, Any], where: str, rules: Rules) -> DriftFinding:
-    """The finding of a row. Raises UserError for a row of other rules."""
-    found = _difference(body, where, rules)
+    """Parse a row into a finding. Raises UserError for a row of other rules."""
+    found = _parse_difference(body, where, rules)
     return DriftFinding(found, repaired=bool(body.get("repaired")), came_right=bool(body.get("came_right")))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each line of a file, from 1, as a JSON object. A list has one on each line too, between its brackets."""
     try:
         with path.open("rb") as file:
@@ -200,7 +199,7 @@ def _check_header(body: Mapping[str, Any], where: str, rules: Rules) -> Mapping[
         raise UserError(f"{where}: expected a report of {NAME} --format jsonl, found something else")
     if body.get("version") != VERSION:
         raise UserError(f"{where}: expected a report of version {VERSION}, found another. {CURE}")
-    known = of_each(rules)
+    known = compute_rule_fingerprints(rules)
     for title, digest in titles.items():
         if known.get(title) != digest:
             what = "no rule of that name" if title not in known else "another one"
@@ -213,7 +212,7 @@ def _check_header(body: Mapping[str, Any], where: str, rules: Rules) -> Mapping[
     return titles
 
 
-def _time(text: object, where: str) -> datetime:
+def _parse_time(text: object, where: str) -> datetime:
     try:
         at = datetime.fromisoformat(str(text))
     except ValueError as error:
@@ -221,19 +220,22 @@ def _time(text: object, where: str) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _difference(body: Mapping[str, Any], where: str, rules: Rules) -> Difference:
+def _parse_difference(body: Mapping[str, Any], where: str, rules: Rules) -> Difference:
     """The difference of a row. It has no digests, so it cannot be compared with another look."""
     try:
         rule, drift = rules.rules[body["rule"]], Drift(body["drift"])
-        target, source = _key(body["target"], rules), None if body["source"] is None else _key(body["source"], rules)
-        paths = tuple(map(_path, body["paths"]))
-        part = _part(rule, target, source, body["element"], rules)
+        target, source = (
+            _parse_key(body["target"], rules),
+            None if body["source"] is None else _parse_key(body["source"], rules),
+        )
+        paths = tuple(map(_parse_path, body["paths"]))
+        part = _parse_part(rule, target, source, body["element"], rules)
     except (KeyError, TypeError, ValueError, AttributeError, RecordError) as error:
         raise UserError(f"{where}: expected a drift of one of the rules, found something else. {CURE}") from error
     return Difference(rule.name, drift, target, source, paths, "", "", body.get("reason") or "", part)
 
 
-def _path(text: str) -> tuple[str, ...]:
+def _parse_path(text: str) -> tuple[str, ...]:
     """A path, to be shown again; one that cannot be parsed is shown as it is."""
     try:
         return parse_path(text)
@@ -241,11 +243,11 @@ def _path(text: str) -> tuple[str, ...]:
         return (text,)
 
 
-def _key(body: Mapping[str, Any], rules: Rules) -> ItemKey:
+def _parse_key(body: Mapping[str, Any], rules: Rules) -> ItemKey:
     return restore_key(body["table"], body["key"], rules.tables)
 
 
-def _part(rule: Rule, target: ItemKey, source: ItemKey | None, element: str | None, rules: Rules) -> Part | None:
+def _parse_part(rule: Rule, target: ItemKey, source: ItemKey | None, element: str | None, rules: Rules) -> Part | None:
     """The part of a row, if its rule keeps parts. Raises ValueError for one that the rule does not keep."""
     if not isinstance(rule, PartRule):
         if rules.entity_of(target) is not rule.target or element is not None:
@@ -255,6 +257,6 @@ def _part(rule: Rule, target: ItemKey, source: ItemKey | None, element: str | No
         raise TypeError
     part = Part(rule, target, source, element)
     total = Difference(rule.name, Drift.WRONG, target, source, (), "", "", part=part)
-    if find_slot(total) is None and part_of(PartMessage(rule.name, target, source, element), rules) is None:
+    if find_slot(total) is None and find_part(PartMessage(rule.name, target, source, element), rules) is None:
         raise ValueError
     return part

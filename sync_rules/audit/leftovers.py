@@ -1,7 +1,8 @@
-"""Prune: find and remove what rules that are gone have written.
+"""Prune: find and remove what deleted rules have written.
 
-Invariant: a leftover is what a rule of the old file wrote and no rule of today writes. It is removed item by item, only
-as it was seen: a concurrent writer wins. Snapshots are left alone unless named: they are meant to outlive their source.
+Invariant: a leftover was written by a rule of the old file, and no current rule writes it. It is removed item by item,
+only if it is as it was read: a concurrent writer wins. Snapshots are left alone unless named: they are meant to outlive
+their source.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Final
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import ItemKey
-from sync_rules.model.values import Item, Path, get, overlaps
-from sync_rules.model.writes import Delete, Result, Status, Transaction, Update, expect_values, target_exists
+from sync_rules.model.values import Item, Path, get, has_overlap
+from sync_rules.model.writes import Delete, Result, Status, Transaction, Update, expect_existence, expect_values
 from sync_rules.pipeline.requests import Apply, Scan, Work
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
@@ -24,7 +25,7 @@ PAGE_MAX_ITEMS: Final = 500
 
 @dataclass(frozen=True)
 class Leftover:
-    """The leftover of one rule on one item: some paths, or, without paths, the whole item. `write` removes it."""
+    """The leftover of one rule on one item: some paths or, if `paths` is empty, the whole item. `write` removes it."""
 
     rule: str
     key: ItemKey
@@ -49,14 +50,14 @@ def prune_page(table: Table, past: FormerRules, cursor: Item | None) -> Work[Pru
 
 
 def remove(leftovers: tuple[Leftover, ...]) -> Work[tuple[Leftover, ...]]:
-    """Remove leftovers. Returns those that changed meanwhile, or that could not be written."""
+    """Remove leftovers. Return those that changed meanwhile, or that could not be written."""
     results: tuple[Result, ...] = (yield Apply(tuple(one.write for one in leftovers))) if leftovers else ()
     pairs = zip(leftovers, results, strict=True)
     return tuple(one for one, result in pairs if result.status is not Status.WRITTEN)
 
 
 class FormerRules:
-    """The old rules, compared with those of today. `only`: names of rules; empty: all but snapshots."""
+    """The old rules, compared with the current rules. `only` names the rules to prune; empty: all except snapshots."""
 
     def __init__(self, before: Rules, now: Rules, only: frozenset[str] = frozenset()) -> None:
         self._before = before
@@ -78,11 +79,11 @@ class FormerRules:
         return self._titles - {rule.title for rule in self._now.rules.values()}
 
     def is_deleted(self, table: Table) -> bool:
-        """True if the rules of today have no such table."""
+        """Return True if the current rules have no such table."""
         return table.physical_name not in self._names
 
     def leftovers(self, table: Table, item: Item) -> tuple[Leftover, ...]:
-        """The leftovers on one item: a single one if the whole item is."""
+        """Return the leftovers on one item. If the whole item is a leftover, return only that."""
         found = tuple(self._find_leftovers(table, item))
         return next(((one,) for one in found if not one.paths), found)
 
@@ -95,10 +96,10 @@ class FormerRules:
         today, now = self._now.entity_of(here), self._now.rules.values()
         for rule in self._rules:
             owned = entity in rule.owned_entities and rule.owns(item)
-            if owned and not _has_more(rule, entity, item) and not any(_answers_for(one, today, item) for one in now):
-                yield _whole(rule, key, item)
+            if owned and not _has_more(rule, entity, item) and not any(_can_own(one, today, item) for one in now):
+                yield _make_whole_leftover(rule, key, item)
             elif rule.target is entity and (rule.makes or entity not in rule.owned_entities):
-                yield from _paths(rule, key, item, self._list_written_paths(today))
+                yield from _find_leftover_paths(rule, key, item, self._list_written_paths(today))
 
     def _list_written_paths(self, today: Entity | None) -> tuple[Path, ...]:
         """Return the paths that current rules write on an entity. The empty path means a whole mirror."""
@@ -111,22 +112,22 @@ def _has_more(rule: Rule, entity: Entity, item: Item) -> bool:
     return isinstance(rule, TargetRule) and rule.target is entity and rule.find_unexpected_attribute(item) is not None
 
 
-def _answers_for(rule: Rule, today: Entity | None, item: Item) -> bool:
+def _can_own(rule: Rule, today: Entity | None, item: Item) -> bool:
     """True if an item may be a rule's."""
     return today in rule.owned_entities and rule.owns(item)
 
 
-def _paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iterator[Leftover]:
+def _find_leftover_paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iterator[Leftover]:
     paths = tuple(
         path
         for path in rule.list_own_copies(key, item)
-        if get(item, path) is not None and not any(overlaps(path, other) for other in kept)
+        if get(item, path) is not None and not any(has_overlap(path, other) for other in kept)
     )
     if paths:
-        guard = (target_exists(key), *expect_values(item, paths))
+        guard = (expect_existence(key), *expect_values(item, paths))
         yield Leftover(rule.title, key, paths, Update(key, (), paths, guard))
 
 
-def _whole(rule: Rule, key: ItemKey, item: Item) -> Leftover:
-    guard = (target_exists(key), *expect_values(item, [(name,) for name in item if name not in key.attributes()]))
+def _make_whole_leftover(rule: Rule, key: ItemKey, item: Item) -> Leftover:
+    guard = (expect_existence(key), *expect_values(item, [(name,) for name in item if name not in key.attributes()]))
     return Leftover(rule.title, key, (), Transaction((Delete(key, guard),)))

@@ -1,7 +1,6 @@
-"""Sample the links of rules before the first write: find links that hit no item, and attributes that no item has.
-
-A link may be valid and still useless: its attribute is misspelled, or its values name nothing. A count is then 0 on
-every parent, and a copy made by hand is removed. `sample_links` reads a bounded number of items and says so.
+"""Sample the links of rules before the first write: find links that hit no item, and attributes that no item has. A
+valid link may still be useless: its attribute is misspelled, or its values name no item. A count is then 0 on every
+parent, and the rule would remove copies that people made. `sample_links` reads a bounded number of items.
 
 Invariant: a finding needs every sampled item to fail. A child may come before its parent, so one item that names an
 existing item acquits the link. A finding holds names of entities and attributes, and no key or value of an item.
@@ -18,8 +17,8 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.groups import list_views
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Link, Pointer
-from sync_rules.model.sizes import item_bytes, read_units
-from sync_rules.model.values import Item, Path, get, overlaps, show_path
+from sync_rules.model.sizes import count_item_bytes, count_read_units
+from sync_rules.model.values import Item, Path, get, has_overlap, show_path
 from sync_rules.pipeline.requests import Read, Scan, Store
 from sync_rules.rules.description import Connection
 from sync_rules.rules.rule import Node, Rule
@@ -39,8 +38,8 @@ CASES: Final = ("lower", "upper")
 
 @dataclass(frozen=True)
 class LinkFinding:
-    """One result of a sample. `title` is the rule's name in the rules file. `stops`: the rule should not write before
-    somebody looks at it; otherwise the finding says why the sample could not judge the rule.
+    """One result of a sample. `title` is the rule's name in the rules file. `stops`: the rule should not write until
+    somebody checks it. Otherwise the finding says why the sample could not judge the rule.
     """
 
     title: str
@@ -66,8 +65,8 @@ class EntitySample:
 
 
 def sample_links(rules: Rules, names: Iterable[str], store: Store) -> tuple[LinkFinding, ...]:
-    """Sample the links of the rules in `names`, those of compiled rules. Reads each table of theirs once, within the
-    limits above, and the items that the sample names. Raises StoreError.
+    """Sample the links of the named compiled rules. Scan each of their tables once, within the limits above, and read
+    the items that the sample names. Raises StoreError.
     """
     asked = (rules.rules[name] for name in sorted(names))
     connected = [(rule, rule.connection) for rule in asked if rule.connection is not None]
@@ -96,7 +95,7 @@ def sample_entities(wanted: Collection[Entity], store: Store, rules: Rules) -> d
             segment = next(iter(cursors))
             scan = Scan(table.name, SAMPLE_PAGE_ITEMS, cursors.pop(segment), segment, SAMPLE_SEGMENTS)
             page = store.scan(scan)
-            pages, units = pages + 1, units + read_units(sum(map(item_bytes, page.items)), consistent=False)
+            pages, units = pages + 1, units + count_read_units(sum(map(count_item_bytes, page.items)), consistent=False)
             if page.cursor is not None:
                 cursors[segment] = page.cursor  # at the end: its turn comes after the others
             for item in page.items:
@@ -163,14 +162,14 @@ def _judge(
         found = f"the sample has no {one.named.name} item, so it cannot judge link {fields}"
         yield LinkFinding(rule.title, found, "nothing to do if these items come later", stops=False)
     elif pointing and not there and not by_rule:
-        yield from _misses(rule, one, Evidence(pointing, keys, sources), store)
+        yield from _report_missed_link(rule, one, Evidence(pointing, keys, sources), store)
     for entity, path in dict.fromkeys((*one.reads, *one.conditions)):
         decides = (entity, path) in one.conditions
         own = samples[one.pointing].items if decides else pointing  # a condition may leave out all items
         items = own if entity is one.pointing and (decides or entity is not one.named) else sources
         if not _is_written(entity, stored := entity.locate_field(path), written):
-            lost = "" if decides and pointing else _at_stake(rule, (entity, stored), samples, written)
-            yield from _lacks(rule, entity, path, tuple(items.values()), lost)
+            lost = "" if decides and pointing else _find_value_at_stake(rule, (entity, stored), samples, written)
+            yield from _report_missing_attribute(rule, entity, path, tuple(items.values()), lost)
 
 
 def _is_plain(name: str) -> bool:
@@ -179,10 +178,10 @@ def _is_plain(name: str) -> bool:
 
 
 def _is_written(entity: Entity, path: Path, written: Iterable[Node]) -> bool:
-    return any(of is entity and overlaps(path, at) for of, at in (node.writes for node in written))
+    return any(of is entity and has_overlap(path, at) for of, at in (node.writes for node in written))
 
 
-def _at_stake(
+def _find_value_at_stake(
     rule: Rule, read: tuple[Entity, Path], samples: Mapping[Entity, EntitySample], nodes: Iterable[Node]
 ) -> str:
     """An attribute that the rule makes of the one that it reads, and that sampled items hold: without the one that it
@@ -190,7 +189,7 @@ def _at_stake(
     """
     for node in (node for node in nodes if node.rule.title == rule.title):
         entity, path = node.writes
-        made_of_it = node.rule is not rule or any(of is read[0] and overlaps(read[1], at) for of, at in node.reads)
+        made_of_it = node.rule is not rule or any(of is read[0] and has_overlap(read[1], at) for of, at in node.reads)
         items = samples[entity].items.values() if path and made_of_it and entity in samples else ()
         if any(get(item, path) is not None for item in items):
             return f"{entity.name}.{show_path(path)}"
@@ -211,16 +210,16 @@ class Evidence:
         return dict([*self.items.items()][:CLUE_ITEMS])
 
 
-def _misses(rule: Rule, one: Connection, seen: Evidence, store: Store) -> Iterator[LinkFinding]:
+def _report_missed_link(rule: Rule, one: Connection, seen: Evidence, store: Store) -> Iterator[LinkFinding]:
     """The finding for a link that hits no item: what the sampled items lack or name, and what was meant."""
     count, fields = len(seen.items), ", ".join(show_path((ref.field,)) for _, ref in one.link)
     lacking = [ref for _, ref in one.link if all(ref.read(item) is None for item in seen.items.values())]
     named = [key for key in seen.keys.values() if key is not None]
     clue = ""
     if count >= FEWEST_ITEMS:
-        clue = _other_case(one, seen, store)
+        clue = _suggest_other_case(one, seen, store)
     if not clue and count >= (FEWEST_ITEMS if lacking else ENOUGH_ITEMS):
-        clue = _other_attribute(one, seen, store)
+        clue = _suggest_other_attribute(one, seen, store)
     late = len(named) == count and len(set(named)) < ENOUGH_ITEMS  # children of few parents, which may come later
     if not clue and (count < ENOUGH_ITEMS or late or (one.optional and not named)):
         return
@@ -233,7 +232,9 @@ def _misses(rule: Rule, one: Connection, seen: Evidence, store: Store) -> Iterat
     yield LinkFinding(rule.title, found, clue or where)
 
 
-def _lacks(rule: Rule, entity: Entity, path: Path, items: Sequence[Item], lost: str) -> Iterator[LinkFinding]:
+def _report_missing_attribute(
+    rule: Rule, entity: Entity, path: Path, items: Sequence[Item], lost: str
+) -> Iterator[LinkFinding]:
     """The finding for an attribute that no sampled item has. It stops the rule if another name is close, or if values
     of the attribute `lost` would go. Otherwise the attribute may be new or optional.
     """
@@ -255,11 +256,11 @@ def _lacks(rule: Rule, entity: Entity, path: Path, items: Sequence[Item], lost: 
 
 
 # ---------------------------------------------------------------- clues
-def _other_case(one: Connection, seen: Evidence, store: Store) -> str:
+def _suggest_other_case(one: Connection, seen: Evidence, store: Store) -> str:
     """The cure for values that name existing items in another case; "" if they do not."""
     some = [*seen.some.values()]
     for case in CASES:
-        keys = [key for item in some if (key := _key_in_case(one, item, case)) is not None]
+        keys = [key for item in some if (key := _make_key_in_case(one, item, case)) is not None]
         if not _read(keys, store):
             continue
         texts = [(name, ref) for name, ref in one.link if any("S" in (ref.read(item) or {}) for item in some)]
@@ -279,7 +280,7 @@ def _fold_case(key: ItemKey) -> tuple[object, ...]:
     return tuple(value.casefold() if isinstance(value, str) else value for _, _, value in key.values)
 
 
-def _key_in_case(one: Connection, item: Item, case: str) -> ItemKey | None:
+def _make_key_in_case(one: Connection, item: Item, case: str) -> ItemKey | None:
     """The key that an item would name if its texts were in this case; None if it names none, or the same."""
     values = {name: value for name, ref in one.link if (value := ref.read(item)) is not None}
     changed = {
@@ -288,7 +289,7 @@ def _key_in_case(one: Connection, item: Item, case: str) -> ItemKey | None:
     return None if changed == values else one.named.key_of(changed)
 
 
-def _other_attribute(one: Connection, seen: Evidence, store: Store) -> str:
+def _suggest_other_attribute(one: Connection, seen: Evidence, store: Store) -> str:
     """The cure that names an attribute of the sampled items that hits in place of one of the link; "" if none does."""
     some = seen.some
     linked = {ref.field for _, ref in one.link}

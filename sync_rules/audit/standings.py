@@ -1,7 +1,7 @@
 """Explain what rules keep on one item, from which sources, and whether it is right.
 
-Invariant: the rules are asked what the pipeline asks them, and nothing is written. Keys, paths and names of attributes
-are shown, never a value.
+Invariant: this module asks the rules the same questions as the pipeline, and writes nothing. It shows keys, paths and
+attribute names, never a value.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ class Standing:
 
 
 def list_standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
-    """The copies of each rule on an item. Raises StoreError when a source cannot be read."""
+    """List the copies of each rule on an item, with their state. Raises StoreError if a source cannot be read."""
     entity = rules.entity_of(key)
     found: list[Standing] = []
     for rule in rules.into_target(entity) if entity is not None else ():
         if rule.copies:
             comparison = yield from compare(Stock(targets=[Target(key, item, (rule,))]))
-            state, paths, reason = _state(rule, comparison)
+            state, paths, reason = _choose_state(rule, comparison)
             if state == "right" and all(get(item, path) is None for path in rule.copies):
                 state = "nothing"
             if state is Drift.MISSING and rule.pull_only:
                 reason = PULL_ONLY
             if state in ("right", "kept"):
-                reason = _by_default(rule, item)
+                reason = _describe_defaults(rule, item)
             found.append(Standing(rule, paths or rule.copies, rule.source_keys(item), state, reason))
-    for part in parts_on(key, item, entity, rules):
+    for part in list_parts_on(key, item, entity, rules):
         comparison = yield from compare(Stock(parts={part: True}))
-        state, _, reason = _state(part.rule, comparison)
+        state, _, reason = _choose_state(part.rule, comparison)
         sources = () if part.source is None else (part.source,)
         found.append(Standing(part.rule, part.rule.copies, sources, state, reason, part.rule.label(part)))
     return found
 
 
-def _by_default(rule: Rule, item: Item) -> str:
+def _describe_defaults(rule: Rule, item: Item) -> str:
     """The copies that have the value of `default`, in words; "" for none."""
     found = rule.list_defaults(item)
     return "by default" + ("" if found == rule.copies else f": {', '.join(map(show_path, found))}") if found else ""
 
 
-def parts_on(key: ItemKey, item: Item, entity: Entity | None, rules: Rules) -> list[Part]:
+def list_parts_on(key: ItemKey, item: Item, entity: Entity | None, rules: Rules) -> list[Part]:
     change = Change(key, None, item)
     of_entity: Iterable[PartRule] = rules.parts_of(entity) if entity is not None else ()
     return [
@@ -80,7 +80,7 @@ def parts_on(key: ItemKey, item: Item, entity: Entity | None, rules: Rules) -> l
     ]
 
 
-def _state(rule: Rule, comparison: Comparison) -> tuple[CopyState, tuple[Path, ...], str]:
+def _choose_state(rule: Rule, comparison: Comparison) -> tuple[CopyState, tuple[Path, ...], str]:
     for difference in comparison.different:
         return difference.drift, difference.paths, difference.reason
     if comparison.waiting[rule.name]:

@@ -1,6 +1,5 @@
-"""The stock of items at rest: the targets and parts that the rules see in items that were read, not in records.
-
-Backfill turns it into tasks; verify compares the same targets and parts, and writes nothing.
+"""The stock of items at rest: the targets and parts that rules find in items that were read, not in records. Backfill
+turns it into tasks; verify compares the same targets and parts, and writes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Work, read_all
-from sync_rules.pipeline.sources import Target, absent_target
+from sync_rules.pipeline.sources import Target, make_absent_target
 from sync_rules.pipeline.tasks import PartLook, Pull, Tasks
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.ruleset import Rules
@@ -20,7 +19,7 @@ from sync_rules.rules.ruleset import Rules
 
 @dataclass
 class Stock:
-    """Targets and parts. Most parts are met twice, with their source and with their target: the flag says whether the
+    """Targets and parts. Most parts are found twice, from their source and from their target: the flag says whether the
     part counts when it is right. `unlisted`: items that an index does not list, by rule. `named`: targets that books
     name, which may be missing, with the rules that make them.
     """
@@ -31,9 +30,8 @@ class Stock:
     named: dict[ItemKey, tuple[TargetRule, ...]] = field(default_factory=dict)
 
     def add(self, item: Item, table: Table, rules: Rules, only: frozenset[str], *, alone: bool = False) -> bool:
-        """Add an item by the rules in `only`: as a target, and as one side of parts. True if it concerns any of them.
-
-        A part that is right counts from the side of its source, or from either if an item is surveyed `alone`.
+        """Add an item by the rules in `only`: as a target, and as one side of parts. Return True if it concerns any of
+        them. A right part counts from the side of its source, or from either side if the item is checked `alone`.
         """
         key = table.key_of(item)
         entity = rules.entity_of(key) if key is not None else None
@@ -48,24 +46,24 @@ class Stock:
         for rule in of_parts:
             for part in rule.parts(Change(key, None, item), entity):
                 self.parts[part] = self.parts.get(part, False) or alone or part.source == key
-        for maker in (rule for rule in rules.concern(entity).hinting if rule.makes and rule.name in only):
+        for maker in (rule for rule in rules.find_concern(entity).hinting if rule.makes and rule.name in only):
             makers = tuple(rule for rule in rules.into_target(maker.target) if rule.makes and rule.name in only)
             self.named |= {hint.target: makers for hint in maker.hints(Change(key, None, item))}
         return bool(mine or of_parts or unlisted)
 
     def tasks(self) -> tuple[Tasks, Tasks]:
-        """The tasks that make these items right, and then those of the parts that do not count here."""
+        """Return the tasks that make these items right, and the tasks of the parts that do not count here."""
         pulls = tuple(Pull(target.key, target.image, target.rules) for target in self.targets)
         counted = tuple(PartLook(part) for part, counts in self.parts.items() if counts)
         others = tuple(PartLook(part) for part, counts in self.parts.items() if not counts)
         return Tasks(pulls, parts=counted), Tasks(parts=others, unlisted=tuple(self.unlisted))
 
     def read_missing_targets(self) -> Work[list[Target]]:
-        """The named targets that do not exist. Raises StoreError when one cannot be read."""
+        """Return the named targets that do not exist. Raises StoreError if a target cannot be read."""
         missing: list[Target] = []
         for key, item in (yield from read_all(self.named)).items():
             if isinstance(item, StoreError):
                 raise item
-            target = absent_target(key, self.named[key]) if item is None else None
+            target = make_absent_target(key, self.named[key]) if item is None else None
             missing += [] if target is None else [target]
         return missing

@@ -30,28 +30,28 @@ from sync_rules.audit.compare import (
     compare,
     group_by_thing,
     judge_second_look,
-    look_again,
     merge_thing,
+    recheck,
     sweep_page,
 )
 from sync_rules.audit.ledger_balance import (
     Balance,
     Slot,
-    as_difference,
     check_slots,
     confirm_unbalanced_totals,
     find_slot,
     find_unbalanced_totals,
     list_ledgers,
+    make_difference,
 )
 from sync_rules.audit.stock import Stock
 from sync_rules.audit.verify_tally import DriftFinding, Tally
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Alteration, Change, ItemKey
 from sync_rules.model.limits import Bounds
-from sync_rules.pipeline.books import begin_all, finish_all
+from sync_rules.pipeline.books import begin_all_books, finish_all_books
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, run_work
-from sync_rules.pipeline.tasks import PartLook, Tasks, pull_of
+from sync_rules.pipeline.tasks import PartLook, Tasks, make_pull
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part
 from sync_rules.rules.ruleset import Rules
@@ -67,9 +67,9 @@ Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists
 
 @dataclass(frozen=True)
 class Repair:
-    """The subjects that are not right after a repair, those that no pull can repair too, and the names of the rules of
-    which parts were rebuilt: whatever those parts add to must be added up again. `alterations` counts what its writes
-    did to values.
+    """The result of a repair. `left` are the subjects that are still not right, also those that no pull can repair.
+    `rebuilt` names the rules whose parts were rebuilt: their totals must be added up again. `alterations` counts
+    what the writes did to values.
     """
 
     left: frozenset[Subject]
@@ -78,8 +78,8 @@ class Repair:
 
 
 def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True) -> Work[Repair]:
-    """Pull what drifted. A copy that is wrong in another way, while its source says something else, was repaired: that
-    is lag. Parts that nothing else makes right are rebuilt if `rebuild` says so.
+    """Pull what drifted. A copy that is now wrong in another way, while its source also changed, counts as repaired:
+    that is lag. With `rebuild`, rebuild the parts that nothing else can repair.
     """
     repairable = [one for one in drifted if one.repairable or one.tried]
     asked: dict[ItemKey, set[str]] = {}
@@ -89,13 +89,13 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
     pulls = [
         replace(again, rules=tuple(rule for rule in again.rules if rule.name in names))
         for key, names in asked.items()
-        if (again := pull_of(key, rules)) is not None
+        if (again := make_pull(key, rules)) is not None
     ]
     parts = dict.fromkeys(one.part for one in repairable if one.part is not None)
-    parts |= dict.fromkeys((yield from _in_the_way(repairable, rules)))
+    parts |= dict.fromkeys((yield from _find_blocking_parts(repairable, rules)))
     tasks = Tasks(tuple(pulls), parts=tuple(PartLook(part, rebuild=rebuild) for part in parts))
     report = yield from do_tasks(tasks, rules, Bounds(follows_ancestors=True))
-    after = yield from look_again(repairable, rules)
+    after = yield from recheck(repairable, rules)
     before = {one.subject: one for one in repairable}
     left = {one.subject for one in drifted} - {one.subject for one in repairable}
     still = (
@@ -104,7 +104,7 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
     return Repair(frozenset(left | {one.subject for one in still}), frozenset(report.rebuilt), report.alterations)
 
 
-def _in_the_way(found: Sequence[Difference], rules: Rules) -> Work[list[Part]]:
+def _find_blocking_parts(found: Sequence[Difference], rules: Rules) -> Work[list[Part]]:
     """The parts that stand, for another source, where those that are stuck should."""
     stuck = {one.part.target: one.part.rule for one in found if one.part is not None and one.drift is Drift.STUCK}
     images = (yield Read(tuple(stuck))) if stuck else ()
@@ -135,10 +135,10 @@ class _ObservedWorld(World):
 
 @dataclass(eq=False)
 class Verifier:
-    """One verify run. A sweep looks at the `share` of the tables, `workers` segments at a time. `on_progress` is called
-    at every page, those of ledgers too, and before every wait; what it raises ends the run. Once `enough` says so,
-    no further page is scanned: `cut_short` says whether one was left out. Without `rebuild`, a repair skips
-    unreadable entries of ledgers: for a caller that adds up no ledgers afterwards.
+    """One verify run. A sweep reads the `share` of the tables, `workers` segments at a time. `on_progress` is called at
+    every page, also of ledgers, and before every wait; an exception of it ends the run. Once `enough` returns True,
+    no further page is scanned; `cut_short` says whether pages were left out. Without `rebuild`, a repair skips
+    unreadable ledger entries: for a caller that adds up no ledgers afterwards.
     """
 
     rules: Rules
@@ -165,16 +165,16 @@ class Verifier:
         self._things: set[int] = set()  # hashes of the parts found: each is met from two sides, perhaps long after
 
     def sweep(self) -> Iterator[DriftFinding]:
-        """Verify the share of the tables of all rules. Raises StoreError when a page cannot be read."""
-        return self._in_order(self.only, self._sweep, completes=self.repair and not self.share.is_sample)
+        """Verify the share of the tables of all rules. Raises StoreError if a page cannot be read."""
+        return self._look_in_order(self.only, self._sweep, completes=self.repair and not self.share.is_sample)
 
     def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[DriftFinding]:
-        """Verify the share of the tables once, with the rules of one step of a cascade, but no totals of ledgers. The
-        items of the tables in `counted` are not counted again. Raises StoreError.
+        """Verify the share of the tables once, with the rules of one cascade step, without the totals of ledgers. Items
+        of the tables in `counted` are not counted again. Raises StoreError.
         """
         self._scanned |= set(counted)
         tables = [table.name for table in list_swept_tables(self.rules, names)]
-        for pages in self._pages(tables, names):
+        for pages in self._scan_pages(tables, names):
             for scan, page in pages:
                 self.tally.items += 0 if scan.table in self._scanned else page.items
                 self._note(page.comparison)
@@ -185,11 +185,11 @@ class Verifier:
         yield from self._check_again()
 
     def one(self, key: ItemKey) -> Iterator[DriftFinding]:
-        """Verify a single target, and repair it alone, whatever else is made from it.
+        """Verify a single target. A repair repairs only this target, not the copies made from it.
 
         Raises:
-            UserError: when it does not exist, or none of the rules writes such items.
-            StoreError: when it cannot be read.
+            UserError: if it does not exist, or none of the rules writes such items.
+            StoreError: if it cannot be read.
         """
 
         def look(names: frozenset[str]) -> Iterator[DriftFinding]:
@@ -202,11 +202,11 @@ class Verifier:
         entity = self.rules.entity_of(key)
         about = (*self.rules.into_target(entity), *self.rules.parts_of(entity)) if entity is not None else ()
         asked = self.only.intersection(rule.name for rule in about)
-        return self._in_order(asked or self.only, look)
+        return self._look_in_order(asked or self.only, look)
 
     def verify_report(self, listed: Listed, age_seconds: float) -> Iterator[DriftFinding]:
-        """Verify only what a report lists: what is right by now, and what still drifts. For a repair a report that is
-        older than the grace period counts as the first look; otherwise each difference is looked at twice.
+        """Verify only what a report lists: what is right by now, and what still drifts. For a repair, a report older
+        than the grace period counts as the first check. Otherwise each difference is checked twice.
         """
 
         def look(names: frozenset[str]) -> Iterator[DriftFinding]:
@@ -226,11 +226,11 @@ class Verifier:
         looked: set[frozenset[str]] = set()
         if self.repair and age_seconds < self.grace_seconds:
             self._wait(self.grace_seconds - age_seconds, "the report is too new")
-        yield from self._in_order(self.only, look)
+        yield from self._look_in_order(self.only, look)
 
     def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[DriftFinding]:
         """Look at what a report lists. Only in the `first` round has something come right by itself."""
-        comparison = run_work(look_again(some, self.rules), self.world)
+        comparison = run_work(recheck(some, self.rules), self.world)
         differing = {one.subject for one in comparison.different}
         right = [self.tally.count_repaired_row(one) for one in some if one.subject not in differing]
         yield from right if first else ()
@@ -241,13 +241,13 @@ class Verifier:
             if len(self._candidates) >= CANDIDATES_MAX:
                 yield from self._check_again()
 
-    def _in_order(self, names: frozenset[str], look: Look, *, completes: bool = False) -> Iterator[DriftFinding]:
+    def _look_in_order(self, names: frozenset[str], look: Look, *, completes: bool = False) -> Iterator[DriftFinding]:
         """Look with these rules: all at once, or, to repair, step by step down the cascade. `completes`: the
         sweep reads everything, so it marks books complete that have no more differences.
         """
         steps = cascade(self.rules, names) if self.repair else (Step(names),)
         for step in steps:
-            begun = run_work(begin_all(self.rules, step.names), self.world) if completes else {}
+            begun = run_work(begin_all_books(self.rules, step.names), self.world) if completes else {}
             for number in range(step.max_rounds):
                 if number > 0:
                     for name in step.names:
@@ -256,7 +256,7 @@ class Verifier:
                 self._things.clear()
                 yield from look(step.names)
                 right = {name: number for name, number in begun.items() if not self.tally.wrong(name)}
-                finished = run_work(finish_all(self.rules, right), self.world) if right else 0
+                finished = run_work(finish_all_books(self.rules, right), self.world) if right else 0
                 if self.tally.repaired.total() == repaired and not finished:
                     break
 
@@ -267,7 +267,7 @@ class Verifier:
             yield from self.add_up(names)
         yield from self._balance_rebuilt()
 
-    def _pages(self, tables: Sequence[str], names: frozenset[str]) -> Iterator[list[tuple[Scan, Sweep]]]:
+    def _scan_pages(self, tables: Sequence[str], names: frozenset[str]) -> Iterator[list[tuple[Scan, Sweep]]]:
         """The pages of the tables, one of each of several segments at a time; none is read while others are repaired. A
         segment of every table comes before the next of any, each time with another table first: so a run that is cut
         short does not always leave out the same table.
@@ -288,8 +288,8 @@ class Verifier:
     def add_up(
         self, names: frozenset[str], listed: dict[Slot, Difference] | None = None, *, first: bool = True
     ) -> Iterator[DriftFinding]:
-        """Verify the totals of the ledgers of these rules, or those listed: drift is a total that differs from the sum
-        of its entries twice in the same way. Raises StoreError.
+        """Verify the totals of the ledgers of these rules, or only those `listed`. A total has drifted if it differs
+        twice, in the same way, from the sum of its entries. Raises StoreError.
         """
         for table, tallies in list_ledgers(self.rules, names):
             asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
@@ -312,7 +312,7 @@ class Verifier:
             for key, slots in totals.items():
                 repaired = self.repair and run_work(ledger_balance.repair_total(key, slots), self.world)
                 for at, balance in slots.items():
-                    yield self.tally.count_drift(as_difference((key, at), balance), repaired=repaired)
+                    yield self.tally.count_drift(make_difference((key, at), balance), repaired=repaired)
 
     def _balance_rebuilt(self) -> Iterator[DriftFinding]:
         """Verify the totals of rules with rebuilt entries: the totals may or may not have counted these entries."""
@@ -349,7 +349,7 @@ class Verifier:
         things = list(group_by_thing(found).values())
         for start in range(0, len(things), LOOK_AGAIN_MAX_ITEMS):
             some = [one for thing in things[start : start + LOOK_AGAIN_MAX_ITEMS] for one in thing]
-            comparison = run_work(look_again(some, self.rules), self.world)
+            comparison = run_work(recheck(some, self.rules), self.world)
             self._last_seen = self.clock()
             before = {one.subject: one for one in some}
             by_verdict: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}

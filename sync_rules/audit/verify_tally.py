@@ -25,7 +25,7 @@ PAIRED: Final[Mapping[str, Callable[[str], Any]]] = {"unmended": Drift, "hopeles
 
 @dataclass(frozen=True)
 class DriftFinding:
-    """One drift, and whether it was repaired. `came_right`: a report listed it, and it is right by now, or gone."""
+    """One drift, and whether it was repaired. `came_right`: a report listed it, but it is right or deleted by now."""
 
     difference: Difference
     repaired: bool = False
@@ -34,9 +34,9 @@ class DriftFinding:
 
 @dataclass
 class Tally:
-    """The figures of a verify by rule, in (rule, target) pairs. `right`, `kept`, `lag` are of the last look at a rule;
-    repaired drift stays counted as drift. `orphaned`: the kept copies without a source; `waiting`: what is not compared
-    before its rule was backfilled; `alterations`: what repairs did to values.
+    """The figures of a verify by rule, in (rule, target) pairs. `right`, `kept`, `lag` come from the last check of a
+    rule; repaired drift stays counted as drift. `orphaned`: the kept copies without a source; `waiting`: copies not
+    compared before a backfill of their rule; `alterations`: what repairs did to values.
     """
 
     right: Counter[str] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ class Tally:
         return self.drift.total() - self.repaired.total()
 
     def body(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the figures, ready for JSON."""
         paired = {
             name: [[rule, kind.value, count] for (rule, kind), count in getattr(self, name).items()] for name in PAIRED
         }
@@ -66,7 +66,7 @@ class Tally:
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Tally:
-        """From JSON."""
+        """Return the figures from their JSON form."""
         counters: dict[str, Any] = {name: Counter(body[name]) for name in BY_RULE}
         counters["waiting"] = Counter(body.get("waiting", {}))
         for name, kind in PAIRED.items():  # earlier versions counted no alterations
@@ -74,13 +74,13 @@ class Tally:
         return cls(**counters, items=body["items"])
 
     def include(self, other: Tally) -> None:
-        """Add what another call found elsewhere."""
+        """Add the figures of another call."""
         for name in (*BY_RULE, "waiting", *PAIRED):
             getattr(self, name).update(getattr(other, name))
         self.items += other.items
 
     def take_out(self, rule: str, drift: Drift, *, repaired: bool) -> None:
-        """Take out one drift of a part that was counted twice."""
+        """Subtract one drift of a part that was counted twice."""
         self.drift[rule] -= 1
         self.repaired[rule] -= repaired
         self.unmended[rule, drift] -= not repaired
@@ -88,7 +88,7 @@ class Tally:
             self.hopeless[rule, drift] -= 1
 
     def wrong(self, rule: str) -> int:
-        """The drift of a rule that is left though it could be repaired. What is stuck stays out of all books."""
+        """Return the number of a rule's unrepaired drifts that a repair could fix. Stuck copies are not counted."""
         return sum(n for (name, drift), n in self.unmended.items() if name == rule and drift is not Drift.STUCK)
 
     def count_targets(self, rule: str) -> int:
@@ -96,12 +96,12 @@ class Tally:
         return sum(counter[rule] for counter in (self.right, self.kept, self.waiting, self.lag, self.drift))
 
     def count_alterations(self, rule: str | None = None) -> dict[Alteration, int]:
-        """The number of values that repairs altered, of one rule or of all."""
+        """Return the number of values that repairs altered, of one rule or of all."""
         of = [(each, count) for (name, each), count in self.alterations.items() if rule in (None, name)]
         return {each: total for each in Alteration if (total := sum(count for one, count in of if one is each))}
 
     def add(self, comparison: Comparison) -> None:
-        """Count what one look found right or kept."""
+        """Add what one check found right or kept."""
         self.right.update(comparison.right)
         self.kept.update(comparison.kept)
         self.orphaned.update(comparison.orphaned)
@@ -120,7 +120,7 @@ class Tally:
         return DriftFinding(one, came_right=True)
 
     def start_over(self, rule: str) -> None:
-        """Forget what another look at all targets of a rule will find again."""
+        """Forget the results of a rule before all its targets are checked again."""
         for counter in (self.right, self.kept, self.orphaned, self.waiting, self.lag):
             del counter[rule]
         self.drift[rule] = self.repaired[rule]
@@ -130,7 +130,7 @@ class Tally:
 
 
 def choose_share(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
-    """The segments to look at: each worker's, or a sample drawn by the seed, which is given back."""
+    """Return the segments to read: one for each worker, or a sample drawn by the seed, and the seed."""
     if percent is None or percent == 100:  # noqa: PLR2004 - percent
         return Share(workers, tuple(range(workers))), None
     seed = randbelow(SEEDS) if seed is None else seed

@@ -1,8 +1,8 @@
 """Find every place that holds something of one item, for a request to erase it: copies, elements, mirrors, entries, and
 what is made of those in turn.
 
-Invariant: it follows the rules as the pipeline does, by Query and by key, never by a scan, and shows what stands there
-now, right or wrong. Listed items are not kept in memory.
+Invariant: it follows the rules as the pipeline does, by Query and by key, never by a scan. It shows the present values,
+right or wrong. Listed items are not kept in memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from sync_rules.audit.standings import parts_on
+from sync_rules.audit.standings import list_parts_on
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, Path, get
 from sync_rules.pipeline.fanout import list_linked_rules
@@ -26,7 +26,7 @@ PAGE_MAX_ITEMS = 100
 @dataclass(frozen=True, slots=True)
 class UsePlace:
     """A place that holds something of an item: paths of another item, an element of its set, or the whole item (no
-    paths). `through` is the item that it was taken from: the one asked about, or an earlier place.
+    paths). `through` is the item that the value came from: the requested item, or an earlier place.
     """
 
     rule: Rule
@@ -37,10 +37,12 @@ class UsePlace:
 
 
 def find_uses(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
-    """The places, each as it is found. Of an item that is gone, those that name its key. Raises StoreError."""
+    """Yield the places that hold something of an item, each as it is found. For a deleted item: the places that name
+    its key. Raises StoreError.
+    """
     item = _read(store, key) or key.attributes()
     seen: set[int] = set()
-    looks = [_uses(key, item, rules.rules, rules, store)]
+    looks = [_list_uses(key, item, rules.rules, rules, store)]
     while looks:  # depth first, so that of each level but a page is in memory
         found = next(looks[-1], None)
         if found is None:
@@ -52,14 +54,14 @@ def find_uses(key: ItemKey, rules: Rules, store: Store) -> Iterator[UsePlace]:
         again = hash((use.target, fed))
         if fed and again not in seen:
             seen.add(again)
-            looks.append(_uses(use.target, image, fed, rules, store))
+            looks.append(_list_uses(use.target, image, fed, rules, store))
 
 
 def _list_readers(writer: Rule, rules: Rules) -> frozenset[str]:
     return frozenset(rule.name for rule in rules.rules.values() if writer.feeds(rule))
 
 
-def _uses(
+def _list_uses(
     key: ItemKey, item: Item, names: Collection[str], rules: Rules, store: Store
 ) -> Iterator[tuple[UsePlace, Item]]:
     """The direct uses of one item by the rules of these names, each with the image of the other item."""
@@ -72,12 +74,12 @@ def _uses(
                 yield from _list_targets(rule, key, rules, store)
             for hint in rule.hints(change):
                 image = _read(store, hint.target)
-                if image is not None and (paths := _there(rule, image)):
+                if image is not None and (paths := _list_held_paths(rule, image)):
                     yield UsePlace(rule, hint.target, key, paths), image
         elif isinstance(rule, PartRule):
             for part in rule.parts(change, entity):
                 if part.source == key != part.target:
-                    yield from _of_part(part, rules, store)
+                    yield from _list_part_uses(part, rules, store)
 
 
 def _list_targets(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
@@ -92,40 +94,44 @@ def _list_targets(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) ->
         }
         images = found if index is None else dict(zip(found, store.read(Read(tuple(found))), strict=True))
         for target, image in images.items():
-            if image is not None and list_linked_rules(Push(key, (rule,)), image) and (paths := _there(rule, image)):
+            if (
+                image is not None
+                and list_linked_rules(Push(key, (rule,)), image)
+                and (paths := _list_held_paths(rule, image))
+            ):
                 yield UsePlace(rule, target, key, paths), image
         cursor = page.cursor
         if cursor is None:
             break
 
 
-def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
+def _list_part_uses(part: Part, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
     image = _read(store, part.target)
     entity = rules.entity_of(part.target)
     assert part.source is not None, "it was asked about its source"
     if image is None or entity is not part.rule.target:
         return
     if part.element:
-        if part in parts_on(part.target, image, entity, rules):
+        if part in list_parts_on(part.target, image, entity, rules):
             yield UsePlace(part.rule, part.target, part.source, part.rule.copies, part.rule.label(part)), image
         return
     yield UsePlace(part.rule, part.target, part.source), image
     total = part.rule.find_total(image)
     if total is not None:
-        yield from _of_total(total, part.target, rules, store)
+        yield from _list_total_uses(total, part.target, rules, store)
 
 
-def _of_total(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
+def _list_total_uses(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[UsePlace, Item]]:
     """The number that an entry is counted in, on its parent."""
     entity = rules.entity_of(total)
     for rule in rules.from_source(entity) if entity is not None else ():
         for hint in rule.hints(Change(total, None, total.attributes())) if isinstance(rule, TargetRule) else ():
             parent = _read(store, hint.target)
-            if parent is not None and (paths := _there(rule, parent)):
+            if parent is not None and (paths := _list_held_paths(rule, parent)):
                 yield UsePlace(rule, hint.target, entry, paths), parent
 
 
-def _there(rule: Rule, image: Item) -> tuple[Path, ...]:
+def _list_held_paths(rule: Rule, image: Item) -> tuple[Path, ...]:
     return tuple(path for path in rule.copies if get(image, path) is not None)
 
 

@@ -1,4 +1,4 @@
-"""The one question that a verb asks before it spends or removes something."""
+"""The question that a verb asks before it spends money or removes something."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from sync_rules.model.errors import UserError
 
 
 def confirm(question: str, *, yes: bool) -> bool:
-    """Ask the question. Raises UserError where standard input is not a terminal."""
+    """Ask the question, and return the answer; True without a question if `yes`. Raises UserError if standard input is
+    not a terminal.
+    """
     if yes:
         return True
     if not sys.stdin.isatty():

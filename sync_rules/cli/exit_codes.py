@@ -1,7 +1,7 @@
 """Exit codes of all verbs. verbs.toml says what a code means for one verb.
 
-Invariant: a code means the same whatever the verb is. An interrupted verb is not done, so it never ends with 0, except
-where stopping is how it ends.
+Invariant: a code means the same for every verb. An interrupted verb is not done, so it never ends with 0, unless the
+verb runs until it is stopped.
 """
 
 from __future__ import annotations

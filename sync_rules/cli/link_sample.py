@@ -14,17 +14,19 @@ from sync_rules.rules.ruleset import Rules
 def sample_new_rules(
     rules: Rules, names: Iterable[str], applied: Mapping[str, str], accepted: Collection[str], store: Store
 ) -> tuple[LinkFinding, ...]:
-    """Sample the links of those rules in `names` that are not applied as they are now, and that `accepted`, names in
-    the rules file, does not list. Raises StoreError when a table does not answer.
+    """Sample the links of the rules in `names`, except applied rules that have not changed and rules whose titles are
+    in `accepted`. Raises StoreError if a table does not answer.
     """
-    prints = fingerprints.of_each(rules)
+    prints = fingerprints.compute_rule_fingerprints(rules)
     known = {title for title, digest in applied.items() if prints.get(title) == digest}
     skipped = known.union(accepted)
     return sample_links(rules, (name for name in names if rules.rules[name].title not in skipped), store)
 
 
 def require_hits(findings: Iterable[LinkFinding]) -> list[str]:
-    """The findings that stop nothing, as lines. Raises UserError with the others, each with its cure."""
+    """Return the findings as lines if none of them stops its rule. Otherwise raise UserError with the stopping findings
+    and cures.
+    """
     found = tuple(findings)
     stopping = [one for one in found if one.stops]
     if stopping:

@@ -1,6 +1,5 @@
-"""The command line: `sync-rules VERB`. It parses and calls; each verb is a plain function in `commands/<verb>.py`.
-
-Each ends with a code of `exit_codes`. Only the module of the called verb is imported, so that `--help` is quick.
+"""The command line: `sync-rules VERB`. It parses and calls; each verb is a plain function in `commands/<verb>.py`. Each
+ends with a code of `exit_codes`. Only the module of the called verb is imported, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from sync_rules.adapters.patience import PATIENCE_SECONDS, Patience, use_patienc
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.modules import load_module
 from sync_rules.cli.show.output import wrap_output
-from sync_rules.cli.show.waits import show
+from sync_rules.cli.show.waits import show_wait
 from sync_rules.cli.verb import Verb
 from sync_rules.cli.verb_call import adapt_verb, read_completed_words
 from sync_rules.model.errors import SyncRulesError, UserError
 
 
 class VerbEntry(NamedTuple):
-    """A verb in its group: what it does, and what its exit codes mean, "" for nothing to say. `module` has `VERB`, and
-    a function of the verb's name. `package` brings the libraries of the verb.
+    """A verb in its group: what it does, and what its exit codes mean ("" for the usual meaning). `module` has `VERB`,
+    and a function of the verb's name. `package` is the package to install for the verb's libraries.
     """
 
     group: str
@@ -203,7 +202,7 @@ def _load(verb: str, listed: VerbEntry) -> Callable[..., None]:
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> None:
         try:
-            with use_patience(Patience(show, seconds)):
+            with use_patience(Patience(show_wait, seconds)):
                 code = function(*arguments, **options)
         except KeyboardInterrupt as stopped:
             words = str(stopped) or ("interrupted: nothing was written" if declared.only_reads else "interrupted")

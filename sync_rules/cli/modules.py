@@ -9,7 +9,9 @@ from sync_rules.model.errors import UserError
 
 
 def load_module(name: str, package: str, use: str) -> ModuleType:
-    """The module. Raises UserError when it needs a library that is not installed: `package` brings it to `use`."""
+    """Import and return a module. Raises UserError if it needs a library that is not installed; `package` is the
+    package to install for `use`.
+    """
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

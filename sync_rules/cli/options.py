@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
-from sync_rules.cli.show.text import without_secrets
+from sync_rules.cli.show.text import remove_secrets
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 
@@ -155,8 +155,8 @@ class SampleShare(NamedTuple):
     seed: int | None = None
 
 
-def read_sample(text: str | None) -> SampleShare:
-    """Read --sample. Raises UserError when it is not a percentage, with or without a seed."""
+def parse_sample(text: str | None) -> SampleShare:
+    """Parse --sample. Raises UserError if it is not a percentage, with or without a seed."""
     if text is None:
         return SampleShare()
     percent, colon, seed = text.partition(":")
@@ -170,7 +170,7 @@ def read_sample(text: str | None) -> SampleShare:
 
 
 def require_titles(names: Iterable[str], rules: Rules, file: str = "", option: str = "") -> None:
-    """Raises UserError for a name that no rule has. `file` and `option`: where it should be, and where it was given."""
+    """Raise UserError for a name that no rule has. `file` names the rules file, `option` the option with the name."""
     titles = dict.fromkeys(rule.title for rule in rules.rules.values())
     for name in names:
         if name not in titles:
@@ -178,13 +178,13 @@ def require_titles(names: Iterable[str], rules: Rules, file: str = "", option: s
 
 
 def repeat_options(rules_file: Path, endpoint_url: str | None, region: str | None, state: str = STATE) -> str:
-    """The rules file and options of a command, as another one takes them that works at the same place."""
+    """Return the rules file and options of a command as text, for another command at the same place."""
     words = [] if rules_file == RULES_FILE else [str(rules_file)]
-    words += place_words(endpoint_url, region, {"--state": "" if state == STATE else state})
+    words += list_place_words(endpoint_url, region, {"--state": "" if state == STATE else state})
     return f" {shlex.join(words)}" if words else ""
 
 
-def place_words(endpoint_url: str | None, region: str | None, more: Mapping[str, str] | None = None) -> list[str]:
-    """The words of a command line that lead to the same place, without secrets."""
-    given = {"--endpoint-url": endpoint_url and without_secrets(endpoint_url), "--region": region, **(more or {})}
+def list_place_words(endpoint_url: str | None, region: str | None, more: Mapping[str, str] | None = None) -> list[str]:
+    """List the words of a command line that select the same place, without secrets."""
+    given = {"--endpoint-url": endpoint_url and remove_secrets(endpoint_url), "--region": region, **(more or {})}
     return [word for name, value in given.items() if value for word in (name, value)]

@@ -19,8 +19,8 @@ SHOW_CURSOR: Final = "\x1b[?25h"
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Give a function that tells whether a signal came. A second signal within SAME_SIGNAL_SECONDS is ignored: a
-    terminal and a wrapper may both pass the same one on.
+    """Yield a function that returns True after a signal. A second signal within SAME_SIGNAL_SECONDS is ignored: a
+    terminal and a wrapper may both pass the same signal on.
     """
     came: list[float] = []
 
@@ -35,7 +35,7 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
             os._exit(ExitCode.INTERRUPTED)
         came.append(time.monotonic())  # no lock: the handler may run while this very thread holds it
 
-    command = patience.current() or patience.Patience(lambda _wait: None)
+    command = patience.find_current() or patience.Patience(lambda _wait: None)
     command.stopping = lambda: bool(came)
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -1,7 +1,7 @@
-"""The declaration of a verb, which stands beside its function: how it ends, and options that need or exclude others.
+"""The declaration of a verb, next to its function: how it ends, and options that need or exclude others.
 
-Invariant: an option that says what is done is refused where it would have no effect. Settings of where and how fast,
-such as --region or --rate, may be given to every form of a verb, so that a script can always give them.
+Invariant: an option that selects an action is refused if it would have no effect. Every form of a verb accepts settings
+such as --region or --rate, so that a script can always give them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ Options = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """A verb, apart from its options: its function declares those. verbs.toml says what it does.
-
-    `stopped` is the code after Ctrl-C. `only_reads`: the verb writes nothing, and says so when it is interrupted.
-    `needs` has, by option, the options that give it an effect; `excludes` has, by option, the options that it cannot be
-    given with.
+    """A verb, apart from its options, which its function declares. verbs.toml describes it. `stopped` is the code after
+    Ctrl-C. `only_reads`: the verb writes nothing, and its message after Ctrl-C says so. `needs` maps an option to
+    options that give it an effect. `excludes` maps an option to options that cannot accompany it.
     """
 
     stopped: ExitCode = ExitCode.INTERRUPTED

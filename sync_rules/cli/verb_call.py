@@ -21,7 +21,7 @@ STDIN: Final = Path("/dev/stdin")
 
 
 def adapt_verb(verb: Verb, function: Callable[..., int]) -> Callable[..., int]:
-    """The function of a verb, with a context as its first parameter, as typer calls it."""
+    """Wrap the function of a verb for typer: with a context as its first parameter."""
     declared = signature(function, eval_str=True)
     own = dict(declared.parameters)
 
@@ -32,7 +32,7 @@ def adapt_verb(verb: Verb, function: Callable[..., int]) -> Callable[..., int]:
             options[name] = _open_stdin(options[name])
         if "context" in own:
             options["context"] = context
-        with _json_list() if options.get("form") is LineForm.JSON else nullcontext():
+        with _print_json_list() if options.get("form") is LineForm.JSON else nullcontext():
             return function(**options)
 
     parameters = [Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
@@ -49,7 +49,7 @@ def _open_stdin(given: Any) -> Any:
 
 
 @contextmanager
-def _json_list() -> Iterator[None]:
+def _print_json_list() -> Iterator[None]:
     """Print the JSON lines of a command as one JSON list, each line as soon as it is printed."""
     rows = _List(sys.stdout)
     with redirect_stdout(rows):
@@ -86,7 +86,7 @@ class _List(TextIOBase):
 
 
 def read_completed_words(environ: Mapping[str, str]) -> list[str]:
-    """The words of a command line that a shell asks to complete; none when it asks nothing."""
+    """Return the words of a command line that a shell asks to complete; none if it asks nothing."""
     for name in ("_TYPER_COMPLETE_ARGS", "COMP_WORDS"):
         if text := environ.get(name):
             return text.split()[1:]

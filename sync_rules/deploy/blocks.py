@@ -1,7 +1,7 @@
-"""Writes blocks of a file, which lie between `# >>> sync-rules: NAME` and `# <<< sync-rules: NAME`.
+"""Write the generated blocks of a file, between `# >>> sync-rules: NAME` and `# <<< sync-rules: NAME`.
 
-Invariant: outside of its blocks a file stays as it is, byte for byte. A mark that is missing, comes twice or is not
-closed is an error that names file and mark, and then nothing is written.
+Invariant: outside of its blocks a file stays as it is, byte for byte. A missing, repeated or unclosed mark is an error
+that names file and mark. Then nothing is written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sync_rules.deploy.yamltext import as_yaml
+from sync_rules.deploy.yamltext import format_yaml
 from sync_rules.model.errors import UserError
 
 MARK = re.compile(r"^(?P<indent>[ \t]*)# (?P<side>>>>|<<<) sync-rules: (?P<name>\S+)[ \t]*\r?$", re.MULTILINE)
@@ -31,7 +31,7 @@ def find_blocks(text: str, file: str) -> dict[str, TemplateBlock]:
     """Find the blocks of a text by name; messages name `file`.
 
     Raises:
-        UserError: when the marks are not in pairs, or a name comes twice.
+        UserError: if the marks are not in pairs, or a name comes twice.
     """
     found: dict[str, TemplateBlock] = {}
     opened: re.Match[str] | None = None
@@ -54,27 +54,27 @@ def find_blocks(text: str, file: str) -> dict[str, TemplateBlock]:
 
 
 def read_block(text: str, name: str, file: str) -> str:
-    """The content of a block.
+    """Return the content of a block.
 
     Raises:
-        UserError: when the text has no such block, or its marks are not in order.
+        UserError: if the text has no such block, or its marks are not in order.
     """
     block = _require_block(find_blocks(text, file), name, file)
     return text[block.start : block.end]
 
 
 def replace_blocks(text: str, blocks: Mapping[str, Mapping[str, Any]], file: str) -> str:
-    """Replace the content of these blocks by YAML; lines end as the line of the block's mark does.
+    """Replace the content of these blocks by YAML; line endings follow the block's mark.
 
     Raises:
-        UserError: when the text lacks one of the blocks, has another one, or its marks are not in order.
+        UserError: if the text lacks one of the blocks, has an unknown block, or its marks are not in order.
     """
     places = find_blocks(text, file)
     for name in places.keys() - blocks.keys():
         raise UserError(f"{file}: block {name} is not known, remove its marks. Known: {', '.join(sorted(blocks))}")
     for name, content in sorted(blocks.items(), key=lambda one: -_require_block(places, one[0], file).start):
         place = places[name]  # from the last to the first, so that earlier positions stay valid
-        made = as_yaml(content, place.indent)
+        made = format_yaml(content, place.indent)
         if text.endswith("\r\n", 0, place.start):
             made = made.replace("\n", "\r\n")
         text = text[: place.start] + made + text[place.end :]
@@ -82,7 +82,7 @@ def replace_blocks(text: str, blocks: Mapping[str, Mapping[str, Any]], file: str
 
 
 def compare_blocks(old: str, new: str, file: str) -> Iterator[tuple[str, str]]:
-    """The blocks that differ between two versions of a file, line endings aside, each with a unified diff."""
+    """Yield the blocks that differ between two versions of a file, line endings aside, each with a unified diff."""
     before, after = find_blocks(old, file), find_blocks(new, file)
     for name, place in before.items():
         if name not in after:

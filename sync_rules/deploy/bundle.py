@@ -1,9 +1,8 @@
-"""Fills the bundle of the functions: `python -m sync_rules.deploy.bundle DIRECTORY`, which `sam build` calls by make.
-
-A bundle holds `handlers`, `sync_rules` without the folders of LEFT_OUT, the rules as compiled here, the modules that
-`call` rules name with what these import beside the rules file, and the locked packages for the machine that Lambda has:
-compiled, where there is a Python of its version. Lambda has boto3 already. It is filled alike from a clone and from the
-installed package.
+"""Fills the bundle of the functions: `python -m sync_rules.deploy.bundle DIRECTORY`, which `sam build` calls by make. A
+bundle holds `handlers` and `sync_rules` without LEFT_OUT, the compiled rules, and the locked packages for Lambda's
+machine. It also holds the modules that `call` rules name, with their imports from the rules file's folder. Modules
+are compiled if this machine has the functions' Python version. Lambda has boto3 already. A clone and the installed
+package fill it alike.
 """
 
 from __future__ import annotations
@@ -59,14 +58,14 @@ LEFTOVERS: Final = ("bin", ".lock", "CACHEDIR.TAG", ".gitignore")  # an installe
 LOCKED: Final = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
 
 
-def bundle(directory: Path, template: Path) -> None:
+def fill_bundle(directory: Path, template: Path) -> None:
     """Fill a directory with what the functions of a template need.
 
     Raises:
-        UserError: when the rules are wrong or name a missing module, when packages cannot be installed, or when no
-            locked requirements lie beside the template.
+        UserError: if the rules are wrong or name a missing module, packages cannot be installed, or the template's
+            folder has no locked requirements.
     """
-    text = read(template)
+    text = read_template(template)
     rules_file = find_rules_file(text, template)
     python, platform = find_platform(text, template)
     deployment = read_deployment(rules_file)
@@ -82,8 +81,8 @@ def bundle(directory: Path, template: Path) -> None:
     precompile(directory, python)
 
 
-def read(template: Path) -> str:
-    """The text of a template. Raises UserError when there is none."""
+def read_template(template: Path) -> str:
+    """Return the text of a template. Raises UserError if the file does not exist."""
     found = read_if_there(template, "the template")
     if found is None:
         raise UserError(f"{template}: no such file: build in the folder of template.yaml, or name it with --template")
@@ -91,7 +90,7 @@ def read(template: Path) -> str:
 
 
 def find_lock(template: Path) -> Path:
-    """The locked requirements of the functions. Raises UserError when there are none."""
+    """Return the path of the functions' locked requirements. Raises UserError if there are none."""
     for name in BESIDE:
         if (template.parent / name).is_file():
             return template.parent / name
@@ -102,8 +101,8 @@ def find_lock(template: Path) -> Path:
 
 
 def list_own_modules(*, write: bool = True) -> dict[Path, list[Path]]:
-    """The modules of this project that the functions need, each under the folder from which it is imported. `write`:
-    the write function is one of them.
+    """List the modules of this project that the functions need, by the folder from which they are imported. `write`:
+    include the write function.
     """
     of_write = [root / name for name in OF_THE_WRITE_FUNCTION for root in (files.ROOT, files.PACKAGE.parent)]
     out = [] if write else of_write
@@ -119,10 +118,10 @@ def list_own_modules(*, write: bool = True) -> dict[Path, list[Path]]:
 
 
 def list_called_files(rules: Rules, rules_file: Path) -> list[Path]:
-    """The modules beside a rules file that its `call` rules name, with the modules beside it that these import.
+    """List the modules in the rules file's folder that its `call` rules name, and the modules there that these import.
 
     Raises:
-        UserError: when there is no such module beside the rules file.
+        UserError: if the folder of the rules file has no such module.
     """
     folder = rules_file.parent
     modules: dict[str, None] = {}
@@ -140,7 +139,7 @@ def list_called_files(rules: Rules, rules_file: Path) -> list[Path]:
 
 
 def find_platform(text: str, template: Path) -> tuple[str, str]:
-    """The Python version, such as 3.14, and the platform of the functions of a template. Raises UserError."""
+    """Return the Python version, such as 3.14, and the platform of a template's functions. Raises UserError."""
     python, machine = read_machine(read_yaml(empty_any_blocks(text, template), str(template)), template)
     python = os.environ.get(PYTHON) or python
     return ".".join(python.split(".")[:2]), os.environ.get(PLATFORM) or f"{machine}-{GLIBC}"
@@ -163,11 +162,11 @@ def install(locked: Path, directory: Path, python: str, platform: str) -> None:
 
 
 def make_install_command(locked: Path, directory: Path, python: str, platform: str) -> list[str]:
-    """The command that installs locked packages, with hashes and no source distributions, for the machine of Lambda:
-    that of uv if there is one, else that of the pip of this Python.
+    """Make the command that installs locked packages for Lambda's machine, with hashes and without source
+    distributions. It uses uv if installed, else the pip of this Python.
 
     Raises:
-        UserError: when this Python has neither uv nor pip, or has pip alone and the platform is one that only uv knows.
+        UserError: if this Python has neither uv nor pip, or has only pip and the platform needs uv.
     """
     what = ["--python-version", python, "--target", str(directory), "--requirement", str(locked)]
     uv = [sys.executable, "-m", "uv"] if find_spec("uv") else [found] if (found := shutil.which("uv")) else []
@@ -182,10 +181,10 @@ def make_install_command(locked: Path, directory: Path, python: str, platform: s
 
 
 def list_tags(platform: str) -> list[str]:
-    """The tags of the wheels that a platform takes, as pip wants them, best first.
+    """List the tags of the wheels that fit a platform, in pip's spelling, best first.
 
     Raises:
-        UserError: when it is no manylinux platform.
+        UserError: if it is not a manylinux platform.
     """
     match = MANYLINUX.fullmatch(platform)
     if match is None:
@@ -199,15 +198,15 @@ def list_tags(platform: str) -> list[str]:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove what an installer leaves beside the packages."""
+    """Remove the files that an installer leaves next to the packages."""
     for name in LEFTOVERS:
         path = directory / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def precompile(directory: Path, python: str) -> None:
-    """Compile the modules, where there is a Python of the functions' version: what a function compiles it cannot keep,
-    and would compile at each start. Python compiles a module again if its content differs.
+    """Compile the modules if this machine has the functions' Python version. A function cannot keep compiled modules,
+    and would compile them at each start. Python compiles a module again if its content differs.
     """
     interpreter = sys.executable if python == HERE else shutil.which(f"python{python}")
     command = [interpreter or "", "-m", "compileall", "-q", "-s", str(directory), "-p", IN_LAMBDA]
@@ -231,7 +230,7 @@ def _copy(root: Path, paths: Iterable[Path], directory: Path) -> None:
 
 # ---------------------------------------------------------------- imports, from the source: no module runs
 def find_module(folder: Path, module: str) -> Path | None:
-    """The file of a module, None when it is not in this folder."""
+    """Return the file of a module, or None if it is not in this folder."""
     parts = module.split(".")
     if not all(parts):
         return None
@@ -257,11 +256,11 @@ def list_imported_files(modules: Iterable[str], folder: Path) -> list[Path]:
 
 
 def list_imports(path: Path, module: str) -> Iterator[str]:
-    """The names that a file imports: modules, and names in modules, which have no file. An import inside
-    a function counts; one for type checking alone does not.
+    """List the names that a file imports: modules, and names in modules, which have no file. Imports inside functions
+    count; imports only for type checking do not.
     """
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in _runtime_nodes(ast.parse(path.read_bytes()).body):
+    for node in _list_runtime_nodes(ast.parse(path.read_bytes()).body):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -273,14 +272,14 @@ def list_imports(path: Path, module: str) -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-def _runtime_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+def _list_runtime_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """All nodes except those for type checking alone."""
     for node in nodes:
         yield node
         if isinstance(node, ast.If) and ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":
-            yield from _runtime_nodes(node.orelse)
+            yield from _list_runtime_nodes(node.orelse)
         else:
-            yield from _runtime_nodes(ast.iter_child_nodes(node))
+            yield from _list_runtime_nodes(ast.iter_child_nodes(node))
 
 
 # ---------------------------------------------------------------- the command
@@ -293,7 +292,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--template", type=Path, default=Path("template.yaml"))
     given = parser.parse_args(arguments)
     try:
-        bundle(given.directory, given.template)
+        fill_bundle(given.directory, given.template)
     except UserError as error:
         print(f"sync_rules.deploy.bundle: {error}", file=sys.stderr)
         return 2

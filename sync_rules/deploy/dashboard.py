@@ -20,11 +20,11 @@ from sync_rules.deploy.measures import (
     STACK_REF,
     Dimensions,
     Subject,
-    dimension_of,
     link_section,
+    list_mapping_subjects,
+    list_rule_subjects,
     list_sections,
-    mapping_subjects,
-    rule_subjects,
+    make_dimension,
 )
 from sync_rules.deploy.permissions import list_functions
 from sync_rules.model.items import Outcome
@@ -70,34 +70,34 @@ class MetricGraph:
     period_seconds: int = 60
 
 
-def dashboard_resource(deployment: Deployment) -> dict[str, Any]:
-    """The dashboard. Its name contains the Region, as dashboards of all Regions share one list of names."""
+def make_dashboard(deployment: Deployment) -> dict[str, Any]:
+    """Make the dashboard. Its name contains the Region, because dashboards of all Regions share one list of names."""
     return {
         "Type": "AWS::CloudWatch::Dashboard",
         "Properties": {
             "DashboardName": {"Fn::Sub": "${AWS::StackName}-${AWS::Region}"},
-            "DashboardBody": {"Fn::Sub": write_body(list_rows(deployment))},
+            "DashboardBody": {"Fn::Sub": format_body(list_rows(deployment))},
         },
     }
 
 
 def list_rows(deployment: Deployment) -> list[list[MetricGraph]]:
-    subjects = rule_subjects(deployment)
+    subjects = list_rule_subjects(deployment)
     searched = subjects[0].id == ALL_RULES
-    drifting = {ALL_RULES, *(subject.id for subject in rule_subjects(deployment, kept=True))}
+    drifting = {ALL_RULES, *(subject.id for subject in list_rule_subjects(deployment, kept=True))}
     every = [Subject(ALL_RULES, "all rules", SERVICE_ONLY), *(() if searched else subjects)]
     return [
-        *(_rule(subject, drifts=subject.id in drifting) for subject in every),
-        *([_each_rule()] if searched else []),
-        _streams(deployment),
-        _queues(),
-        _functions(deployment),
-        _rest(),
+        *(_make_rule_graphs(subject, drifts=subject.id in drifting) for subject in every),
+        *([_make_shared_graphs()] if searched else []),
+        _make_stream_graphs(deployment),
+        _make_queue_graphs(),
+        _make_function_graphs(deployment),
+        _make_other_graphs(),
     ]
 
 
 # ---------------------------------------------------------------- graphs
-def _rule(subject: Subject, *, drifts: bool) -> list[MetricGraph]:
+def _make_rule_graphs(subject: Subject, *, drifts: bool) -> list[MetricGraph]:
     def ours(*metrics: str, statistic: str = "Sum") -> tuple[MetricLine, ...]:
         return tuple(MetricLine(NAMESPACE, metric, subject.dimensions, statistic) for metric in metrics)
 
@@ -112,7 +112,7 @@ def _rule(subject: Subject, *, drifts: bool) -> list[MetricGraph]:
     ]
 
 
-def _each_rule() -> list[MetricGraph]:
+def _make_shared_graphs() -> list[MetricGraph]:
     """Graphs for more rules than can be named."""
     return [
         MetricGraph("each rule: lag, p99 (ms)", search=(LAG,), statistic="p99"),
@@ -122,10 +122,10 @@ def _each_rule() -> list[MetricGraph]:
     ]
 
 
-def _streams(deployment: Deployment) -> list[MetricGraph]:
-    stream = dimension_of("StreamFunction")
+def _make_stream_graphs(deployment: Deployment) -> list[MetricGraph]:
+    stream = make_dimension("StreamFunction")
     counts = ("DroppedEventCount", "OnFailureDestinationDeliveredEventCount")
-    mappings = mapping_subjects(deployment)
+    mappings = list_mapping_subjects(deployment)
     return [
         MetricGraph("streams: iterator age (ms)", (MetricLine(LAMBDA, "IteratorAge", stream, "Maximum"),)),
         MetricGraph(
@@ -144,34 +144,34 @@ def _streams(deployment: Deployment) -> list[MetricGraph]:
             "streams: records handed to the function",
             tuple(MetricLine(LAMBDA, "InvokedEventCount", one.dimensions, label=one.title) for one in mappings),
         ),
-        MetricGraph("messages sent, by kind", _by("kind", SENT, SENT_KINDS)),
+        MetricGraph("messages sent, by kind", _make_lines_by("kind", SENT, SENT_KINDS)),
     ]
 
 
-def _queues() -> list[MetricGraph]:
+def _make_queue_graphs() -> list[MetricGraph]:
     age, depth, hidden = (f"Approximate{what}" for what in (
         "AgeOfOldestMessage", "NumberOfMessagesVisible", "NumberOfMessagesNotVisible",
     ))  # fmt: skip
-    fanout = dimension_of("FanoutQueue")
+    fanout = make_dimension("FanoutQueue")
     return [
-        MetricGraph("queues: oldest message (s)", tuple(_of_queue(age, queue) for queue in QUEUES)),
-        MetricGraph("queues: messages that wait", tuple(_of_queue(depth, queue) for queue in QUEUES)),
+        MetricGraph("queues: oldest message (s)", tuple(_make_queue_line(age, queue) for queue in QUEUES)),
+        MetricGraph("queues: messages that wait", tuple(_make_queue_line(depth, queue) for queue in QUEUES)),
         MetricGraph("fan-out queue: messages at work", (MetricLine("AWS/SQS", hidden, fanout, "Maximum"),)),
         MetricGraph(
             "DynamoDB: throttles of ours, by kind",
-            _by("kind", THROTTLED, (*aws_errors.THROTTLES, aws_errors.OTHER_THROTTLE)),
+            _make_lines_by("kind", THROTTLED, (*aws_errors.THROTTLES, aws_errors.OTHER_THROTTLE)),
         ),
     ]
 
 
-def _functions(deployment: Deployment) -> list[MetricGraph]:
+def _make_function_graphs(deployment: Deployment) -> list[MetricGraph]:
     functions = list_functions(deployment)
 
     def each(metric: str, statistic: str = "Sum") -> tuple[MetricLine, ...]:
-        return tuple(MetricLine(LAMBDA, metric, dimension_of(one), statistic) for one in functions)
+        return tuple(MetricLine(LAMBDA, metric, make_dimension(one), statistic) for one in functions)
 
     refused = [
-        MetricLine(LAMBDA, "RecursiveInvocationsDropped", dimension_of(one), label=f"{one}: taken for a loop")
+        MetricLine(LAMBDA, "RecursiveInvocationsDropped", make_dimension(one), label=f"{one}: taken for a loop")
         for one in ("StreamFunction", "FanoutFunction")
     ]
     return [
@@ -182,10 +182,10 @@ def _functions(deployment: Deployment) -> list[MetricGraph]:
     ]
 
 
-def _rest() -> list[MetricGraph]:
+def _make_other_graphs() -> list[MetricGraph]:
     ends = (("ExecutionsFailed", "failed"), ("ExecutionsTimedOut", "timed out"), ("ExecutionsSucceeded", "done"))
     ended = [
-        MetricLine("AWS/States", metric, dimension_of(one), label=f"{one}: {end}")
+        MetricLine("AWS/States", metric, make_dimension(one), label=f"{one}: {end}")
         for metric, end in ends
         for one in MACHINES
     ]
@@ -193,17 +193,17 @@ def _rest() -> list[MetricGraph]:
     return [MetricGraph("state machines", tuple(ended)), MetricGraph("setup errors", (setup,))]
 
 
-def _by(dimension: str, metric: str, values: Iterable[str]) -> tuple[MetricLine, ...]:
+def _make_lines_by(dimension: str, metric: str, values: Iterable[str]) -> tuple[MetricLine, ...]:
     return tuple(MetricLine(NAMESPACE, metric, (*SERVICE_ONLY, (dimension, value))) for value in values)
 
 
-def _of_queue(metric: str, queue: str) -> MetricLine:
-    return MetricLine("AWS/SQS", metric, dimension_of(queue), "Maximum")
+def _make_queue_line(metric: str, queue: str) -> MetricLine:
+    return MetricLine("AWS/SQS", metric, make_dimension(queue), "Maximum")
 
 
 # ---------------------------------------------------------------- as CloudWatch reads it
-def write_body(graphs: Sequence[Sequence[MetricGraph]]) -> str:
-    """The dashboard as JSON, one widget a line; CloudFormation fills in names."""
+def format_body(graphs: Sequence[Sequence[MetricGraph]]) -> str:
+    """Return the dashboard as JSON, one widget a line. CloudFormation replaces the marks in it by names."""
     links = ", ".join(f"[{section}]({link_section(section)})" for section in list_sections())
     text = {"markdown": f"What each alarm means and what to do: {links}"}
     widgets: list[dict[str, Any]] = [
@@ -218,7 +218,7 @@ def write_body(graphs: Sequence[Sequence[MetricGraph]]) -> str:
                 "y": 3 + number * HEIGHT,
                 "width": width,
                 "height": HEIGHT,
-                "properties": _properties(graph),
+                "properties": _make_properties(graph),
             }
             for place, graph in enumerate(row)
         ]
@@ -226,7 +226,7 @@ def write_body(graphs: Sequence[Sequence[MetricGraph]]) -> str:
     return '{"widgets": [\n' + lines + "\n]}\n"
 
 
-def _properties(graph: MetricGraph) -> dict[str, Any]:
+def _make_properties(graph: MetricGraph) -> dict[str, Any]:
     ours = f'{{{NAMESPACE},rule,service}} service="${{AWS::StackName}}"'
     found = [
         [{"expression": f"SEARCH('{ours} MetricName=\"{metric}\"', '{graph.statistic}')"}] for metric in graph.search
@@ -236,11 +236,11 @@ def _properties(graph: MetricGraph) -> dict[str, Any]:
         "region": "${AWS::Region}",
         "period": graph.period_seconds,
         "stat": graph.statistic,
-        "metrics": [*found, *_metrics(graph.lines)],
+        "metrics": [*found, *_list_metrics(graph.lines)],
     }
 
 
-def _metrics(lines: Iterable[MetricLine]) -> Iterator[list[Any]]:
+def _list_metrics(lines: Iterable[MetricLine]) -> Iterator[list[Any]]:
     """The metrics of a graph; a dot repeats the part of the previous metric.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html

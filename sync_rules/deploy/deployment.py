@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from sync_rules.language.load import parse_rules, read_text
 from sync_rules.language.problems import Problems
 from sync_rules.language.variables import VARIABLE
-from sync_rules.language.yaml_source import Document, read
+from sync_rules.language.yaml_source import Document, read_document
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
@@ -28,8 +28,9 @@ OF_VARIABLE: Final = "Variable"  # no resource has this suffix: parameters and r
 
 @dataclass(frozen=True)
 class Variable:
-    """An environment variable in a rules file. `mark` replaces it in the names of the rules; `parameter` is the
-    template parameter that sets it for the functions; `line` is its first line, or the first with a default.
+    """An environment variable in a rules file. `mark` replaces it in the names of the rules. `parameter` is the
+    template parameter that sets it for the functions. `line` is the line of its first use, or of the first use with
+    a default.
     """
 
     name: str
@@ -41,9 +42,9 @@ class Variable:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The rules of one file. Names in `rules` may contain marks, which `text` and `fill` replace. `lines` has the
-    line at which each table and rule begins: ("tables", "shop") -> 2. `write`: the write function is deployed, by
-    itself or with a Function URL.
+    """The rules of one file. Names in `rules` may contain marks, which `text` and `fill` replace. `lines` holds the
+    first line of each table and rule: ("tables", "shop") -> 2. `write`: the stack has the write function, with or
+    without a Function URL.
     """
 
     rules: Rules
@@ -52,18 +53,18 @@ class Deployment:
     write: Write = ""
 
     def fill(self, text: str) -> str:
-        """A name for use in Fn::Sub: with parameters in place of marks."""
+        """Return a name for use in Fn::Sub: with parameters in place of marks."""
         for variable in self.variables:
             text = text.replace(variable.mark, f"${{{variable.parameter}}}")
         return text
 
     def text(self, text: str) -> Any:
-        """A name as a value of the template: Fn::Sub only if it contains marks."""
+        """Return a name as a value of the template: Fn::Sub only if it contains marks."""
         filled = self.fill(text)
         return text if filled == text else {"Fn::Sub": filled}
 
     def table_arn(self, table: Table, suffix: str = "") -> Any:
-        """The ARN of a table, or with a suffix such as "/index/by_author" of one of its indexes."""
+        """Return the ARN of a table or, with a suffix such as "/index/by_author", of one of its indexes."""
         name = table.physical_name + suffix
         if table.physical_name.startswith("arn:"):
             return self.text(name)
@@ -71,26 +72,26 @@ class Deployment:
         return {"Fn::Sub": tables + self.fill(name)}
 
 
-def logical_id(name: str) -> str:
-    """A name in the form that CloudFormation allows for parameters and resources: `shop_table` -> ShopTable."""
+def format_logical_id(name: str) -> str:
+    """Return a name in the form that CloudFormation allows for parameters and resources: `shop_table` -> ShopTable."""
     return "".join(word[0].upper() + (word[1:].lower() if word.isupper() else word[1:]) for word in WORD.findall(name))
 
 
 def read_deployment(path: Path) -> Deployment:
-    """The deployment of a rules file.
+    """Read the deployment of a rules file.
 
     Raises:
-        UserError: when the rules are wrong, or a variable has two defaults.
+        UserError: if the rules are wrong, or a variable has two defaults.
     """
     text = read_text(path)
-    document = read(text, Problems()) or Document()  # `parse_rules` below reports its problems
+    document = read_document(text, Problems()) or Document()  # `parse_rules` below reports its problems
     variables: dict[str, Variable] = {}
     for line, match in _find_variables(document):
         name, default = match[1], match[2] or ""
         found = variables.get(name)
         if found is None or not found.default:
             mark = found.mark if found else f"syncrulesvar{len(variables):03}x"
-            variables[name] = Variable(name, default, mark, f"{logical_id(name)}{OF_VARIABLE}", line)
+            variables[name] = Variable(name, default, mark, f"{format_logical_id(name)}{OF_VARIABLE}", line)
         elif default not in ("", found.default):
             raise UserError(
                 f"{path}:{line}: variable {name} has the default {default!r}, and {found.default!r} in line"

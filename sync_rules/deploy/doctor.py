@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules import DOCS, __version__
-from sync_rules.adapters.acceptance import set_stack
-from sync_rules.adapters.preflight import differences, time_to_live_problems
+from sync_rules.adapters.acceptance import format_stack_variable
+from sync_rules.adapters.preflight import list_table_problems, list_time_to_live_problems
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.deploy import resources
 from sync_rules.deploy.deployment import Deployment
-from sync_rules.deploy.filters import filter_criteria
+from sync_rules.deploy.filters import make_filter_criteria
 from sync_rules.deploy.measures import link_section
 from sync_rules.deploy.permissions import FANOUT, STREAM, WRITE
-from sync_rules.deploy.resources import RULES_DIGEST, VERSION, is_elsewhere, stream_parameter, table_id
+from sync_rules.deploy.resources import RULES_DIGEST, VERSION, format_stream_parameter, format_table_id, is_elsewhere
 from sync_rules.deploy.roles import MARK
 from sync_rules.deploy.tables import INDEX_KINDS
-from sync_rules.deploy.vectors import vector_problems
+from sync_rules.deploy.vectors import list_vector_problems
 from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.rules.ruleset import Rules
@@ -58,10 +58,9 @@ class StackFinding:
 
 @dataclass(frozen=True)
 class Site:
-    """A stack: its resources by logical id, as type and physical id, beside the rules of here.
-
-    `rules` have the stack's parameters in place of variables, `deployment` has their marks; `options` are those of the
-    command line that lead to the stack.
+    """A deployed stack: its resources by logical id (type and physical id), and the rules on this machine. `rules` have
+    the stack's parameters in place of variables; `deployment` has their marks. `options` are the command line
+    options that select the stack.
     """
 
     name: str
@@ -75,23 +74,23 @@ class Site:
     options: Sequence[str] = ()
 
     def own(self, verb: str, *more: str) -> str:
-        """A command line of sync-rules for this stack."""
+        """Return a command line of sync-rules for this stack."""
         return f"`{shlex.join(['sync-rules', verb, *more, *self.options])}`"
 
-    def remote(self, verb: str, *more: str) -> str:
-        """A command line of sync-rules that works in the functions of this stack."""
-        return f"`{set_stack(self.name)}{self.own(verb, *more, '--remote')[1:]}"
+    def format_remote_command(self, verb: str, *more: str) -> str:
+        """Return a command line of sync-rules that works in the functions of this stack."""
+        return f"`{format_stack_variable(self.name)}{self.own(verb, *more, '--remote')[1:]}"
 
     def aws(self, *words: str) -> str:
         """A command line of the AWS CLI for this stack."""
         return f"`{shlex.join(['aws', *words, *self.options])}`"
 
     def physical(self, logical_id: str) -> str:
-        """The physical id of a resource; "" where the stack has none."""
+        """Return the physical id of a resource; "" if the stack lacks it."""
         return self.resources.get(logical_id, ("", ""))[1]
 
-    def arn_of(self, logical_id: str) -> str | None:
-        """The ARN of a resource, as its Fn::GetAtt gives it; None where the stack has none."""
+    def find_arn(self, logical_id: str) -> str | None:
+        """Return the ARN of a resource, as its Fn::GetAtt gives it; None if the stack lacks it."""
         kind, physical = self.resources.get(logical_id, ("", ""))
         if kind not in ARNS or not physical:
             return None
@@ -100,14 +99,14 @@ class Site:
         return f"arn:{partition}:{ARNS[kind].format(region=region, account=account, id=name)}"
 
     def resolve(self, resource: Any, streams: Mapping[str, str]) -> str | None:
-        """The ARN that a resource of a permission comes to, given the stream of each table by the name of its
-        parameter; None where the stack lacks a part of it.
+        """Return the ARN that a permission's resource resolves to, given the stream of each table by the name of its
+        parameter. None if the stack lacks a part of it.
         """
         match resource:
             case str(text):
                 return text
             case {"Fn::GetAtt": [str(name), "Arn"]}:
-                return self.arn_of(name)
+                return self.find_arn(name)
             case {"Ref": str(name)} | {"Fn::If": [_, _, {"Ref": str(name)}]}:
                 return self.parameters.get(name) or streams.get(name)
             case {"Fn::Sub": str(text)}:
@@ -120,12 +119,12 @@ class Site:
         pseudo = {"Partition": partition, "Region": region, "AccountId": account, "StackName": self.name}
         given = {**{f"AWS::{name}": value for name, value in pseudo.items()}, **self.parameters}
         marks = MARK.findall(text)
-        return {mark: given.get(mark) or self.arn_of(mark.removesuffix(".Arn")) for mark in marks}
+        return {mark: given.get(mark) or self.find_arn(mark.removesuffix(".Arn")) for mark in marks}
 
 
 # ---------------------------------------------------------------- the areas
 def check_stack(site: Site) -> Iterator[StackFinding]:
-    """The last deployment of the stack."""
+    """Check the last deployment of the stack."""
     if site.status.endswith("_COMPLETE") and "ROLLBACK" not in site.status:
         return
     cure = (
@@ -135,7 +134,7 @@ def check_stack(site: Site) -> Iterator[StackFinding]:
 
 
 def check_tables(site: Site, descriptions: Descriptions) -> Iterator[StackFinding]:
-    """The tables that rules follow: keys, indexes, streams."""
+    """Check the keys, indexes and streams of the tables that rules follow."""
     for table, description in descriptions.items():
         name = table.physical_name
         if description is None:
@@ -143,10 +142,10 @@ def check_tables(site: Site, descriptions: Descriptions) -> Iterator[StackFindin
                 f"table {name}: it does not exist", "restore it, or name another one in the rules and deploy"
             )
             continue
-        for problem in differences(site.rules, table, description):
+        for problem in list_table_problems(site.rules, table, description):
             yield StackFinding(f"table {name}: {problem.found}", problem.cure)
-        ours, emulated = table_id(table) in site.resources, "--endpoint-url" in site.options
-        for problem in vector_problems(table, description, site.options, emulated=emulated):
+        ours, emulated = format_table_id(table) in site.resources, "--endpoint-url" in site.options
+        for problem in list_vector_problems(table, description, site.options, emulated=emulated):
             cure = f"{DEPLOY}; if it is still so then: {problem.cure}" if ours else problem.cure
             yield StackFinding(f"table {name}: {problem.found}", cure)
         states = {"it": description.get("TableStatus", "ACTIVE")}
@@ -160,16 +159,18 @@ def check_tables(site: Site, descriptions: Descriptions) -> Iterator[StackFindin
 
 
 def check_times_to_live(site: Site, described: Mapping[Table, Answer]) -> Iterator[StackFinding]:
-    """The Times to Live of the tables that rules follow. That of a table of the stack is set by a deployment."""
+    """Check the Times to Live of the tables that rules follow. A deployment sets that of a table of the stack."""
     for table, found in described.items():
-        for problem in time_to_live_problems(table, site.rules.times_to_live[table.name], found, options=site.options):
-            ours = table_id(table) in site.resources and not found.get("AttributeName")
+        for problem in list_time_to_live_problems(
+            table, site.rules.times_to_live[table.name], found, options=site.options
+        ):
+            ours = format_table_id(table) in site.resources and not found.get("AttributeName")
             yield StackFinding(f"table {table.physical_name}: {problem.found}", DEPLOY if ours else problem.cure)
 
 
 def check_mappings(site: Site, descriptions: Descriptions, of_stream: Iterable[Answer], of_queue: Iterable[Answer]
                 ) -> Iterator[StackFinding]:  # fmt: skip
-    """The event source mappings of the stream function and of the fan-out function."""
+    """Check the event source mappings of the stream function and the fan-out function."""
     found = list(of_stream)
     for table, description in descriptions.items():
         if description is None:
@@ -181,9 +182,9 @@ def check_mappings(site: Site, descriptions: Descriptions, of_stream: Iterable[A
         for one in mine:
             yield from _check_mapping_state(site, f"table {table.name}", one)
             yield from _check_stream(table, description, one)
-            if _patterns(one.get("FilterCriteria")) != _patterns(filter_criteria(site.rules, table)):
+            if _list_patterns(one.get("FilterCriteria")) != _list_patterns(make_filter_criteria(site.rules, table)):
                 yield StackFinding(f"table {table.name}: its mapping filters other records than the rules say", BY_HAND)
-    queue = [one for one in of_queue if one["EventSourceArn"] == site.arn_of("FanoutQueue")]
+    queue = [one for one in of_queue if one["EventSourceArn"] == site.find_arn("FanoutQueue")]
     if not queue:
         yield StackFinding(f"FanoutQueue: no mapping of {FANOUT} reads it", BY_HAND)
     for one in queue:
@@ -204,16 +205,17 @@ def _check_mapping_state(site: Site, what: str, mapping: Answer) -> Iterator[Sta
 def _check_stream(table: Table, description: Answer, mapping: Answer) -> Iterator[StackFinding]:
     latest = description.get("LatestStreamArn")
     if latest and mapping["EventSourceArn"] != latest:
-        cure = f"set the parameter {stream_parameter(table)} to {latest}, and deploy; then `sync-rules verify --repair`"
+        parameter = format_stream_parameter(table)
+        cure = f"set the parameter {parameter} to {latest}, and deploy; then `sync-rules verify --repair`"
         label = mapping["EventSourceArn"].rpartition("/")[2]
         yield StackFinding(f"table {table.name}: its mapping reads stream {label}, which is no longer written to", cure)
 
 
-def _patterns(criteria: Answer | None) -> set[str]:
-    return {_canonical(one.get("Pattern", "")) for one in (criteria or {}).get("Filters", ())}
+def _list_patterns(criteria: Answer | None) -> set[str]:
+    return {_normalize_pattern(one.get("Pattern", "")) for one in (criteria or {}).get("Filters", ())}
 
 
-def _canonical(pattern: str) -> str:
+def _normalize_pattern(pattern: str) -> str:
     try:
         return str(json_bytes.parse_json(pattern))
     except ValueError:
@@ -223,8 +225,8 @@ def _canonical(pattern: str) -> str:
 def check_queues(
     site: Site, attributes: Mapping[str, Mapping[str, str]], timeout_seconds: int
 ) -> Iterator[StackFinding]:
-    """The queues, by logical id: what they are set to, and what waits in them."""
-    fanout, dead = attributes["FanoutQueue"], site.arn_of("FanoutDeadLetters")
+    """Check the settings of the queues, by logical id, and the messages that wait in them."""
+    fanout, dead = attributes["FanoutQueue"], site.find_arn("FanoutDeadLetters")
     if f'"{dead}"' not in fanout.get("RedrivePolicy", ""):
         policy = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": RECEIVES_MAX})
         cure = _set_queue(site, json.dumps({"RedrivePolicy": policy}))
@@ -241,7 +243,7 @@ def check_queues(
     file = str(site.rules_file)
     urls = {name: site.physical(name) for name in QUEUES}
     cures = {
-        "FanoutDeadLetters": site.remote("redrive", file),
+        "FanoutDeadLetters": site.format_remote_command("redrive", file),
         "FailuresQueue": site.own("failures", file, "--queue", urls["FailuresQueue"]),
         "AsyncDeadLetters": f"see {link_section('Failed schedule')}",
     }
@@ -257,7 +259,7 @@ def _set_queue(site: Site, attributes: str) -> str:
 
 
 def check_versions(site: Site, configurations: Mapping[str, Answer]) -> Iterator[StackFinding]:
-    """The rules and the version of each function, by logical id, beside those of here."""
+    """Compare the rules and version of each function, by logical id, with those on this machine."""
     for name, one in configurations.items():
         if one.get("LastUpdateStatus", "Successful") == "Failed":
             yield StackFinding(f"{name}: its last update failed", DEPLOY)
@@ -278,7 +280,7 @@ def check_versions(site: Site, configurations: Mapping[str, Answer]) -> Iterator
 
 
 def check_roles(denied: Iterable[tuple[str, str, str, str]]) -> Iterator[StackFinding]:
-    """The permissions that roles lack: of each the function, the action, the resource and IAM's decision."""
+    """Report the permissions that roles lack, each as function, action, resource and IAM's decision."""
     together: dict[tuple[str, str, str], list[str]] = {}
     for function, action, resource, decision in denied:
         together.setdefault((function, resource, decision), []).append(action)
@@ -309,7 +311,7 @@ def check_alarms(site: Site, alarms: Iterable[Answer]) -> Iterator[StackFinding]
 
 
 def check_write(site: Site, url: Answer) -> Iterator[StackFinding]:
-    """The write function beside what the rules file asks for, and who may call its Function URL."""
+    """Compare the write function with what the rules file asks for, and check who may call its Function URL."""
     asked = {WRITE: bool(site.deployment.write), resources.WRITE_URL: site.deployment.write == "url"}
     for name, wanted in asked.items():
         if wanted and name not in site.resources:
@@ -326,7 +328,7 @@ def _name_alarms(names: Sequence[str]) -> str:
 
 
 def check_lag(site: Site, points: Iterable[Answer], minutes: int) -> Iterator[StackFinding]:
-    """The lag of the stream function, by CloudWatch's data points of the last `minutes`."""
+    """Check the lag of the stream function, by CloudWatch's data points of the last `minutes`."""
     most_seconds = max((point["Maximum"] for point in points), default=0) / 1000
     if most_seconds > float(site.parameters.get("LagAlarmSeconds", 300)):
         found = f"{STREAM} was up to {most_seconds:,.0f} s behind its streams in the last {minutes} minutes"
@@ -334,5 +336,9 @@ def check_lag(site: Site, points: Iterable[Answer], minutes: int) -> Iterator[St
 
 
 def find_stream(table: Table, description: Answer | None) -> dict[str, str]:
-    """The stream of a table by the name of its parameter, where the stack may have created the table; "" for none."""
-    return {} if is_elsewhere(table) else {stream_parameter(table): (description or {}).get("LatestStreamArn", "")}
+    """Return the stream ARN of a table by the name of its parameter: "" if it has no stream. Return nothing if the
+    stack cannot have created the table.
+    """
+    return (
+        {} if is_elsewhere(table) else {format_stream_parameter(table): (description or {}).get("LatestStreamArn", "")}
+    )

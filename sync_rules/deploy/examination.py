@@ -1,7 +1,7 @@
 """Asks AWS about a deployed stack, area by area, and lets `doctor` judge the answers.
 
-Invariant: every call reads. An area that cannot be looked at is a finding that names the missing action, and the other
-areas are looked at all the same.
+Invariant: every call reads. If an area cannot be read, a finding names the missing action, and the other areas are
+still examined.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sync_rules.adapters.preflight import is_strong
 from sync_rules.deploy import doctor, resources
 from sync_rules.deploy.doctor import SOMETHING, Answer, Site, StackFinding
 from sync_rules.deploy.permissions import FANOUT, FUNCTIONS, STREAM, WRITE, list_functions
-from sync_rules.deploy.roles import list_statements, role_of, short_name
+from sync_rules.deploy.roles import format_role_id, list_statements, shorten_name
 from sync_rules.model.entities import Table
 
 LAG_MINUTES: Final = 10
@@ -49,20 +49,24 @@ Client = Callable[[str], Any]  # by the prefix of its actions in IAM, such as dy
 
 
 def ask(client: Client, action: str, **parameters: Any) -> Any:
-    """The answer to a call, named by its action. Raises NotSeenError when it is refused, StoreError without answer."""
+    """Return the answer to a call that is named by its IAM action. Raises NotSeenError if AWS refuses it, StoreError if
+    AWS does not answer.
+    """
     service, _, operation = action.partition(":")
     call = getattr(client(service), WORD.sub("_", operation).lower())
     try:
         return retries.make_retry(first=True)(call, **parameters)
     except aws_errors.ERRORS as error:
-        code = aws_errors.code(error)
+        code = aws_errors.read_code(error)
         if code == type(error).__name__ and code != UNFIT:  # the service did not answer
-            raise aws_errors.store_error(error, action) from error
+            raise aws_errors.make_store_error(error, action) from error
         raise NotSeenError(action, code) from error
 
 
 def ask_pages(client: Client, action: str, key: str, marks: tuple[str, str], **parameters: Any) -> Iterator[Any]:
-    """The entries of all pages of an answer; `marks` are the names of the next page, as asked for and as answered."""
+    """Yield the entries of all pages of an answer. `marks` are the names of the next page's mark in the request and in
+    the answer.
+    """
     answer = ask(client, action, **parameters)
     yield from answer.get(key, ())
     while answer.get(marks[1]):
@@ -71,7 +75,7 @@ def ask_pages(client: Client, action: str, key: str, marks: tuple[str, str], **p
 
 
 def list_resources(client: Client, stack: str) -> dict[str, tuple[str, str]]:
-    """The type and physical id of each resource of a stack. Raises like `ask`."""
+    """Return the type and physical id of each resource of a stack. Raises like `ask`."""
     found = ask_pages(
         client, "cloudformation:ListStackResources", "StackResourceSummaries", ("NextToken",) * 2, StackName=stack
     )
@@ -84,7 +88,7 @@ def list_resources(client: Client, stack: str) -> dict[str, tuple[str, str]]:
 
 @dataclass
 class Examination:
-    """Looks at a site through its clients. What two areas need is asked for once."""
+    """An examination of a site through its clients. Answers that two areas need are requested once."""
 
     site: Site
     client: Client
@@ -94,19 +98,19 @@ class Examination:
     def __post_init__(self) -> None:
         self.areas = {
             "stack": lambda: doctor.check_stack(self.site),
-            "tables": self._of_tables,
-            "mappings": self._of_mappings,
-            "queues": self._of_queues,
+            "tables": self._check_tables,
+            "mappings": self._check_mappings,
+            "queues": self._check_queues,
             "versions": lambda: doctor.check_versions(self.site, self._configurations),
             "roles": lambda: doctor.check_roles(self._find_denied_actions()),
-            "alarms": self._of_alarms,
-            "lag": self._of_lag,
+            "alarms": self._check_alarms,
+            "lag": self._check_lag,
         }
         if self.site.deployment.write or WRITE in self.site.resources:
-            self.areas = {**self.areas, "write": self._of_write}
+            self.areas = {**self.areas, "write": self._check_write}
 
     def findings(self) -> Iterator[tuple[str, list[StackFinding]]]:
-        """Each area with its findings. Raises StoreError when a service does not answer."""
+        """Yield each area with its findings. Raises StoreError if a service does not answer."""
         for area, look in self.areas.items():
             try:
                 yield area, list(look())
@@ -115,9 +119,9 @@ class Examination:
 
     @cached_property
     def _descriptions(self) -> dict[Table, Answer | None]:
-        return {table: self._description(table) for table in self.site.rules.streamed_tables}
+        return {table: self._describe_table(table) for table in self.site.rules.streamed_tables}
 
-    def _description(self, table: Table) -> Answer | None:
+    def _describe_table(self, table: Table) -> Answer | None:
         try:
             answer: Answer = self._ask("dynamodb:DescribeTable", TableName=table.physical_name)["Table"]
         except NotSeenError as refused:
@@ -126,7 +130,7 @@ class Examination:
             return None
         return answer
 
-    def _of_tables(self) -> Iterator[StackFinding]:
+    def _check_tables(self) -> Iterator[StackFinding]:
         yield from doctor.check_tables(self.site, self._descriptions)
         try:
             yield from doctor.check_times_to_live(self.site, self._times_to_live)
@@ -150,13 +154,13 @@ class Examination:
         """The functions that are looked at. If the write function is not there, its own area says so."""
         return [one for one in list_functions(self.site.deployment) if one in (*FUNCTIONS, *self.site.resources)]
 
-    def _of_write(self) -> Iterator[StackFinding]:
+    def _check_write(self) -> Iterator[StackFinding]:
         function = self.site.physical(WRITE)
         url = function and resources.WRITE_URL in self.site.resources
         found = self._ask("lambda:GetFunctionUrlConfig", FunctionName=function) if url else {}
         return doctor.check_write(self.site, found)
 
-    def _of_mappings(self) -> Iterator[StackFinding]:
+    def _check_mappings(self) -> Iterator[StackFinding]:
         action, key, marks = "lambda:ListEventSourceMappings", "EventSourceMappings", ("Marker", "NextMarker")
         stream, fanout = (
             ask_pages(self.client, action, key, marks, FunctionName=self.site.physical(name))
@@ -164,7 +168,7 @@ class Examination:
         )
         return doctor.check_mappings(self.site, self._descriptions, stream, fanout)
 
-    def _of_queues(self) -> Iterator[StackFinding]:
+    def _check_queues(self) -> Iterator[StackFinding]:
         urls = {name: self.site.physical(name) for name in doctor.QUEUES}
         asked = {
             name: self._ask("sqs:GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])
@@ -180,15 +184,15 @@ class Examination:
             streams |= doctor.find_stream(table, description)
         granted = list_statements(self.site.deployment)
         for function in self._functions:
-            for statement in granted[role_of(function)]:
+            for statement in granted[format_role_id(function)]:
                 for resource in statement.resources:
                     place = self.site.resolve(resource, streams)
                     if place == "":
                         continue  # the stream of a table that has none: the area of tables says so
-                    for action, decision in self._decisions(function, statement.actions, place).items():
-                        yield function, action, place or short_name(resource), decision
+                    for action, decision in self._simulate_policy(function, statement.actions, place).items():
+                        yield function, action, place or shorten_name(resource), decision
 
-    def _decisions(self, function: str, actions: tuple[str, ...], place: str | None) -> dict[str, str]:
+    def _simulate_policy(self, function: str, actions: tuple[str, ...], place: str | None) -> dict[str, str]:
         if place is None:
             return dict.fromkeys(actions, "not in the stack")
         one = place if place == "*" else place.replace(":*", f":log-stream:{SOMETHING}").replace("*", SOMETHING)
@@ -201,7 +205,7 @@ class Examination:
         decisions = {found["EvalActionName"]: found["EvalDecision"] for found in answer["EvaluationResults"]}
         return {action: decision for action, decision in decisions.items() if decision != "allowed"}
 
-    def _of_alarms(self) -> Iterator[StackFinding]:
+    def _check_alarms(self) -> Iterator[StackFinding]:
         names = [name for kind, name in self.site.resources.values() if kind == "AWS::CloudWatch::Alarm"]
         found: list[Answer] = []
         for first in range(0, len(names), ALARMS_MAX):
@@ -209,7 +213,7 @@ class Examination:
             found += self._ask("cloudwatch:DescribeAlarms", **asked).get("MetricAlarms", ())
         return doctor.check_alarms(self.site, found)
 
-    def _of_lag(self) -> Iterator[StackFinding]:
+    def _check_lag(self) -> Iterator[StackFinding]:
         answer = self._ask(
             "cloudwatch:GetMetricStatistics",
             Namespace="AWS/Lambda",

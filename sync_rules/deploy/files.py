@@ -30,13 +30,13 @@ PARTS: Final = Path(__file__).with_name("parts.yaml")
 CLI_REQUIREMENTS: Final = "infra/requirements-cli.txt"  # what the command line imports and is built with, with hashes
 
 
-def text_of(name: str) -> str:
-    """The text of one of these files, such as TEMPLATE."""
+def read_file(name: str) -> str:
+    """Return the text of a deployed file, such as TEMPLATE."""
     return (ROOT / name).read_text(encoding="utf-8")
 
 
 def read_part(name: str, **marks: str) -> Any:
-    """A part of generated resources, from parts.yaml, with values in place of marks such as @ID@."""
+    """Return a part of generated resources from parts.yaml, with values in place of marks such as @ID@."""
     return json_bytes.parse_json(fill_marks(json.dumps(_read_parts()[name]), marks))
 
 
@@ -46,5 +46,5 @@ def _read_parts() -> Any:
 
 
 def fill_marks(text: str, marks: Mapping[str, str]) -> str:
-    """A text with values in place of marks such as @ID@."""
+    """Return a text with values in place of marks such as @ID@."""
     return re.sub(r"@([A-Z]+)@", lambda match: marks[match[1]], text)

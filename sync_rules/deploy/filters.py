@@ -25,26 +25,26 @@ PATTERN_MAX_CHARACTERS: Final = 4096
 Pattern = Mapping[str, frozenset[tuple[bool, str]]]
 
 
-def filter_criteria(rules: Rules, table: Table) -> dict[str, Any] | None:
-    """The FilterCriteria of a table's mapping; None when no record can be excluded."""
-    patterns = [_pattern(entity) for entity in list_entities(rules, table)]
+def make_filter_criteria(rules: Rules, table: Table) -> dict[str, Any] | None:
+    """Make the FilterCriteria of a table's mapping; None if no record can be excluded."""
+    patterns = [_make_pattern(entity) for entity in list_entities(rules, table)]
     patterns = list({str(sorted((name, *sorted(said)) for name, said in p.items())): p for p in patterns}.values())
     while len(patterns) > PATTERNS_MAX:
-        first, second = min(combinations(patterns, 2), key=lambda pair: _looseness(*pair))
+        first, second = min(combinations(patterns, 2), key=lambda pair: _compute_looseness(*pair))
         patterns = [p for p in patterns if p is not first and p is not second] + [_join(first, second)]
     patterns = [_shorten(pattern) for pattern in patterns]
     if not patterns or not all(patterns):
         return None
-    return {"Filters": [{"Pattern": _json(pattern)} for pattern in patterns]}
+    return {"Filters": [{"Pattern": _format_pattern(pattern)} for pattern in patterns]}
 
 
 def list_entities(rules: Rules, table: Table) -> tuple[Entity, ...]:
-    """The entities of a table that some rule reads or writes."""
+    """List the entities of a table that some rule reads or writes."""
     spoken = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target, rule.anchor)}
     return tuple(entity for name, entity in rules.entities.items() if name in spoken and entity.table == table)
 
 
-def _pattern(entity: Entity) -> Pattern:
+def _make_pattern(entity: Entity) -> Pattern:
     said: dict[str, frozenset[tuple[bool, str]]] = {}
     for attribute in entity.table.key:
         template = entity.templates[attribute.name]
@@ -69,31 +69,31 @@ def _drop_covered_values(said: frozenset[tuple[bool, str]]) -> frozenset[tuple[b
     )
 
 
-def _looseness(one: Pattern, other: Pattern) -> tuple[int, int]:
+def _compute_looseness(one: Pattern, other: Pattern) -> tuple[int, int]:
     """How much more than the two patterns their union matches: attributes it no longer constrains, then combinations
     of values that neither pattern matches.
     """
     both = _join(one, other)
     lost = max(len(one), len(other)) - len(both)
-    return lost, _pairs(both) - _pairs(one) - _pairs(other)
+    return lost, _count_pairs(both) - _count_pairs(one) - _count_pairs(other)
 
 
-def _pairs(pattern: Pattern) -> int:
+def _count_pairs(pattern: Pattern) -> int:
     return prod(map(len, pattern.values()))
 
 
 def _shorten(pattern: Pattern) -> Pattern:
     """The pattern without its longest attributes, as many as make it too long."""
-    while len(_json(pattern)) > PATTERN_MAX_CHARACTERS:
+    while len(_format_pattern(pattern)) > PATTERN_MAX_CHARACTERS:
         longest = max(pattern, key=lambda name: sum(len(text) for _, text in pattern[name]))
         pattern = {name: said for name, said in pattern.items() if name != longest}
     return pattern
 
 
-def _json(pattern: Pattern) -> str:
-    keys = {name: {"S": _alternatives(said)} for name, said in pattern.items()}
+def _format_pattern(pattern: Pattern) -> str:
+    keys = {name: {"S": _format_alternatives(said)} for name, said in pattern.items()}
     return json.dumps({"dynamodb": {"Keys": keys}}, separators=(",", ":"))
 
 
-def _alternatives(said: Iterable[tuple[bool, str]]) -> list[Any]:
+def _format_alternatives(said: Iterable[tuple[bool, str]]) -> list[Any]:
     return [{"prefix": text} if begins else text for begins, text in sorted(said)]

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from sync_rules import DOCS
 from sync_rules.adapters import aws_errors
-from sync_rules.deploy.deployment import Deployment, logical_id
+from sync_rules.deploy.deployment import Deployment, format_logical_id
 from sync_rules.deploy.permissions import WRITE
-from sync_rules.deploy.resources import mapping_id
+from sync_rules.deploy.resources import format_mapping_id
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS
 from sync_rules.pipeline.telemetry import (
@@ -62,11 +62,10 @@ class Missing(Enum):
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric, and its alarm: `statistic` is above the threshold in `breaching_periods` of the last `periods`.
-
-    `name` ends the names of its alarms, `section` is its heading in the runbook. `only` lists the logical ids of the
-    functions, queues or machines it is for. A threshold may be NEAR_TIMEOUT. `meaning` explains the alarm; {} stands
-    for its subject. `source` is the page of AWS that documents the metric; our own metrics have none.
+    """A metric, and its alarm: `statistic` is above the threshold in `breaching_periods` of the last `periods`. `name`
+    ends the names of its alarms, `section` is its heading in the runbook. `only` lists the logical ids of its
+    functions, queues or machines. A threshold may be NEAR_TIMEOUT. `meaning` explains the alarm; {} is replaced by
+    its subject. `source` is the AWS page that documents the metric; our own metrics have none.
     """
 
     name: str
@@ -87,20 +86,22 @@ class Measure:
 
 @dataclass(frozen=True)
 class Subject:
-    """One thing that measures are taken of. The logical ids of its alarms begin with `id`; people call it `title`."""
+    """A thing that measures describe, such as a rule or a queue. The logical ids of its alarms begin with `id`;
+    messages use `title`.
+    """
 
     id: str
     title: str
     dimensions: Dimensions
 
 
-def _read(one: dict[str, Any]) -> Measure:
+def _parse_measure(one: dict[str, Any]) -> Measure:
     typed = {"of": Of(one["of"]), "missing": Missing(one.get("missing", "notBreaching"))}
     return Measure(**{**one, **typed, "only": tuple(one.get("only", ()))})
 
 
 FILE: Final = Path(__file__).with_name("measures.yaml")
-MEASURES: Final = tuple(map(_read, read_yaml(FILE.read_text(encoding="utf-8"), FILE.name)["measures"]))
+MEASURES: Final = tuple(map(_parse_measure, read_yaml(FILE.read_text(encoding="utf-8"), FILE.name)["measures"]))
 MACHINES: Final = ("BackfillMachine", "VerifyMachine", "RedriveMachine")
 
 
@@ -108,21 +109,21 @@ MACHINES: Final = ("BackfillMachine", "VerifyMachine", "RedriveMachine")
 def list_subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
     match measure.of:
         case Of.RULE | Of.KEPT:
-            return rule_subjects(deployment, kept=measure.of is Of.KEPT)
+            return list_rule_subjects(deployment, kept=measure.of is Of.KEPT)
         case Of.MAPPING:
-            return mapping_subjects(deployment)
+            return list_mapping_subjects(deployment)
         case Of.CAUSE:
             return tuple(
-                Subject(cause, cause, _ours(("cause", cause)))
+                Subject(cause, cause, _make_own_dimensions(("cause", cause)))
                 for cause in (*aws_errors.LIMITS, aws_errors.OTHER_THROTTLE)
             )
         case Of.PIPELINE:
-            return (Subject("", "the pipeline", _ours()),)
-    return tuple(Subject(one, one, dimension_of(one)) for one in measure.only if one != WRITE or deployment.write)
+            return (Subject("", "the pipeline", _make_own_dimensions()),)
+    return tuple(Subject(one, one, make_dimension(one)) for one in measure.only if one != WRITE or deployment.write)
 
 
-def dimension_of(resource: str) -> Dimensions:
-    """The dimension that names a function, a queue or a state machine to AWS, given its logical id."""
+def make_dimension(resource: str) -> Dimensions:
+    """Return the dimension that names a function, a queue or a state machine in CloudWatch, given its logical id."""
     if resource.endswith("Function"):
         return (("FunctionName", {"Ref": resource}),)
     if resource.endswith("Machine"):
@@ -130,30 +131,34 @@ def dimension_of(resource: str) -> Dimensions:
     return (("QueueName", {"Fn::GetAtt": [resource, "QueueName"]}),)
 
 
-def rule_subjects(deployment: Deployment, *, kept: bool = False) -> tuple[Subject, ...]:
-    """The rules of the file; one subject for all of them if they are more than `RULES_MAX`. With `kept` only rules that
-    keep something in a table: `call` rules never drift.
+def list_rule_subjects(deployment: Deployment, *, kept: bool = False) -> tuple[Subject, ...]:
+    """List the rules of the file as subjects; more than `RULES_MAX` rules share one subject. With `kept`, list only
+    rules that keep something in a table: `call` rules never drift.
     """
     rules = deployment.rules
     names = dict.fromkeys(rule.title for rule in rules.rules.values())
     shown = dict.fromkeys(rules.rules[name].title for name in rules.rules if name in rules.keeper_names or not kept)
     if len(names) > RULES_MAX:
-        return (Subject(ALL_RULES, "some rule", _ours()),) if shown else ()
+        return (Subject(ALL_RULES, "some rule", _make_own_dimensions()),) if shown else ()
     ids = assign_ids(names)
-    return tuple(Subject(ids[name], f"rule {name}", _ours(("rule", name))) for name in shown)
+    return tuple(Subject(ids[name], f"rule {name}", _make_own_dimensions(("rule", name))) for name in shown)
 
 
-def mapping_subjects(deployment: Deployment) -> tuple[Subject, ...]:
-    """The event source mappings, one for each stream."""
+def list_mapping_subjects(deployment: Deployment) -> tuple[Subject, ...]:
+    """List the event source mappings as subjects, one for each stream."""
     return tuple(
-        Subject(mapping_id(table), f"table {table.name}", (("EventSourceMappingUUID", {"Ref": mapping_id(table)}),))
+        Subject(
+            format_mapping_id(table),
+            f"table {table.name}",
+            (("EventSourceMappingUUID", {"Ref": format_mapping_id(table)}),),
+        )
         for table in deployment.rules.streamed_tables
     )
 
 
 def assign_ids(names: Iterable[str]) -> dict[str, str]:
-    """Logical ids of names. Names with the same id get some digits of a digest."""
-    ids = {name: logical_id(name) for name in names}
+    """Return the logical id of each name. Names with the same id get digits of a digest."""
+    ids = {name: format_logical_id(name) for name in names}
     often = Counter(ids.values())
     return {
         name: one if often[one] == 1 else f"{one}{hashlib.sha256(name.encode()).hexdigest()[:6]}"
@@ -161,37 +166,37 @@ def assign_ids(names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _ours(*more: tuple[str, Any]) -> Dimensions:
+def _make_own_dimensions(*more: tuple[str, Any]) -> Dimensions:
     return (("service", STACK_REF), *more)
 
 
 def link_section(section: str) -> str:
-    """The address of a section of the runbook, as GitHub spells it."""
+    """Return the URL of a section of the runbook."""
     return f"{RUNBOOK}#{section.lower().replace(' ', '-')}"
 
 
 def list_sections() -> Iterator[str]:
-    """The sections of the runbook, each once."""
+    """List the sections of the runbook, each once."""
     yield from dict.fromkeys(measure.section for measure in MEASURES)
 
 
 # ---------------------------------------------------------------- alarms
-def alarm_resources(deployment: Deployment, timeouts_seconds: Mapping[str, int]) -> dict[str, Any]:
-    """Every alarm by its logical id, given the timeout of each function by its logical id. The template must have the
-    condition HasAlarmTopic and the resources that measures name.
+def make_alarms(deployment: Deployment, timeouts_seconds: Mapping[str, int]) -> dict[str, Any]:
+    """Make every alarm, by its logical id. `timeouts_seconds` holds the timeout of each function by its logical id. The
+    template must have the condition HasAlarmTopic and the resources that measures name.
     """
     return {
-        alarm_id(measure, subject): _alarm(measure, subject, timeouts_seconds)
+        format_alarm_id(measure, subject): _make_alarm(measure, subject, timeouts_seconds)
         for measure in MEASURES
         for subject in list_subjects(deployment, measure)
     }
 
 
-def alarm_id(measure: Measure, subject: Subject) -> str:
+def format_alarm_id(measure: Measure, subject: Subject) -> str:
     return f"{subject.id}{measure.name}Alarm"
 
 
-def _alarm(measure: Measure, subject: Subject, timeouts_seconds: Mapping[str, int]) -> dict[str, Any]:
+def _make_alarm(measure: Measure, subject: Subject, timeouts_seconds: Mapping[str, int]) -> dict[str, Any]:
     percentile = measure.statistic.startswith("p")
     threshold = measure.threshold
     if threshold == NEAR_TIMEOUT:

@@ -1,6 +1,6 @@
 """Computes the permissions of each function from the rules: actions, resources, and why.
 
-Invariant: code needs each permission, which names the rule that the code needs it for. No other is granted.
+Invariant: the code needs each permission, which names the rule that needs it. No other permission is granted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.files import read_part
-from sync_rules.deploy.resources import stream_arn
+from sync_rules.deploy.resources import make_stream_arn
 from sync_rules.rules.description import Moment, Operation
 from sync_rules.rules.rule import Rule
 
@@ -80,10 +80,10 @@ def list_functions(deployment: Deployment) -> tuple[str, ...]:
 
 
 def list_needs(deployment: Deployment) -> tuple[Need, ...]:
-    return tuple(need for function in list_functions(deployment) for need in _of_function(deployment, function))
+    return tuple(need for function in list_functions(deployment) for need in _list_function_needs(deployment, function))
 
 
-def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
+def _list_function_needs(deployment: Deployment, function: str) -> Iterator[Need]:
     if function == WRITE:
         yield from _list_write_needs(deployment)
         return
@@ -91,21 +91,21 @@ def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
         uses = [*rule.uses()]
         for use in (use for moment in WORK[function] for use in uses if use.moment is moment):
             resource = deployment.table_arn(use.table, f"/index/{use.index}" if use.index else "")
-            yield from _each(function, (ACTIONS[use.operation], resource, use.why), rule.title)
+            yield from _list_action_needs(function, (ACTIONS[use.operation], resource, use.why), rule.title)
         for way_out in OUTSIDE[function]:
             for grant in way_out(deployment, rule):
-                yield from _each(function, grant, rule.title)
+                yield from _list_action_needs(function, grant, rule.title)
         if rule.calls and function in CALLING:
             itself = {"Fn::Sub": f"{LAMBDA}-{function}-*"}  # a role that named its function would wait for it
             # the answer has an environment: it is the caller's own
             looked_up = ("lambda:GetFunctionConfiguration",), itself, "when the rule was deployed"
             for grant in (*(one for name in CALLING[function] for one in read_part(name)), looked_up):
-                yield from _each(function, grant, rule.title)
+                yield from _list_action_needs(function, grant, rule.title)
     for grant in read_part("grants")[function]:
-        yield from _each(function, grant, "")
+        yield from _list_action_needs(function, grant, "")
 
 
-def _each(function: str, grant: Grant, rule: str) -> Iterator[Need]:
+def _list_action_needs(function: str, grant: Grant, rule: str) -> Iterator[Need]:
     actions, resource, why = grant
     return (Need(function, action, resource, rule, why) for action in actions)
 
@@ -119,13 +119,13 @@ def _list_write_needs(deployment: Deployment) -> Iterator[Need]:
     for entity in rules.entities.values():
         if entity.name not in made and "." not in entity.name:  # those of the pipeline have a dot in their names
             grant = (OWN_ITEMS, deployment.table_arn(entity.table), f"{entity.name}, which the application writes")
-            yield from _each(WRITE, grant, "")
+            yield from _list_action_needs(WRITE, grant, "")
     for rule in rules.rules.values():
         for use in rule.uses() if rule.swept_entities else ():
             if actions := IN_A_TRANSACTION.get(use.operation):
                 resource = deployment.table_arn(use.table, f"/index/{use.index}" if use.index else "")
-                yield from _each(WRITE, (actions, resource, use.why), rule.title)
-    yield from (need for grant in read_part("grants")[WRITE] for need in _each(WRITE, grant, ""))
+                yield from _list_action_needs(WRITE, (actions, resource, use.why), rule.title)
+    yield from (need for grant in read_part("grants")[WRITE] for need in _list_action_needs(WRITE, grant, ""))
 
 
 # The uses that each function makes of tables. A stream record contains the image of a target, a message only its key; a
@@ -145,20 +145,20 @@ FANOUT_QUEUE: Final = {"Fn::GetAtt": ["FanoutQueue", "Arn"]}
 CALLING: Final = {STREAM: ("calls",), FANOUT: ("calls", "fetched-calls"), REDRIVE: ("calls", "fetched-calls")}
 
 
-def stream_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """The streams of a rule's tables, for Lambda."""
+def list_stream_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+    """List the grants that let Lambda read the streams of a rule's tables."""
     for table in dict.fromkeys(rule.streamed_tables):
-        yield STREAM_READ, stream_arn(table), f"the changes of {table.name}"
+        yield STREAM_READ, make_stream_arn(table), f"the changes of {table.name}"
 
 
-def reread_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """The same streams, for a batch that Lambda gave up without its records."""
+def list_reread_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+    """List the grants to read the same streams again, for a batch that Lambda gave up without its records."""
     for table in dict.fromkeys(rule.streamed_tables):
-        yield SPAN_READ, stream_arn(table), f"the changes of {table.name} in a batch that came without them"
+        yield SPAN_READ, make_stream_arn(table), f"the changes of {table.name} in a batch that came without them"
 
 
-def queue_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
-    """Messages to the fan-out queue."""
+def list_queue_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+    """List the grants to send messages to the fan-out queue."""
     if rule.calls:
         yield QUEUE_SEND, FANOUT_QUEUE, "calls that failed, to be made again"
     elif rule.swept_entities:
@@ -166,9 +166,9 @@ def queue_grants(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 
 
 OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Iterator[Grant]], ...]]] = {
-    STREAM: (stream_grants, queue_grants),
-    FANOUT: (queue_grants,),
+    STREAM: (list_stream_grants, list_queue_grants),
+    FANOUT: (list_queue_grants,),
     VERIFY: (),
     BACKFILL: (),
-    REDRIVE: (reread_grants, queue_grants),
+    REDRIVE: (list_reread_grants, list_queue_grants),
 }

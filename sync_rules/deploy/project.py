@@ -24,7 +24,7 @@ from sync_rules.deploy.resources import VERSION
 from sync_rules.deploy.template import clear_template, empty_any_blocks, empty_blocks, fill_template
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.language.kinds.registry import KINDS
-from sync_rules.language.schema import schema_text
+from sync_rules.language.schema import format_schema
 from sync_rules.model.errors import UserError
 
 PARTS: Final = Path(__file__).parent / "project"
@@ -43,75 +43,77 @@ LOCK_HEAD: Final = """\
 
 @dataclass(frozen=True)
 class Project:
-    """The files of a project: `new` are to be written, `lines` are to be added by the user to files that exist."""
+    """The files of a project. Write those in `new`; the user adds `lines` to files that exist."""
 
     folder: Path
     new: Mapping[Path, str]
     lines: Mapping[Path, str]
 
 
-def project_in(folder: Path, rules: str | None = None) -> Project:
-    """The project for a folder, with this rules file, or with one rule to begin with.
-
+def make_project(folder: Path, rules: str | None = None) -> Project:
+    """Make the project for a folder, with this rules file, or with a rules file of one example rule.
     The CI workflow and the pre-commit configuration belong to the root of the git repository around the folder.
 
     Raises:
-        UserError: when the rules are wrong or no template can be made from them.
+        UserError: if the rules are wrong or no template can be made from them.
     """
-    root = _root(folder)
+    root = _find_root(folder)
     place = folder.resolve().relative_to(root.resolve()).as_posix()
     marks = {"VERSION": __version__, "FOLDER": place, "RULES": (Path(place) / RULES).as_posix()}
-    scenario = part("first.scenario.yaml" if rules is None else "empty.scenario.yaml")
-    rules = files.fill_marks(part("rules.yaml"), {"KINDS": ", ".join(KINDS)}) if rules is None else rules
+    scenario = read_project_text("first.scenario.yaml" if rules is None else "empty.scenario.yaml")
+    rules = files.fill_marks(read_project_text("rules.yaml"), {"KINDS": ", ".join(KINDS)}) if rules is None else rules
     own = {
         RULES: rules,
         SCENARIO: scenario,
-        files.SAM_CONFIG: files.text_of(files.SAM_CONFIG),
-        **current_files(),
-        files.TEMPLATE: _template(rules),
+        files.SAM_CONFIG: files.read_file(files.SAM_CONFIG),
+        **make_current_files(),
+        files.TEMPLATE: _make_template(rules),
     }
     shared = {
-        folder / "Makefile": part("Makefile"),
-        root / PRE_COMMIT: files.fill_marks(part("pre-commit.yaml"), marks),
+        folder / "Makefile": read_project_text("Makefile"),
+        root / PRE_COMMIT: files.fill_marks(read_project_text("pre-commit.yaml"), marks),
     }
     new = {folder / name: text for name, text in own.items()}
-    new[_workflow(root, place)] = files.fill_marks(part("workflow.yml"), marks)
+    new[_choose_workflow_file(root, place)] = files.fill_marks(read_project_text("workflow.yml"), marks)
     new |= {path: text for path, text in shared.items() if not os.path.lexists(path)}
     left = {path: text.removeprefix("repos:\n") for path, text in shared.items() if path not in new}
     return Project(folder, new, left)
 
 
-def current_files() -> dict[str, str]:
-    """The files of a project that may change with the version of sync-rules, by name; the template without rules."""
-    template = empty_blocks(files.text_of(files.TEMPLATE), Path(files.TEMPLATE))
-    lock = [line for line in files.text_of(files.REQUIREMENTS).splitlines() if not line.startswith("#")]
+def make_current_files() -> dict[str, str]:
+    """Make the files of a project that may change with the version of sync-rules, by name. The template has no
+    rules.
+    """
+    template = empty_blocks(files.read_file(files.TEMPLATE), Path(files.TEMPLATE))
+    lock = [line for line in files.read_file(files.REQUIREMENTS).splitlines() if not line.startswith("#")]
     return {
         files.TEMPLATE: template.replace(PAGE, f"{DOCS}/deploy.md"),
-        SCHEMA: schema_text(),
+        SCHEMA: format_schema(),
         LOCK: LOCK_HEAD + "\n".join(lock) + "\n",
-        files.MACHINE: files.text_of(files.MACHINE),
-        files.CLI_REQUIREMENTS: files.text_of(files.CLI_REQUIREMENTS),
+        files.MACHINE: files.read_file(files.MACHINE),
+        files.CLI_REQUIREMENTS: files.read_file(files.CLI_REQUIREMENTS),
     }
 
 
 def find_missing_files(template: Path) -> list[Path]:
-    """The files that a deployment needs beside the template of a project, and that do not exist."""
+    """List the files that a deployment needs in the folder of a project's template, and that do not exist."""
     folder = template.parent
     needed = (LOCK, files.MACHINE) if (folder / SCHEMA).exists() else ()
     return [folder / name for name in needed if not (folder / name).exists()]
 
 
 def find_outdated_files(template: Path, text: str) -> list[Path]:
-    """The files of a project that differ from those of this version, if another version wrote the template's blocks.
+    """List the files of a project that differ from those of this version, if another version wrote the template's
+    blocks.
 
     Raises:
-        UserError: when a file cannot be read, or the template's blocks are not in order.
+        UserError: if a file cannot be read, or the template's blocks are not in order.
     """
     name = str(template)
     environment = read_block(text, "environment", name) if "environment" in find_blocks(text, name) else ""
     if (read_yaml(environment, name) or {}).get(VERSION, __version__) == __version__:
         return []
-    folder, current = template.parent, current_files()
+    folder, current = template.parent, make_current_files()
     if not (folder / SCHEMA).exists():
         return []
     found = {other: read_if_there(folder / other, "a text") for other in current if other != files.TEMPLATE}
@@ -128,22 +130,22 @@ def _differ(one: str, other: str) -> bool:
     return one.splitlines() != other.splitlines()
 
 
-def part(name: str) -> str:
-    """One of the texts of a project."""
+def read_project_text(name: str) -> str:
+    """Return a text file of a new project."""
     return (PARTS / name).read_text(encoding="utf-8")
 
 
-def _template(rules: str) -> str:
+def _make_template(rules: str) -> str:
     with tempfile.TemporaryDirectory(prefix="sync-rules-init-") as directory:
         rules_file, template = Path(directory, RULES), Path(directory, files.TEMPLATE)
         rules_file.write_text(rules, encoding="utf-8")
-        text, deployment = current_files()[files.TEMPLATE], read_deployment(rules_file)
+        text, deployment = make_current_files()[files.TEMPLATE], read_deployment(rules_file)
         if not deployment.rules.rules:
             return clear_template(text, rules_file, template)
         return fill_template(text, deployment, rules_file, template)
 
 
-def _root(folder: Path) -> Path:
+def _find_root(folder: Path) -> Path:
     """The root of the git repository around a folder, or the folder itself. Given as a path from the same start."""
     whole = folder.resolve()
     for above in (whole, *whole.parents):
@@ -152,7 +154,7 @@ def _root(folder: Path) -> Path:
     return folder
 
 
-def _workflow(root: Path, place: str) -> Path:
+def _choose_workflow_file(root: Path, place: str) -> Path:
     """The workflow's file: named after the folder where another project of the repository has the plain name."""
     plain = root / WORKFLOWS / "sync-rules.yml"
     if place == "." or not os.path.lexists(plain):
@@ -161,11 +163,11 @@ def _workflow(root: Path, place: str) -> Path:
 
 
 # ---------------------------------------------------------------- writing
-def write(project: Project) -> None:
+def write_project(project: Project) -> None:
     """Write the new files of a project, all of them or none.
 
     Raises:
-        UserError: with the list, when something of these names exists; or when a file cannot be written.
+        UserError: with the list, if files of these names exist; or if a file cannot be written.
     """
     taken = [path for path in project.new if os.path.lexists(path)]
     taken += sorted({above for path in project.new for above in path.parents if above.exists() and not above.is_dir()})

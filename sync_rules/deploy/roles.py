@@ -62,30 +62,30 @@ class PolicyStatement:
         }  # fmt: skip
 
 
-def role_of(function: str) -> str:
-    """The logical id of a function's role."""
+def format_role_id(function: str) -> str:
+    """Return the logical id of a function's role."""
     return function.replace("Function", "Role")
 
 
 def list_statements(deployment: Deployment) -> dict[str, tuple[PolicyStatement, ...]]:
-    """The statements of each role, by its logical id."""
+    """Return the statements of each role, by its logical id."""
     found: dict[str, list[Need]] = {function: [] for function in list_functions(deployment)}
     for need in list_needs(deployment):
         found[need.function].append(need)
-    return {role_of(function): group_needs(of_one) for function, of_one in found.items()}
+    return {format_role_id(function): group_needs(of_one) for function, of_one in found.items()}
 
 
 def group_needs(some: Iterable[Need]) -> tuple[PolicyStatement, ...]:
-    """The needs of one function as statements: one for all resources with the same actions; each resource is in one
-    statement only.
+    """Group the needs of one function into statements: one for all resources with the same actions. Each resource is in
+    one statement only.
     """
     of_resource: dict[str, list[Need]] = {}
     for need in some:
-        of_resource.setdefault(text_of(need.resource), []).append(need)
+        of_resource.setdefault(format_resource(need.resource), []).append(need)
     together: dict[tuple[str, tuple[str, ...]], list[list[Need]]] = {}
     for name in sorted(of_resource):
         actions = tuple(sorted({need.action for need in of_resource[name]}))
-        together.setdefault((_sort(name, actions), actions), []).append(of_resource[name])
+        together.setdefault((_choose_sort(name, actions), actions), []).append(of_resource[name])
     return tuple(
         PolicyStatement(
             sid="".join(dict.fromkeys(WORDS[action.partition(":")[2]] for action in actions)) + sort,
@@ -97,12 +97,12 @@ def group_needs(some: Iterable[Need]) -> tuple[PolicyStatement, ...]:
     )
 
 
-def text_of(resource: Any) -> str:
-    """A resource as text, the same for the same resource."""
+def format_resource(resource: Any) -> str:
+    """Return a resource as text; equal resources give equal text."""
     return resource if isinstance(resource, str) else json.dumps(resource, sort_keys=True)
 
 
-def _sort(resource: str, actions: tuple[str, ...]) -> str:
+def _choose_sort(resource: str, actions: tuple[str, ...]) -> str:
     service = actions[0].partition(":")[0]
     if service == "dynamodb":
         if any(action.endswith(("Stream", "Streams", "Records", "Iterator")) for action in actions):
@@ -116,26 +116,28 @@ def _sort(resource: str, actions: tuple[str, ...]) -> str:
     }[service]
 
 
-def value_limits(deployment: Deployment) -> dict[str, int]:
-    """The longest value of each variable's parameter: as long as its names may be in AWS, but no longer than leaves the
-    policies of every role short enough. CloudFormation then refuses a longer one before IAM does.
+def compute_value_limits(deployment: Deployment) -> dict[str, int]:
+    """Return the greatest length of each variable's parameter. It keeps names within AWS's limits and the policies of
+    every role within IAM's. So CloudFormation refuses a longer value before IAM does.
     """
-    policies = [policy_of(some) for some in list_statements(deployment).values()]
+    policies = [make_policy(some) for some in list_statements(deployment).values()]
     least = {variable.parameter: len(variable.default or "x" * GIVEN_CHARACTERS) for variable in deployment.variables}
-    most = {one.parameter: max(least[one.parameter], _name_limit(deployment, one)) for one in deployment.variables}
+    most = {
+        one.parameter: max(least[one.parameter], _compute_name_limit(deployment, one)) for one in deployment.variables
+    }
 
     def limits(most_characters: int) -> dict[str, int]:
         return {name: max(least[name], min(most[name], most_characters)) for name in most}
 
     def too_long(most_characters: int) -> bool:
         lengths = limits(most_characters)
-        return any(_characters(policy, lengths) > ROLE_MAX_CHARACTERS for policy in policies)
+        return any(_count_characters(policy, lengths) > ROLE_MAX_CHARACTERS for policy in policies)
 
     caps = range(max(most.values(), default=0) + 1)
     return limits(bisect_left(caps, 1, key=lambda cap: int(too_long(cap))) - 1)
 
 
-def _name_limit(deployment: Deployment, variable: Variable) -> int:
+def _compute_name_limit(deployment: Deployment, variable: Variable) -> int:
     """The longest value with which every table name that holds it is one that AWS takes."""
     found = [TABLE_NAME_MAX]
     for table in deployment.rules.tables.values():
@@ -145,20 +147,20 @@ def _name_limit(deployment: Deployment, variable: Variable) -> int:
     return min(found)
 
 
-def policy_of(some: Iterable[PolicyStatement]) -> dict[str, Any]:
+def make_policy(some: Iterable[PolicyStatement]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": [statement.body() for statement in some]}
 
 
-def role_resources(deployment: Deployment) -> dict[str, Any]:
-    """The roles as resources of a template, by their logical ids.
+def make_roles(deployment: Deployment) -> dict[str, Any]:
+    """Make the roles as resources of a template, by their logical ids.
 
     Raises:
-        UserError: when a role would be longer than IAM allows.
+        UserError: if a role would be longer than IAM allows.
     """
     resources: dict[str, Any] = {}
-    lengths = value_limits(deployment)
+    lengths = compute_value_limits(deployment)
     for role, some in list_statements(deployment).items():
-        policy = policy_of(some)
+        policy = make_policy(some)
         _require_short(role, policy, deployment, lengths)
         resources[role] = files.read_part("role")
         resources[role]["Properties"]["Policies"][0]["PolicyDocument"] = policy
@@ -167,7 +169,7 @@ def role_resources(deployment: Deployment) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- length
 def _require_short(role: str, policy: Any, deployment: Deployment, lengths: Mapping[str, int]) -> None:
-    characters = _characters(policy, lengths)
+    characters = _count_characters(policy, lengths)
     if characters > ROLE_MAX_CHARACTERS:
         raise UserError(
             f"{role} would have {characters:,} characters, and IAM allows {ROLE_MAX_CHARACTERS:,} in the policies of a "
@@ -176,7 +178,7 @@ def _require_short(role: str, policy: Any, deployment: Deployment, lengths: Mapp
         )
 
 
-def _characters(policy: Any, lengths: Mapping[str, int]) -> int:
+def _count_characters(policy: Any, lengths: Mapping[str, int]) -> int:
     values = {name: "x" * length for name, length in lengths.items()}
     return len(json.dumps(_fill_names(policy, {**FILLED, **values}), separators=(",", ":")))
 
@@ -196,13 +198,13 @@ def _fill_names(value: Any, known: Mapping[str, str]) -> Any:
 
 # ---------------------------------------------------------------- for people
 def describe_roles(deployment: Deployment, *, explain: bool) -> Iterator[str]:
-    """The statements of each role; with `explain`, the reasons below each resource."""
+    """Describe the statements of each role, line by line; with `explain`, the reasons below each resource."""
     for role, some in list_statements(deployment).items():
         yield role
         for statement in some:
             yield f"  {statement.sid}: {', '.join(statement.actions)}"
             for resource in statement.resources:
-                yield f"    {short_name(resource)}"
+                yield f"    {shorten_name(resource)}"
                 yield from _describe_reasons(statement, resource) if explain else ()
         yield ""
 
@@ -211,15 +213,15 @@ def _describe_reasons(statement: PolicyStatement, resource: Any) -> Iterator[str
     """One line for each reason to use a resource: the rule, why, and the actions."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for need in statement.needs:
-        if text_of(need.resource) == text_of(resource):
+        if format_resource(need.resource) == format_resource(resource):
             actions = reasons.setdefault((need.rule or PIPELINE, need.why), [])
             actions += [] if need.action in actions else [need.action]
     for (who, why), actions in reasons.items():
         yield f"      {who}: {why} ({', '.join(action.partition(':')[2] for action in actions)})"
 
 
-def short_name(resource: Any) -> str:
-    """A resource in a few words: the name of a table, not its whole ARN."""
+def shorten_name(resource: Any) -> str:
+    """Return a resource in a few words: the name of a table, not its whole ARN."""
     match resource:
         case {"Fn::Sub": str(text)}:
             name = text.partition(":table/")[2] or text.partition(":s3:::")[2] or text

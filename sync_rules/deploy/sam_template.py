@@ -1,4 +1,4 @@
-"""Reads the parts of the hand-written template on which generated parts depend: timeouts, and names that SAM makes."""
+"""Read the parts of the hand-written template on which generated parts depend: timeouts, and names that SAM makes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ Whole = Mapping[str, Any]
 
 
 def read_timeouts_seconds(whole: Whole, template: object, more: Whole | None = None) -> dict[str, int]:
-    """The timeout of each function by its logical id, and of those among `more` resources.
+    """Return the timeout of each function by its logical id, also of those among `more` resources.
 
     Raises:
-        UserError: when a timeout is no number, so its alarm has no threshold; when the fan-out queue may deliver a
-            message again while the fan-out function still processes it; or when a state machine may call a function
-            again that still works.
+        UserError: if a timeout is not a number, so its alarm has no threshold; or if a function may still work
+            while the fan-out queue delivers its message again, or a state machine calls it again.
     """
-    fallback = at(whole, "Globals", "Function", "Timeout")
+    fallback = find_value(whole, "Globals", "Function", "Timeout")
     found: dict[str, int] = {}
     for name, resource in {**(more or {}), **(whole.get("Resources") or {})}.items():
         if resource.get("Type") == FUNCTION:
-            timeout = at(resource, "Properties", "Timeout") or fallback or TIMEOUT_SECONDS
+            timeout = find_value(resource, "Properties", "Timeout") or fallback or TIMEOUT_SECONDS
             if not isinstance(timeout, int):
                 raise UserError(f"{template}: Timeout of {name} must be a number of seconds: its alarm depends on it")
             found[name] = timeout
@@ -48,16 +47,17 @@ def read_timeouts_seconds(whole: Whole, template: object, more: Whole | None = N
 
 
 def read_machine(whole: Whole, template: object) -> tuple[str, str]:
-    """The Python version and the processor of all functions, such as 3.14 and aarch64: `Runtime` and `Architectures`.
+    """Return the Python version and the processor of all functions, such as 3.14 and aarch64: `Runtime` and
+    `Architectures`.
 
     Raises:
-        UserError: when functions differ, or when sync-rules does not run there.
+        UserError: if functions differ, or sync-rules does not run there.
     """
     functions = [one for one in (whole.get("Resources") or {}).values() if one.get("Type") == FUNCTION]
     found: list[str] = []
     for name, possible in (("Runtime", RUNTIMES), ("Architectures", MACHINES)):
-        fallback = at(whole, "Globals", "Function", name)
-        given = [at(one, "Properties", name) or fallback for one in functions]
+        fallback = find_value(whole, "Globals", "Function", name)
+        given = [find_value(one, "Properties", name) or fallback for one in functions]
         texts = {one[0] if isinstance(one, list) and len(one) == 1 else str(one) for one in given}
         if len(texts) != 1 or not texts <= set(possible):
             raise UserError(
@@ -69,8 +69,8 @@ def read_machine(whole: Whole, template: object) -> tuple[str, str]:
 
 
 def _require_visibility_timeout(whole: Whole, timeout: int, template: object) -> None:
-    queue = at(whole, "Resources", "FanoutQueue")
-    hidden = at(queue, "Properties", "VisibilityTimeout") or VISIBILITY_SECONDS
+    queue = find_value(whole, "Resources", "FanoutQueue")
+    hidden = find_value(queue, "Properties", "VisibilityTimeout") or VISIBILITY_SECONDS
     if queue is not None and isinstance(hidden, int) and hidden < VISIBILITY_FACTOR * timeout:
         raise UserError(
             f"{template}: FanoutFunction may take {timeout} seconds (Timeout), and FanoutQueue hides its message for"
@@ -80,7 +80,7 @@ def _require_visibility_timeout(whole: Whole, timeout: int, template: object) ->
 
 
 def list_sam_resources(name: str, resource: Whole) -> Iterator[str]:
-    """The logical ids of the resources that SAM adds to a resource: mappings of a function, roles, the schedule.
+    """List the logical ids of the resources that SAM adds to a resource: mappings of a function, roles, the schedule.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-generated-resources.html
     """
@@ -96,8 +96,8 @@ def list_sam_resources(name: str, resource: Whole) -> Iterator[str]:
         yield f"{name}Role"
 
 
-def at(whole: Any, *path: str) -> Any:
-    """The value at a path of keys, or None."""
+def find_value(whole: Any, *path: str) -> Any:
+    """Return the value at a path of keys, or None."""
     for name in path:
         whole = whole.get(name) if isinstance(whole, Mapping) else None
     return whole

@@ -1,7 +1,6 @@
-"""The tables of the rules as CreateTable parameters, their comparison with those that exist, and their creation.
-
-Tables are billed on demand. Those of sources and targets have a stream with both images, and those whose items expire
-a Time to Live. A table that exists is described and never changed.
+"""The tables of the rules as CreateTable parameters, their comparison with existing tables, and their creation. Tables
+are billed on demand. Tables of sources and targets have a stream with both images; tables with expiring items have a
+Time to Live. An existing table is described and never changed.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from sync_rules.adapters import aws, retries
 from sync_rules.adapters.preflight import (
     IMAGES,
     TableProblem,
-    describe,
+    describe_table,
     describe_time_to_live,
-    differences,
+    format_cli_options,
     is_strong,
-    place_of,
-    time_to_live_problems,
+    list_table_problems,
+    list_time_to_live_problems,
 )
-from sync_rules.deploy.vectors import definitions_of, projection_of, vector_parameters, vector_problems
+from sync_rules.deploy.vectors import list_vector_problems, make_definitions, make_projection, make_vector_parameters
 from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules.ruleset import Rules
@@ -38,32 +37,32 @@ CALLS_TTL: Final = "expiration"
 INDEX_KINDS: Final = ("GlobalSecondaryIndexes", "VectorIndexes")  # the kinds that have a status
 
 
-def table_parameters(table: Table, *, stream: bool) -> dict[str, Any]:
-    """CreateTable's parameters for one table."""
+def make_table_parameters(table: Table, *, stream: bool) -> dict[str, Any]:
+    """Make CreateTable's parameters for one table."""
     parameters: dict[str, Any] = {
         "TableName": table.physical_name,
-        "AttributeDefinitions": definitions_of(
+        "AttributeDefinitions": make_definitions(
             (*table.key_attributes, *(a for one in table.vectors for a in one.index.attributes))
         ),
-        "KeySchema": _schema((table.partition,), table.key[1:]),
+        "KeySchema": _make_key_schema((table.partition,), table.key[1:]),
         "BillingMode": "PAY_PER_REQUEST",
     }
     if table.vectors:
-        parameters["VectorIndexes"] = [vector_parameters(one) for one in table.vectors]
+        parameters["VectorIndexes"] = [make_vector_parameters(one) for one in table.vectors]
     for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
-        if found := [_index(index) for index in table.indexes if index.local is local]:
+        if found := [_make_index_parameters(index) for index in table.indexes if index.local is local]:
             parameters[kind] = found
     if stream:
         parameters["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": IMAGES}
     return parameters
 
 
-def _index(index: Index) -> dict[str, Any]:
-    schema, projection = _schema(index.partition, index.sort), projection_of(index)
+def _make_index_parameters(index: Index) -> dict[str, Any]:
+    schema, projection = _make_key_schema(index.partition, index.sort), make_projection(index)
     return {"IndexName": index.name, "KeySchema": schema, "Projection": projection}
 
 
-def _schema(partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> list[dict[str, str]]:
+def _make_key_schema(partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> list[dict[str, str]]:
     return [
         *({"AttributeName": attribute.name, "KeyType": "HASH"} for attribute in partition),
         *({"AttributeName": attribute.name, "KeyType": "RANGE"} for attribute in sort),
@@ -73,8 +72,8 @@ def _schema(partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> 
 # ---------------------------------------------------------------- beside those that exist
 @dataclass(frozen=True, slots=True)
 class ComparedTable:
-    """A table that is needed beside its namesake in DynamoDB: `exists` says if there is one, `problems` how it differs.
-    `ttl`: its attribute of Time to Live, if it needs one.
+    """A required table, compared with the DynamoDB table of that name. `exists` says if there is one; `problems` are
+    its differences. `ttl`: its attribute of Time to Live, if it needs one.
     """
 
     table: Table
@@ -88,8 +87,8 @@ def compare_tables(client: DynamoDBClient, rules: Rules, calls_table: str | None
     """Describe every table of the rules in their order, and the table that remembers calls.
 
     Raises:
-        UserError: when the table of calls is a table of the rules.
-        StoreError: when a table cannot be described.
+        UserError: if the table of calls is a table of the rules.
+        StoreError: if a table cannot be described.
     """
     retrying = retries.make_retry(first=True)
     wanted = {table: (rules.times_to_live.get(table.name), "expired items stay") for table in rules.tables.values()}
@@ -105,14 +104,14 @@ def _compare(
     client: DynamoDBClient, rules: Rules, table: Table, expiry: tuple[str | None, str], retrying: Retrying
 ) -> ComparedTable:
     """Describe one table. `expiry`: its Time to Live, and the harm without it."""
-    parameters, (ttl, harm) = table_parameters(table, stream=table in rules.streamed_tables), expiry
-    found = describe(client, table, retrying)
+    parameters, (ttl, harm) = make_table_parameters(table, stream=table in rules.streamed_tables), expiry
+    found = describe_table(client, table, retrying)
     if found is None:
         return ComparedTable(table, parameters, exists=False, problems=_check_place(table), ttl=ttl)
-    problems, place = [*differences(rules, table, found)], place_of(client)
+    problems, place = [*list_table_problems(rules, table, found)], format_cli_options(client)
     if ttl is not None and not is_strong(found):
-        problems += time_to_live_problems(table, ttl, describe_time_to_live(client, table, retrying), harm, place)
-    problems += vector_problems(table, found, place, emulated=not aws.is_aws(client))
+        problems += list_time_to_live_problems(table, ttl, describe_time_to_live(client, table, retrying), harm, place)
+    problems += list_vector_problems(table, found, place, emulated=not aws.is_aws(client))
     return ComparedTable(table, parameters, exists=True, problems=tuple(problems), ttl=ttl)
 
 
@@ -128,10 +127,10 @@ def _check_place(table: Table) -> tuple[TableProblem, ...]:
 def create_missing_tables(
     client: DynamoDBClient, compared: Iterable[ComparedTable], *, active_max_seconds: float = ACTIVE_MAX_SECONDS
 ) -> tuple[ComparedTable, ...]:
-    """Create the tables that do not exist, and wait until they are active; returns them. The others are left alone.
+    """Create the tables that do not exist, wait until they are active, and return them. Other tables stay unchanged.
 
     Raises:
-        StoreError: when a table cannot be created or is not active in time. Earlier ones stay.
+        StoreError: if a table cannot be created or is not active in time. Tables created before it stay.
     """
     missing = tuple(one for one in compared if not one.exists and not one.problems)
     for one in missing:
@@ -143,14 +142,14 @@ def create_missing_tables(
     return missing
 
 
-def time_to_live(name: str) -> dict[str, Any]:
-    """The TimeToLiveSpecification for an attribute."""
+def make_time_to_live(name: str) -> dict[str, Any]:
+    """Make the TimeToLiveSpecification for an attribute."""
     return {"AttributeName": name, "Enabled": True}
 
 
 def _enable_time_to_live(client: DynamoDBClient, table: Table, name: str) -> None:
     where, call = f"UpdateTimeToLive of {table.physical_name}", client.update_time_to_live
-    specification: Any = time_to_live(name)
+    specification: Any = make_time_to_live(name)
     retries.ask(retries.make_retry(), where, call, TableName=table.physical_name, TimeToLiveSpecification=specification)
 
 
@@ -162,7 +161,7 @@ def _wait_until_active(client: DynamoDBClient, table: Table, max_seconds: float)
     retrying = retries.make_retry()
 
     def active() -> bool:
-        description = describe(client, table, retrying)
+        description = describe_table(client, table, retrying)
         if description is None:
             return False  # DescribeTable is eventually consistent
         states = [

@@ -1,7 +1,6 @@
-"""Writes the blocks of template.yaml from a deployment, and reads from a template which rules file it is for.
-
-CloudFormation has one name space for parameters, resources and the resources that SAM adds. A logical id that the rules
-file needs twice is an error with the line of the rules file and the present owner of the name.
+"""Write the blocks of template.yaml from a deployment, and read the name of its rules file from a template.
+CloudFormation has one name space for parameters, resources and the resources that SAM adds. If the rules file needs
+a logical id twice, the error names the line and the present owner of the id.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import Any, Final
 from sync_rules.adapters.preflight import list_declared_indexes, list_refused_features
 from sync_rules.deploy import resources
 from sync_rules.deploy.blocks import find_blocks, read_block, replace_blocks
-from sync_rules.deploy.dashboard import dashboard_resource
+from sync_rules.deploy.dashboard import make_dashboard
 from sync_rules.deploy.deployment import Deployment
-from sync_rules.deploy.measures import MEASURES, Of, alarm_id, alarm_resources, list_subjects
-from sync_rules.deploy.roles import role_resources, value_limits
-from sync_rules.deploy.sam_template import at, list_sam_resources, read_machine, read_timeouts_seconds
+from sync_rules.deploy.measures import MEASURES, Of, format_alarm_id, list_subjects, make_alarms
+from sync_rules.deploy.roles import compute_value_limits, make_roles
+from sync_rules.deploy.sam_template import find_value, list_sam_resources, read_machine, read_timeouts_seconds
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
 
@@ -54,33 +53,33 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
     """Fill the blocks of a template for this rules file.
 
     Raises:
-        UserError: when a block is missing, a generated name is taken, or numbers of the hand-written part contradict
+        UserError: if a block is missing, a generated name is taken, or numbers of the hand-written part contradict
             each other.
     """
     _require_deployable(deployment, rules_file)
     fixed = read_yaml(empty_blocks(text, template), str(template))
     read_machine(fixed, template)
-    longest = value_limits(deployment)
+    longest = compute_value_limits(deployment)
     generated: dict[str, dict[str, Any]] = {
         "parameters": {
             name: {**one, **({"MaxLength": longest[name]} if name in longest else {})}
-            for name, one in resources.parameters(deployment).items()
+            for name, one in resources.make_parameters(deployment).items()
         },
-        "conditions": resources.conditions(deployment),
-        "environment": resources.environment(deployment),
-        "before-streams": resources.before_streams(deployment),
-        "streams": resources.streams(deployment),
+        "conditions": resources.make_conditions(deployment),
+        "environment": resources.make_environment(deployment),
+        "before-streams": resources.make_before_streams(deployment),
+        "streams": resources.make_streams(deployment),
         "tables": {
-            **resources.tables(deployment),
-            **resources.books(deployment),
+            **resources.make_tables(deployment),
+            **resources.make_books(deployment),
         },
-        "write": resources.write_function(deployment),
-        "alarms": alarm_resources(
-            deployment, read_timeouts_seconds(fixed, template, resources.write_function(deployment))
+        "write": resources.make_write_function(deployment),
+        "alarms": make_alarms(
+            deployment, read_timeouts_seconds(fixed, template, resources.make_write_function(deployment))
         ),
-        "outputs": resources.outputs(deployment),
-        "roles": role_resources(deployment),
-        "dashboard": {"Dashboard": dashboard_resource(deployment)},
+        "outputs": resources.make_outputs(deployment),
+        "roles": make_roles(deployment),
+        "dashboard": {"Dashboard": make_dashboard(deployment)},
     }
     new_ids = [one for name, made in generated.items() if BLOCKS[name] == ("Resources",) for one in made]
     require_distinct_ids(fixed, new_ids, deployment, rules_file, template)
@@ -89,20 +88,20 @@ def fill_template(text: str, deployment: Deployment, rules_file: Path, template:
 
 
 def empty_blocks(text: str, template: Path) -> str:
-    """A template with nothing in its blocks. Raises UserError when a block is missing or not known."""
+    """Return a template with empty blocks. Raises UserError if a block is missing or not known."""
     return replace_blocks(text, {name: {} for name in (RULES_BLOCK, *BLOCKS)}, str(template))
 
 
 def empty_any_blocks(text: str, template: Path) -> str:
-    """A template of any version with nothing in its blocks. Raises UserError when the marks are not in order."""
+    """Return a template of any version with empty blocks. Raises UserError if the marks are not in order."""
     return replace_blocks(text, {name: {} for name in find_blocks(text, str(template))}, str(template))
 
 
 def clear_template(text: str, rules_file: Path, template: Path) -> str:
-    """A template with nothing in its blocks but which rules file it is for: one that has no rules yet.
+    """Return a template for a rules file that has no rules yet: its blocks hold only the name of the rules file.
 
     Raises:
-        UserError: when a block is missing or not known.
+        UserError: if a block is missing or not known.
     """
     content = {**{name: {} for name in BLOCKS}, RULES_BLOCK: _name_rules_file(rules_file, template)}
     return replace_blocks(text, content, str(template))
@@ -114,10 +113,10 @@ def _name_rules_file(rules_file: Path, template: Path) -> dict[str, Any]:
 
 
 def find_rules_file(text: str, template: Path) -> Path:
-    """The rules file a template is for.
+    """Return the path of a template's rules file.
 
     Raises:
-        UserError: when it names none.
+        UserError: if the template names no rules file.
     """
     match read_yaml(read_block(text, RULES_BLOCK, str(template)), str(template)):
         case {"SyncRules": {"Rules": str(path)}}:
@@ -146,13 +145,13 @@ def warn_of_indexes(old: str, new: str, template: Path) -> Iterator[str]:
     except UserError:
         return  # the broken block is written again
     for name in before.keys() & after.keys():
-        if _indexes(before[name], LOCAL) != _indexes(after[name], LOCAL):
+        if _list_indexes(before[name], LOCAL) != _list_indexes(after[name], LOCAL):
             yield (
                 f"{template}: the local indexes of {name} have changed, and for that CloudFormation makes a new, empty"
                 " table: keep them as they are, or make the new one global"
             )
-        yield from _expiry_warnings(name, before[name], after[name], template)
-        was, now = _indexes(before[name]), _indexes(after[name])
+        yield from _warn_of_expiry(name, before[name], after[name], template)
+        was, now = _list_indexes(before[name]), _list_indexes(after[name])
         gone, come = sorted(was.keys() - now.keys()), sorted(now.keys() - was.keys())
         changed = sorted(index for index in was.keys() & now.keys() if was[index] != now[index])
         if gone:
@@ -172,9 +171,9 @@ def warn_of_indexes(old: str, new: str, template: Path) -> Iterator[str]:
             )
 
 
-def _expiry_warnings(name: str, before: Any, after: Any, template: Path) -> Iterator[str]:
+def _warn_of_expiry(name: str, before: Any, after: Any, template: Path) -> Iterator[str]:
     """Warn of a Time to Live that CloudFormation cannot change, and of one that it may leave on."""
-    was, now = (at(one, "Properties", "TimeToLiveSpecification", "AttributeName") for one in (before, after))
+    was, now = (find_value(one, "Properties", "TimeToLiveSpecification", "AttributeName") for one in (before, after))
     if was and now and was != now:
         yield (
             f"{template}: the Time to Live of {name} goes from {was} to {now}, and CloudFormation refuses that where"
@@ -187,13 +186,16 @@ def _expiry_warnings(name: str, before: Any, after: Any, template: Path) -> Iter
         )
 
 
-def _indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:
-    indexes = at(resource, "Properties", kind) or ()
-    return {at(index, "IndexName"): [at(index, part) for part in ("KeySchema", "Projection")] for index in indexes}
+def _list_indexes(resource: Mapping[str, Any], kind: str = GLOBAL) -> dict[str, Any]:
+    indexes = find_value(resource, "Properties", kind) or ()
+    return {
+        find_value(index, "IndexName"): [find_value(index, part) for part in ("KeySchema", "Projection")]
+        for index in indexes
+    }
 
 
 def warn_of_settings(deployment: Deployment, rules_file: Path) -> Iterator[str]:
-    """Warn of a Time to Live and of vector indexes of tables that the template does not have."""
+    """Warn of a Time to Live and of vector indexes of tables that the template does not contain."""
     followed = {table.name for table in deployment.rules.streamed_tables}
     for name, table in deployment.rules.tables.items():
         if name not in followed and (table.ttl or table.vectors):
@@ -208,8 +210,8 @@ def warn_of_consistency(text: str, deployment: Deployment, template: Path) -> It
     rules = deployment.rules
     tables = {deployment.fill(table.physical_name): table for table in rules.tables.values()}
     for name, one in read_yaml(text, str(template))["Resources"].items():
-        called = at(one, "Properties", "TableName")
-        table = tables.get(str(at(called, "Fn::Sub") or called))
+        called = find_value(one, "Properties", "TableName")
+        table = tables.get(str(find_value(called, "Fn::Sub") or called))
         if one["Type"] == GLOBAL_TABLE and table is not None:
             uses = list_declared_indexes(table)
             for problem in list_refused_features(rules, table, one["Properties"], uses, rules.times_to_live):
@@ -242,7 +244,7 @@ def _require_deployable(deployment: Deployment, rules_file: Path) -> None:
 def require_distinct_ids(
     whole: Mapping[str, Any], generated: Iterable[str], deployment: Deployment, rules_file: Path, template: Path
 ) -> None:
-    """Refuse names that come twice, given the hand-written part and the ids of the generated resources.
+    """Raise an error for names that come twice, given the hand-written part and the ids of the generated resources.
 
     Raises:
         UserError: with the table, the rule or the variable, its line, and the present owner of the name.
@@ -259,31 +261,31 @@ def require_distinct_ids(
     for name, who, line in wanted:
         other, other_line = holders.setdefault(name, (who, line))
         if (other, other_line) != (who, line):
-            raise _clash(f"{rules_file}:{line}: {who} would be {name} in {template}", other, other_line)
+            raise _make_clash_error(f"{rules_file}:{line}: {who} would be {name} in {template}", other, other_line)
     for variable in deployment.variables:
-        if variable.name in {*(at(whole, *ENVIRONMENT) or {}), resources.RULES_DIGEST, resources.VERSION}:
+        if variable.name in {*(find_value(whole, *ENVIRONMENT) or {}), resources.RULES_DIGEST, resources.VERSION}:
             name = f"{rules_file}:{variable.line}: variable {variable.name}"
-            raise _clash(f"{name} would be given to the functions of {template}", ITSELF, 0)
+            raise _make_clash_error(f"{name} would be given to the functions of {template}", ITSELF, 0)
 
 
 def list_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
-    """The ids that the rules file needs: each with the part that needs it, and its line (0: not known)."""
+    """List the ids that the rules file needs, each with the part that needs it and its line (0 if unknown)."""
     for variable in deployment.variables:
         yield variable.parameter, f"variable {variable.name}", variable.line
     for table in deployment.rules.streamed_tables:
         who, line = f"table {table.name}", deployment.lines.get(("tables", table.name), 0)
-        yield resources.stream_parameter(table), who, line
-        yield resources.mapping_id(table), who, line
+        yield resources.format_stream_parameter(table), who, line
+        yield resources.format_mapping_id(table), who, line
         if not resources.is_elsewhere(table):
-            yield resources.table_id(table), who, line
-            yield resources.condition_id(table), who, line
+            yield resources.format_table_id(table), who, line
+            yield resources.format_condition_id(table), who, line
     for measure in MEASURES:
         if measure.of in (Of.RULE, Of.KEPT, Of.MAPPING):
             for subject in list_subjects(deployment, measure):
                 kind, _, name = subject.title.partition(" ")
-                yield alarm_id(measure, subject), subject.title, deployment.lines.get((f"{kind}s", name), 0)
+                yield format_alarm_id(measure, subject), subject.title, deployment.lines.get((f"{kind}s", name), 0)
 
 
-def _clash(begun: str, other: str, line: int) -> UserError:
+def _make_clash_error(begun: str, other: str, line: int) -> UserError:
     known = f"{other} (line {line})" if line else other
     return UserError(f"{begun}, and {known} has that name: rename it (a table keeps its name in DynamoDB under `name`)")

@@ -1,6 +1,6 @@
-"""Vector indexes of tables, as parameters of DynamoDB's API, and beside a table that exists.
+"""Vector indexes of tables, as parameters of DynamoDB's API, and their comparison with an existing table.
 
-Invariant: each cure is one UpdateTable that makes the difference go. CloudFormation has the same parameters as the API.
+Invariant: each cure is one UpdateTable that removes the difference. CloudFormation has the same parameters as the API.
 """
 
 from __future__ import annotations
@@ -17,57 +17,59 @@ DISTANCES: Final = {"cosine": "COSINE", "euclidean": "EUCLIDEAN", "dot-product":
 
 
 # ---------------------------------------------------------------- parameters
-def vector_parameters(one: VectorIndex) -> dict[str, Any]:
-    """A VectorIndex of CreateTable, https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_VectorIndex.html."""
+def make_vector_parameters(one: VectorIndex) -> dict[str, Any]:
+    """Make a VectorIndex of CreateTable,
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_VectorIndex.html.
+    """
     parts = (("HASH", one.index.partition), ("INLINE_FILTER", one.index.sort))
     schema = [{"AttributeName": a.name, "SearchSchemaElementType": role} for role, some in parts for a in some]
     return {
         "IndexName": one.index.name,
         "VectorAttribute": {"AttributeName": one.vector},
         **({"SearchSchema": schema} if schema else {}),
-        "Projection": projection_of(one.index),
+        "Projection": make_projection(one.index),
         "Dimensions": one.dimensions,
         "DistanceFunction": DISTANCES[one.distance],
     }
 
 
-def projection_of(index: Index) -> dict[str, Any]:
-    """The Projection of an index; all, as the console creates it, if the rules file does not say."""
+def make_projection(index: Index) -> dict[str, Any]:
+    """Make the Projection of an index; ALL, the console's default, if the rules file does not give it."""
     if isinstance(index.projection, tuple):
         return {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(index.projection)}
     return {"ProjectionType": "KEYS_ONLY" if index.projection == "keys" else "ALL"}
 
 
-def definitions_of(attributes: Iterable[KeyAttribute]) -> list[dict[str, str]]:
-    """The AttributeDefinitions of these attributes, each once."""
+def make_definitions(attributes: Iterable[KeyAttribute]) -> list[dict[str, str]]:
+    """Make the AttributeDefinitions of these attributes, each once."""
     types = {one.name: one.type for one in attributes}
     return [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
 
 
 # ---------------------------------------------------------------- beside a table that exists
-def vector_problems(
+def list_vector_problems(
     table: Table, description: Mapping[str, Any], options: Sequence[str] = (), *, emulated: bool = False
 ) -> Iterator[TableProblem]:
-    """The vector indexes that a table lacks, or has in another form, by its description. `options` of the AWS CLI say
-    where the table is. An emulator that does not describe vector indexes has no problem.
+    """List the vector indexes that a table lacks, or has in another form, by its description. `options` of the AWS CLI
+    select the table's place. An emulator that does not describe vector indexes has no problem.
     """
     if emulated and "VectorIndexes" not in description:
         return
-    for found, update in _differences(table, description):
+    for found, update in _list_differences(table, description):
         body = json.dumps({"TableName": table.physical_name, **update})
         command = shlex.join(("aws", "dynamodb", "update-table", "--cli-input-json", body, *options))
         yield TableProblem(table.physical_name, found, f"Correct the rules file, or change the table: `{command}`")
 
 
-def _differences(table: Table, description: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _list_differences(table: Table, description: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each difference in words, and the UpdateTable against it. DynamoDB only makes and deletes vector indexes."""
     found = {one["IndexName"]: one for one in description.get("VectorIndexes") or ()}
     for one in table.vectors:
-        wanted, name = vector_parameters(one), one.index.name
+        wanted, name = make_vector_parameters(one), one.index.name
         there = found.get(name)
         if there is None:
             known = description.get("AttributeDefinitions") or ()
-            more = [a for a in definitions_of(one.index.attributes) if a not in known]
+            more = [a for a in make_definitions(one.index.attributes) if a not in known]
             update = {"VectorIndexUpdates": [{"Create": wanted}]}
             yield f"it has no vector index {name}", {"AttributeDefinitions": [*known, *more], **update}
         elif different := [part for part in wanted if _sort_lists(there.get(part)) != _sort_lists(wanted[part])]:

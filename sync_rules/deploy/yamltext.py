@@ -1,7 +1,7 @@
-"""Writes generated parts of a template as YAML: functions in short form, small maps and lists on one line.
+"""Write generated parts of a template as YAML: functions in short form, small maps and lists on one line.
 
 Invariant: the same value always gives the same text, and reading the text gives the value back. Strings that YAML 1.1,
-which CloudFormation reads, would not take for a string are quoted.
+which CloudFormation reads, would not read as strings are quoted.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ PLAIN_ARGUMENT: Final = re.compile(r"[A-Za-z/$](?:[A-Za-z0-9_.:/*${}-]*[A-Za-z0-
 WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "*"})
 
 
-def as_yaml(value: Mapping[str, Any], indent: int = 0) -> str:
-    """Write a map as indented lines; an empty map gives no text."""
+def format_yaml(value: Mapping[str, Any], indent: int = 0) -> str:
+    """Return a map as indented lines; "" for an empty map."""
     if not value:
         return ""
     yaml = YAML()
     yaml.width = 10_000  # a line is never broken where it means something else
     yaml.indent(mapping=2, sequence=4, offset=2)
     written = io.StringIO()
-    yaml.dump(_map(value, top=True), written)
+    yaml.dump(_make_map(value, top=True), written)
     return "".join(f"{' ' * indent}{line}\n" if line else "\n" for line in written.getvalue().splitlines())
 
 
@@ -46,7 +46,7 @@ def read_yaml(text: str, file: str) -> Any:
     """Read plain values; functions in short form get their long form.
 
     Raises:
-        UserError: when it is no YAML.
+        UserError: if it is not YAML.
     """
     try:
         return deepcopy(_parse(text))
@@ -62,30 +62,30 @@ def _parse(text: str) -> Any:
 
 
 # ---------------------------------------------------------------- writing
-def _map(value: Mapping[str, Any], *, top: bool = False) -> CommentedMap:
-    made = CommentedMap((_key(key), _value(inner)) for key, inner in value.items())
-    if not top and _short(value) and not any(_has_parts(inner) for inner in value.values()):
+def _make_map(value: Mapping[str, Any], *, top: bool = False) -> CommentedMap:
+    made = CommentedMap((_make_key(key), _make_value(inner)) for key, inner in value.items())
+    if not top and _is_short(value) and not any(_has_parts(inner) for inner in value.values()):
         made.fa.set_flow_style()
     return made
 
 
-def _sequence(value: list[Any]) -> CommentedSeq:
-    made = CommentedSeq(_value(inner) for inner in value)
-    if _short(value) and not any(isinstance(inner, Mapping) and _function(inner) is None for inner in value):
+def _make_sequence(value: list[Any]) -> CommentedSeq:
+    made = CommentedSeq(_make_value(inner) for inner in value)
+    if _is_short(value) and not any(isinstance(inner, Mapping) and _find_function(inner) is None for inner in value):
         made.fa.set_flow_style()
     return made
 
 
-def _value(value: Any) -> Any:
+def _make_value(value: Any) -> Any:
     if isinstance(value, Mapping):
-        function = _function(value)
-        return _map(value) if function is None else _make_function(*function)
+        function = _find_function(value)
+        return _make_map(value) if function is None else _make_function(*function)
     if isinstance(value, list | tuple):
-        return _sequence(list(value))
-    return _text(value) if isinstance(value, str) else value
+        return _make_sequence(list(value))
+    return _quote_text(value) if isinstance(value, str) else value
 
 
-def _function(value: Mapping[str, Any]) -> tuple[str, Any] | None:
+def _find_function(value: Mapping[str, Any]) -> tuple[str, Any] | None:
     if len(value) != 1:
         return None
     ((name, argument),) = value.items()
@@ -100,15 +100,15 @@ def _function(value: Mapping[str, Any]) -> tuple[str, Any] | None:
 
 def _make_function(tag: str, argument: Any) -> Any:
     if isinstance(argument, str):
-        return TaggedScalar(argument, _style(argument), tag)
-    made = _sequence(list(argument)) if isinstance(argument, list | tuple) else _map(argument)
+        return TaggedScalar(argument, _choose_style(argument), tag)
+    made = _make_sequence(list(argument)) if isinstance(argument, list | tuple) else _make_map(argument)
     made.yaml_set_ctag(Tag(suffix=tag))
     if isinstance(made, CommentedSeq) and len(str(argument)) <= CALLED_ONE_LINE_MAX:
         made.fa.set_flow_style()
     return made
 
 
-def _style(text: str) -> str | None:
+def _choose_style(text: str) -> str | None:
     """The quoting of a function's argument; None: unquoted, unless it is in a place where braces have a meaning."""
     if "\n" in text:
         return "|"
@@ -117,24 +117,24 @@ def _style(text: str) -> str | None:
     return "'" if '"' in text else '"'
 
 
-def _key(key: str) -> Any:
-    return key if key.lower() not in WORDS and re.fullmatch(r"[A-Za-z][A-Za-z0-9_:.-]*", key) else _text(key)
+def _make_key(key: str) -> Any:
+    return key if key.lower() not in WORDS and re.fullmatch(r"[A-Za-z][A-Za-z0-9_:.-]*", key) else _quote_text(key)
 
 
-def _text(text: str) -> Any:
+def _quote_text(text: str) -> Any:
     if PLAIN.fullmatch(text) and text.lower() not in WORDS and ": " not in text and text == text.strip():
         return text
     return SingleQuotedScalarString(text) if '"' in text else DoubleQuotedScalarString(text)
 
 
-def _short(value: Any) -> bool:
+def _is_short(value: Any) -> bool:
     return len(str(value)) <= ONE_LINE_MAX and '"' not in str(value)
 
 
 def _has_parts(value: Any) -> bool:
     """Tell whether a value contains maps or lists, other than those of functions."""
     if isinstance(value, Mapping):
-        return _function(value) is None
+        return _find_function(value) is None
     return isinstance(value, list) and any(isinstance(inner, Mapping | list) for inner in value)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from urllib.request import Request, urlopen
 
 from sync_rules.functions.logs import log_waiting_rule, logger
-from sync_rules.pipeline.books import find_books, finish_empty, identities, restart_books
+from sync_rules.pipeline.books import find_books, finish_empty, list_rules_by_identity, restart_books
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.rules.ruleset import Rules
 
@@ -36,8 +36,8 @@ def is_stack_request(event: Mapping[str, Any]) -> bool:
 
 
 def answer_stack(event: Mapping[str, Any], place: Callable[[], tuple[Rules, World]]) -> None:
-    """Do what a request asks for, and answer it. `place` gives the rules of this function, and the world of its stack.
-    Raises OSError when the answer cannot be delivered: Lambda then calls again.
+    """Do the work of a request and answer it. `place` returns the rules of this function, and the world of its stack.
+    Raises OSError if the answer cannot be delivered: Lambda then calls again.
     """
     if event.get("RequestType") != "Delete":
         try:
@@ -68,7 +68,7 @@ def _read_identities(event: Mapping[str, Any], properties: str) -> list[str] | N
 
 def _restart(new: list[str], rules: Rules, world: World) -> None:
     """Restart books. In a rollback this function may still have, or have again, other rules than those asked for."""
-    own = identities(rules)
+    own = list_rules_by_identity(rules)
     found = {one: rule.books if (rule := own.get(one)) else find_books(rules, one) for one in new}
     failed = run_work(restart_books(books for books in found.values() if books is not None), world)
     for identity, books in found.items():

@@ -20,10 +20,10 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 
 from sync_rules.model.items import Failure, ItemKey, Outcome
-from sync_rules.pipeline.messages import KINDS, CallMessage, ChunkMessage, Message, PushMessage, names_in
+from sync_rules.pipeline.messages import KINDS, CallMessage, ChunkMessage, Message, PushMessage, list_rule_names
 from sync_rules.pipeline.requests import Failures, Queue
-from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry, sum_over_rules, title_of
-from sync_rules.rules.ledger import without_amount
+from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry, parse_title, sum_over_rules
+from sync_rules.rules.ledger import hide_amount
 
 LOG_KEYS: Final = "SYNC_RULES_LOG_KEYS"
 SECRET: Final = os.urandom(32)  # of this process: in no environment, and of no use after it
@@ -33,10 +33,10 @@ SERVICE_NAME: Final = os.environ.get("POWERTOOLS_SERVICE_NAME") or SERVICE  # di
 logger = Logger(service=SERVICE_NAME)
 
 
-def key_text(key: ItemKey) -> str:
-    """The key if the log may hold it, else twelve hexadecimal digits that stand for it."""
+def format_log_key(key: ItemKey) -> str:
+    """Return the key if the log may hold it, else twelve hexadecimal digits that represent it in this process."""
     if os.environ.get(LOG_KEYS) == "1":
-        return str(without_amount(key))
+        return str(hide_amount(key))
     return hmac.digest(SECRET, str(key).encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:12]
 
 
@@ -64,7 +64,7 @@ class InvocationCounts:
 
 
 class Notes:
-    """Counts from all threads of the process until they are written."""
+    """The counts from all threads of the process, until they are written."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -76,7 +76,7 @@ class Notes:
             self._counts.throttles[kind] += 1
 
     def count_failure(self, rule: str) -> None:
-        """Count a failure record; that of an unreadable record names all rules that would have read it."""
+        """Count a failure record. The record of an unreadable stream record names all rules that would have read it."""
         with self._lock:
             self._counts.failures.update(rule.split(", "))
 
@@ -91,7 +91,9 @@ class Notes:
                 push.more |= isinstance(message, PushMessage)
 
     def may_log(self) -> bool:
-        """Reserve a log line of this invocation. Returns False, and counts it as unlogged, when there are too many."""
+        """Reserve a log line of this invocation. Return False, and count the line as unlogged, if there are too
+        many.
+        """
         with self._lock:
             room = self._counts.lines < LINES_MAX
             self._counts.lines += room
@@ -114,7 +116,7 @@ notes = Notes()
 
 
 class LoggedFailures:
-    """Writes failure records to the log, and to the queue behind it if there is one."""
+    """A sink of failure records: the log, and the queue behind it if there is one."""
 
     def __init__(self, behind: Failures | None) -> None:
         self._behind = behind
@@ -126,7 +128,7 @@ class LoggedFailures:
         if self._behind is None or notes.may_log():
             source = failure.source or (failure.member if failure.element is not None else None)
             keys = {"item": failure.key, "member": failure.member, "source": source}
-            texts: dict[str, Any] = {name: key_text(key) for name, key in keys.items() if key is not None}
+            texts: dict[str, Any] = {name: format_log_key(key) for name, key in keys.items() if key is not None}
             logger.error("parked", rule=failure.rule, reason=failure.reason, position=failure.position, **texts)
 
 
@@ -143,15 +145,15 @@ class CountedQueue:
 
 # ---------------------------------------------------------------- one message
 def describe_message(message: Message) -> dict[str, Any]:
-    """A message's kind, rules, source and target, for each log line about it."""
+    """Describe a message for each log line about it: kind, rules, source and target."""
     source = message.change.key if isinstance(message, CallMessage) else getattr(message, "source", None)
     target = getattr(message, "target", None)
     second_look = isinstance(message, PushMessage) and message.delay_seconds > 0
     about = {
         "kind": SECOND_LOOK if second_look else KINDS[type(message)],
-        "rules": [*names_in(message)] or None,
-        "source": source and key_text(source),
-        "target": target and key_text(target),
+        "rules": [*list_rule_names(message)] or None,
+        "source": source and format_log_key(source),
+        "target": target and format_log_key(target),
         "targets": len(message.targets) if isinstance(message, ChunkMessage) else None,
         "attempt": getattr(message, "attempt", None),
     }
@@ -165,20 +167,25 @@ def log_message_end(telemetry: Telemetry, before: Mapping[tuple[str, Outcome], i
 
 # ---------------------------------------------------------------- one invocation
 def sum_up(telemetry: Telemetry, counts: InvocationCounts) -> None:
-    """Log the unfinished items and the pushes that continue, and one line of totals; nothing if nothing happened."""
+    """Log the unfinished items, the pushes that continue, and one line of totals. Log nothing if nothing happened."""
     failed = [
-        (logger.warning, "not finished, comes again", {"item": key_text(key), "rules": one.rules, "reason": one.reason})
+        (
+            logger.warning,
+            "not finished, comes again",
+            {"item": format_log_key(key), "rules": one.rules, "reason": one.reason},
+        )
         for key, one in telemetry.failed.items()
     ]
     continued = [
-        (logger.info, "push goes on", {"source": key_text(key), **vars(push)}) for key, push in counts.pushes.items()
+        (logger.info, "push goes on", {"source": format_log_key(key), **vars(push)})
+        for key, push in counts.pushes.items()
     ]
     lines, room = [*failed, *continued], max(0, LINES_MAX - counts.lines)
     for log, message, fields in lines[:room]:
         log(message, **fields)
     waiting = Counter[str]()
     for (rule, outcome), count in telemetry.outcomes.items():
-        waiting[title_of(rule)] += count if outcome is Outcome.WAITING else 0
+        waiting[parse_title(rule)] += count if outcome is Outcome.WAITING else 0
     for title, count in sorted((+waiting).items()):
         log_waiting_rule(title, times=count)
     figures: dict[str, Any] = {

@@ -28,7 +28,7 @@ from sync_rules.pipeline.telemetry import (
     UNREADABLE,
     VERIFIED,
     Telemetry,
-    title_of,
+    parse_title,
 )
 
 if TYPE_CHECKING:  # imported by verify alone
@@ -42,9 +42,9 @@ def emit(telemetry: Telemetry) -> None:
     counts = notes.take()
     per_rule: dict[str, Counter[str]] = {}
     for (rule, what), count in (*telemetry.outcomes.items(), *telemetry.alterations.items()):
-        per_rule.setdefault(title_of(rule), Counter())[METRIC_NAMES[what]] += count
+        per_rule.setdefault(parse_title(rule), Counter())[METRIC_NAMES[what]] += count
     for rule, count in counts.failures.items():
-        per_rule.setdefault(title_of(rule), Counter())[FAILURE_RECORDS] += count
+        per_rule.setdefault(parse_title(rule), Counter())[FAILURE_RECORDS] += count
     lags_ms = telemetry.read_lags_ms()
     for rule, lag_ms in lags_ms.items():
         per_rule.setdefault(rule, Counter())[LAG] = lag_ms
@@ -60,24 +60,24 @@ def emit(telemetry: Telemetry) -> None:
 
 
 def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> None:
-    """Write the findings of a verify of these rules, and what it repaired, as metrics and as a line.
+    """Write what a verify of these rules found and repaired, as metrics and as a log line.
 
-    A rule without a seen item has no drift share. If not the `whole` was verified, neither has a rule without
-    drift: drift elsewhere may stay, and so must its alarm.
+    A rule without a verified item gets no drift share. After a sample (`whole` is False), a rule without drift gets
+    none either: other items may drift, and their alarm must stay.
     """
     counts = notes.take()
-    titles = sorted({title_of(name) for name in names})
+    titles = sorted({parse_title(name) for name in names})
     seen: Counter[str] = Counter()
     drift: Counter[str] = Counter()
     for name in names:
-        seen[title_of(name)] += tally.count_targets(name)
-        drift[title_of(name)] += tally.drift[name]
+        seen[parse_title(name)] += tally.count_targets(name)
+        drift[parse_title(name)] += tally.drift[name]
     altered = {title: Counter[str]() for title in titles}
     for (name, each), count in tally.alterations.items():
-        altered[title_of(name)][METRIC_NAMES[each]] += count
+        altered[parse_title(name)][METRIC_NAMES[each]] += count
     for title in titles:
-        _write({**_share(seen[title], drift[title], whole=whole), **altered[title]}, rule=title)
-    _write({**_share(seen.total(), drift.total(), whole=whole), **sum(altered.values(), Counter())})
+        _write({**_compute_share(seen[title], drift[title], whole=whole), **altered[title]}, rule=title)
+    _write({**_compute_share(seen.total(), drift.total(), whole=whole), **sum(altered.values(), Counter())})
     _write_counts(counts)
     logger.info(
         "verified",
@@ -87,7 +87,7 @@ def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> N
     )
 
 
-def _share(seen: int, drift: int, *, whole: bool) -> dict[str, float]:
+def _compute_share(seen: int, drift: int, *, whole: bool) -> dict[str, float]:
     share = {DRIFT_SHARE: 100 * drift / seen} if seen and (whole or drift) else {}
     return {VERIFIED: seen, DRIFT: drift, **share}
 

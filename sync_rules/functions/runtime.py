@@ -65,7 +65,7 @@ class Context(Protocol):
     """The part of Lambda's context object that is used."""
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until Lambda stops this invocation."""
+        """Return the milliseconds until Lambda stops this invocation."""
 
 
 class InvocationTime:
@@ -75,7 +75,7 @@ class InvocationTime:
         self.context: Context | None = None  # None outside of an invocation
 
     def begin(self, context: Context | None) -> None:
-        """Begin an invocation: log lines name it from now on."""
+        """Begin an invocation. Log lines name it from now on."""
         self.context = context
         logger.append_keys(function_request_id=getattr(context, "aws_request_id", None))
         notes.begin()
@@ -87,7 +87,7 @@ class InvocationTime:
         return self.remaining_ms() / 1000
 
     def spare_seconds(self) -> float:
-        """How long a wait may last, so that there is time to answer."""
+        """Return how many seconds a wait may last, so that there is time to answer."""
         return max(0.0, (self.remaining_ms() - TIME_RESERVED_MS) / 1000)
 
 
@@ -97,15 +97,15 @@ alone = Lock()  # deadline, telemetry and log keys belong to one invocation at a
 
 
 def relax_collector() -> None:
-    """Let Python look for cycles rarely: modules stay, and the parts of an event go without it. By default the looks
-    take 30 % of the reading of 4,000 records.
+    """Let Python collect cycles rarely: modules stay, and the parts of an event are freed without it. By default,
+    collections take 30 % of the reading of 4,000 records.
     """
     gc.set_threshold(100_000, 20, 50)
 
 
 @contextmanager
-def invocation(context: Context) -> Iterator[None]:
-    """Set the deadline of an invocation, and write its metrics and log lines when it ends, however it ends.
+def run_invocation(context: Context) -> Iterator[None]:
+    """Set the deadline of an invocation, and write its metrics and log lines when it ends, even if it raises.
 
     Lambda gives each concurrent invocation a process of its own, on Managed Instances too
     (https://docs.aws.amazon.com/lambda/latest/dg/lambda-managed-instances-python-runtime.html). Raises UserError where
@@ -125,30 +125,30 @@ def invocation(context: Context) -> Iterator[None]:
 
 
 # ---------------------------------------------------------------- made once per process
-def endpoint() -> str | None:
-    """An emulator's address; None for AWS."""
+def read_endpoint() -> str | None:
+    """Read the address of an emulator; None for AWS."""
     return os.environ.get(ENDPOINT_URL)
 
 
-def rules_file() -> Path:
+def find_rules_file() -> Path:
     return Path(os.environ.get(RULES_FILE, "rules.yaml"))
 
 
 @cache
-def rules() -> Rules:
-    """The deployed rules: compiled by the build, or else from the rules file.
+def read_rules() -> Rules:
+    """Read the deployed rules once: compiled by the build, or else from the rules file.
 
     Raises:
         UserError: when they are wrong, or were compiled for something else.
     """
-    return compiled_file.load(rules_file())
+    return compiled_file.load(find_rules_file())
 
 
-def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
-    """The tables of the rules; `sleep` waits before a retry. Raises UserError."""
+def make_store(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
+    """Make the store on the tables of the rules. `sleep` waits before a retry. Raises UserError."""
     return DynamoStore(
-        aws.dynamodb(endpoint()),
-        rules().tables,
+        aws.dynamodb(read_endpoint()),
+        read_rules().tables,
         sleep=sleep,
         remaining_seconds=deadline.spare_seconds,
         on_throttle=notes.count_throttle,
@@ -162,23 +162,23 @@ class LazyClient:
         self._make = make
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._make(endpoint()), name)
+        return getattr(self._make(read_endpoint()), name)
 
 
-def sqs() -> Any:
-    """The client of the queues, which most processes never use."""
+def make_queue_client() -> Any:
+    """Make the client of the queues when it is first used: most processes never use it."""
     return LazyClient(aws.sqs)
 
 
-def failures() -> Failures:
-    """The sink of failure records: the log, and the queue if there is one. Raises UserError."""
+def make_failures() -> Failures:
+    """Make the sink of failure records: the log, and the queue if there is one. Raises UserError."""
     url = os.environ.get(FAILURES_URL)
-    return LoggedFailures(SqsFailures(sqs(), url) if url else None)
+    return LoggedFailures(SqsFailures(make_queue_client(), url) if url else None)
 
 
 # ---------------------------------------------------------------- the functions of the state machines
-def setting(name: str) -> str:
-    """An environment variable that must be set. Raises UserError."""
+def require_setting(name: str) -> str:
+    """Return an environment variable. Raise UserError if it is not set."""
     value = os.environ.get(name)
     if not value:
         raise UserError(f"{name} is not set: the template of the repository sets it")
@@ -186,61 +186,63 @@ def setting(name: str) -> str:
 
 
 def open_state(keep_seconds: int | None = None) -> TableState:
-    """The documents that all invocations share. Raises UserError."""
+    """Open the documents that all invocations share. Raises UserError."""
     from sync_rules.adapters.state import TableState  # noqa: PLC0415 - only where progress is kept
 
-    return TableState(aws.dynamodb(endpoint()), setting(STATE_TABLE), keep_seconds=keep_seconds)
+    return TableState(aws.dynamodb(read_endpoint()), require_setting(STATE_TABLE), keep_seconds=keep_seconds)
 
 
 @cache
-def distinct_failures() -> Failures:
-    """The sink of failure records, without repetitions from this process."""
-    return DeduplicatedFailures(failures(), Limits(), THIS_PROCESS)
+def make_distinct_failures() -> Failures:
+    """Make the sink of failure records that drops repetitions from this process."""
+    return DeduplicatedFailures(make_failures(), Limits(), THIS_PROCESS)
 
 
 # ---------------------------------------------------------------- the pipeline
 @cache
-def consumer() -> Consumer:
-    """The pipeline of this process.
+def make_consumer() -> Consumer:
+    """Make the pipeline of this process, once.
 
     Raises:
         UserError: when the rules file is wrong, or needs a queue, a table or a function that does not exist.
     """
-    dynamodb = tables()
+    dynamodb = make_store()
     store: Store = dynamodb
-    queue = _queue()
+    queue = _make_queue()
     limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
-    units = _write_units()
-    _writers()  # a mistake is reported at the start, and not once a table first has a limit
-    if units or any(table.max_write_units_per_second for table in rules().tables.values()):
-        from sync_rules.adapters.budget import Rate, writes_at_once  # noqa: PLC0415
+    units = _read_write_units()
+    _count_writers()  # a mistake is reported at the start, and not once a table first has a limit
+    if units or any(table.max_write_units_per_second for table in read_rules().tables.values()):
+        from sync_rules.adapters.budget import Rate, choose_writes_at_once  # noqa: PLC0415
         from sync_rules.adapters.meter import MeteredStore  # noqa: PLC0415 - only where there is a limit
 
         rate = Rate(units)
         paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None
-        store = MeteredStore(store, rules().tables, paid, budget())
-        limits = replace(limits, apply_max_writes=writes_at_once(units))
-    world = World(store, CountedQueue(queue), failures(), *_outside(), share=dynamodb.share)
-    return Consumer(rules(), world, THIS_PROCESS, telemetry, limits, unaccepted=_acceptance())
+        store = MeteredStore(store, read_rules().tables, paid, make_budget())
+        limits = replace(limits, apply_max_writes=choose_writes_at_once(units))
+    world = World(store, CountedQueue(queue), make_failures(), *_make_call_ports(), share=dynamodb.share)
+    return Consumer(read_rules(), world, THIS_PROCESS, telemetry, limits, unaccepted=_make_acceptance())
 
 
-def _acceptance() -> Callable[[], Mapping[str, str]]:
+def _make_acceptance() -> Callable[[], Mapping[str, str]]:
     """The rules that are not accepted yet. Raises UserError, StoreError."""
     if not os.environ.get(STATE_TABLE):
         return dict
     from sync_rules.adapters import acceptance  # noqa: PLC0415 - only where acceptance is kept
 
-    return acceptance.make_for_stack(rules(), open_state(), SERVICE_NAME)
+    return acceptance.make_stack_acceptance(read_rules(), open_state(), SERVICE_NAME)
 
 
-def budget(at_once: int = 1) -> Budget:
-    """This process's share of the limits of tables, as one of `at_once` or more that write. Raises UserError."""
+def make_budget(at_once: int = 1) -> Budget:
+    """Make this process's share of the limits of tables, as one of at least `at_once` processes that write. Raises
+    UserError.
+    """
     from sync_rules.adapters.budget import Budget  # noqa: PLC0415 - only where there is a limit
 
-    return Budget(rules().tables, max(_writers(), at_once), within_seconds=deadline.spare_seconds)
+    return Budget(read_rules().tables, max(_count_writers(), at_once), within_seconds=deadline.spare_seconds)
 
 
-def _writers() -> int:
+def _count_writers() -> int:
     given = os.environ.get(WRITERS) or "1"
     try:
         numbers = [int(number) for number in given.split("+")]
@@ -251,7 +253,7 @@ def _writers() -> int:
     return sum(numbers)
 
 
-def _write_units() -> float:
+def _read_write_units() -> float:
     given = os.environ.get(WRITE_UNITS) or "0"
     try:
         units = float(given)
@@ -263,27 +265,27 @@ def _write_units() -> float:
 
 
 class NoQueue:
-    """The queue of a process without one. A parked target waits for its next change, or for verify; the rest of a
+    """The queue of a process that has none. A parked target waits for its next change, or for verify. The rest of a
     fan-out that does not fit into one invocation is reported as failed.
     """
 
     def send(self, _message: Message, _delay_seconds: int) -> None:
-        """Raises StoreError."""
+        """Raise StoreError: no queue is set."""
         raise StoreError("NoQueue", f"set {QUEUE_URL}: a fan-out did not fit into one invocation")
 
 
-def _queue() -> Queue:
+def _make_queue() -> Queue:
     url = os.environ.get(QUEUE_URL)
     if url:
-        return SqsQueue(sqs(), url, on_small=logger.warning)
+        return SqsQueue(make_queue_client(), url, on_small=logger.warning)
     looks_twice = [
         rule.name
-        for rule in rules().rules.values()
+        for rule in read_rules().rules.values()
         if rule.find is not None and rule.find.index is not None and rule.settle_seconds
     ]
     for needs, names in (
         ("find their targets through an index need a queue for the second look", looks_twice),
-        ("call a function need a queue for calls that fail", rules().functions),
+        ("call a function need a queue for calls that fail", read_rules().functions),
     ):
         if names:
             raise UserError(
@@ -294,17 +296,17 @@ def _queue() -> Queue:
 
 
 @cache
-def receipts() -> Receipts | None:
-    """The receipts of the queue's messages; None without a queue."""
+def make_receipts() -> Receipts | None:
+    """Make the receipts of the queue's messages, once; None without a queue."""
     url = os.environ.get(QUEUE_URL)
-    return Receipts(sqs(), url, retrying=retries.make_retry(deadline.remaining_seconds)) if url else None
+    return Receipts(make_queue_client(), url, retrying=retries.make_retry(deadline.remaining_seconds)) if url else None
 
 
-def _outside() -> tuple[Caller, KeptCalls]:
+def _make_call_ports() -> tuple[Caller, KeptCalls]:
     """The caller of functions, and the bucket of calls that were given up or are too large for a message: those that a
     rule needs.
     """
-    if not rules().functions:
+    if not read_rules().functions:
         return NULL_PORTS, NULL_PORTS
     from sync_rules.adapters import beginnings  # noqa: PLC0415 - needed by few rules
     from sync_rules.adapters.effects import make_caller  # noqa: PLC0415 - slow to load, and needed by few rules
@@ -314,27 +316,27 @@ def _outside() -> tuple[Caller, KeptCalls]:
     if not table:
         raise UserError(
             f"{CALLS_TABLE} is not set, but a rule that calls a function once per change needs a table to remember that"
-            f" ({', '.join(rules().functions)}): set it to the name of a table with the string key 'id', and Time"
+            f" ({', '.join(read_rules().functions)}): set it to the name of a table with the string key 'id', and Time"
             " to Live on 'expiration'"
         )
     retrying = retries.make_retry(deadline.remaining_seconds)
     caller = make_caller(
-        rules(),
-        aws.dynamodb(endpoint()),
+        read_rules(),
+        aws.dynamodb(read_endpoint()),
         table,
-        folder=rules_file().absolute().parent,
+        folder=find_rules_file().absolute().parent,
         retrying=retrying,
         remaining_ms=deadline.remaining_ms,
     )
     noted = beginnings.note_in_table(
-        aws.dynamodb(endpoint()),
-        rules(),
+        aws.dynamodb(read_endpoint()),
+        read_rules(),
         table,
-        lambda: beginnings.read_deploy_time_ms(endpoint()),
+        lambda: beginnings.read_deploy_time_ms(read_endpoint()),
         retrying=retrying,
     )
-    caller = beginnings.CallsSince(caller, beginnings.since(rules(), noted))
-    for name, words in beginnings.describe_beginnings(rules(), noted).items():
+    caller = beginnings.CallsSince(caller, beginnings.list_beginnings(read_rules(), noted))
+    for name, words in beginnings.describe_beginnings(read_rules(), noted).items():
         logger.info("rule calls", rule=name, calls_for=words)
-    kept = CallsInBucket(lambda: aws.s3(endpoint()), os.environ.get(BUCKET, ""), retrying=retrying)
+    kept = CallsInBucket(lambda: aws.s3(read_endpoint()), os.environ.get(BUCKET, ""), retrying=retrying)
     return caller, kept

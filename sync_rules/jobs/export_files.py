@@ -1,7 +1,8 @@
 """Exports of tables to S3, in their bucket or in a folder: their files, their manifests, and the lines with items.
 
-Invariant: nothing of an export is skipped. A line that holds no item, and a file that its manifest contradicts, is an
-error that names the file and the line. An export with a filter looks like a whole one: `find_doubt` asks DynamoDB.
+Invariant: nothing of an export is skipped. It is an error if a line holds no item or a file contradicts its manifest.
+The error names both. A filtered export looks like a whole export: `find_doubt` asks DynamoDB.
+
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport.Output.html
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportDescription.html
 """
@@ -37,10 +38,10 @@ SCAN: Final = "or scan the table: --table in place of --from-export"
 
 
 class Shelf(Protocol):
-    """The files of an export. Each call raises StoreError when the place does not answer."""
+    """The files of an export. Each method raises StoreError if the place does not answer."""
 
     def names(self) -> Sequence[str]:
-        """The paths of all files."""
+        """Return the paths of all files."""
 
     def open(self, name: str) -> BinaryIO:
         """Open a file to read it from the beginning."""
@@ -48,7 +49,7 @@ class Shelf(Protocol):
 
 @dataclass(eq=False)
 class Folder:
-    """A folder on this machine."""
+    """A folder on this machine with the files of an export."""
 
     _path: Path
 
@@ -66,7 +67,7 @@ class Folder:
 
 
 class Bucket:
-    """A prefix of a bucket. `client` is boto3's S3 client."""
+    """A prefix of an S3 bucket with the files of an export. `client` is boto3's S3 client."""
 
     def __init__(self, client: Any, bucket: str, prefix: str, retrying: Retrying | None = None) -> None:
         self._bucket = S3Bucket(client, bucket, retrying)
@@ -91,7 +92,7 @@ def find_shelf(place: str, endpoint_url: str | None = None, region: str | None =
 # ---------------------------------------------------------------- exports
 @dataclass(frozen=True)
 class DataFile:
-    """The number of items in a data file and its MD5 sum, in base64; None where no manifest says them."""
+    """The number of items in a data file and its MD5 sum in base64; None if no manifest gives them."""
 
     items: int | None = None
     md5: str | None = None
@@ -99,8 +100,8 @@ class DataFile:
 
 @dataclass(frozen=True)
 class TableExport:
-    """A whole export of one table: its data files by path. `folder` holds its manifests, which say the ARN of the
-    table and the ARN of the export. Without manifests these are None.
+    """A whole export of one table: its data files by path. `folder` holds its manifests, which give the ARN of the
+    table and the ARN of the export. Without manifests both ARNs are None.
     """
 
     place: str
@@ -112,7 +113,7 @@ class TableExport:
 
     @property
     def items(self) -> int | None:
-        """The number of items; None if no manifest says it."""
+        """The number of items; None if no manifest gives it."""
         counts = [one.items for one in self.files.values() if one.items is not None]
         return sum(counts) if counts else None
 
@@ -120,19 +121,19 @@ class TableExport:
         return f"{self.place.rstrip('/')}/{name}"
 
     def require_items(self, name: str, found: int) -> None:
-        """Check the number of items that a file holds. Raises UserError when the manifest says another one."""
+        """Check the number of items that a file holds. Raises UserError if the manifest gives another number."""
         expected = self.files[name].items
         if expected is not None and found != expected:
             where = self.locate(name)
             raise UserError(f"{where}: expected {expected:,} items, as the manifest says, found {found:,}. {AGAIN}")
 
 
-def find_exports(place: str, shelf: Shelf) -> list[TableExport]:
-    """Find the exports in a place. Data files without a manifest are one export.
+def list_exports(place: str, shelf: Shelf) -> list[TableExport]:
+    """List the exports in a place. Data files without a manifest are one export.
 
     Raises:
-        UserError: when an export is incremental, in another format or not whole, or there is none.
-        StoreError: when the place does not answer.
+        UserError: if an export is incremental, incomplete or in another format, or if there is none.
+        StoreError: if the place does not answer.
     """
     names = shelf.names()
     summaries = [name for name in names if PurePosixPath(name).name == SUMMARY]
@@ -185,8 +186,8 @@ def read_lines(open_file: Callable[[], BinaryIO], where: str) -> Iterator[tuple[
     """Read the lines of a gzip file, each with its place, such as shop/a.json.gz:3.
 
     Raises:
-        UserError: when the file is broken.
-        StoreError: when it cannot be fetched.
+        UserError: if the file is broken.
+        StoreError: if it cannot be fetched.
     """
     number = 0
     with open_file() as raw:
@@ -199,7 +200,7 @@ def read_lines(open_file: Callable[[], BinaryIO], where: str) -> Iterator[tuple[
 
 
 def parse_item(line: bytes, place: str) -> dict[str, Any]:
-    """The item in a line; binary values are base64. Raises UserError when the line holds no item."""
+    """Parse the item in a line; binary values stay base64. Raises UserError if the line holds no item."""
     try:
         item = json_bytes.parse_json(line)["Item"]
     except (ValueError, KeyError, TypeError):
@@ -212,8 +213,8 @@ def parse_item(line: bytes, place: str) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- filters
 def find_doubt(client: DynamoDBClient, arn: str | None) -> str:
-    """Ask DynamoDB whether an export has a filter. Returns the reason why the export may lack items of its table, and a
-    cure; "" if it holds all items.
+    """Ask DynamoDB whether an export has a filter. Return why the export may lack items of its table, and a cure; "" if
+    it holds all items.
     """
     if arn is None:
         return f"no manifest names it, so its filter cannot be looked up. Give the export with its manifest, {SCAN}"

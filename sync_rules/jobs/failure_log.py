@@ -1,10 +1,9 @@
-"""Failure records and given-up batches as JSON lines in files, for runs without queues and buckets.
+"""Failure records and given-up batches as JSON lines in files, for runs without queues and buckets. A failure record
+names rule, table, key and reason, and never a value. The file of batches keeps whole records, as S3 would, so that
+they can be redriven: only its owner may read it.
 
-A failure record names rule, table, key and reason, and never a value. The file of batches keeps whole records, as S3
-would, so that they can be redriven: only its owner may read it.
-
-Invariant: a line is on disk before the call returns, or no part of it is; a line that a power cut tore does not spoil
-the next. A file is replaced as a whole and under its lock, so that a run that appends to it meanwhile loses nothing.
+Invariant: a line is on disk before the call returns, or no part of it is. A line that a power cut tore does not spoil
+the next line. A file is replaced as a whole and under its lock, so a run that appends to it loses nothing.
 """
 
 from __future__ import annotations
@@ -25,23 +24,21 @@ from sync_rules.adapters.files import open_for_owner, replace_file
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
-from sync_rules.model.json_bytes import compact
+from sync_rules.model.json_bytes import format_compact_json
 from sync_rules.pipeline.failed_entries import FailedEntry
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import Message, encode
+from sync_rules.pipeline.failure_records import make_failure_record
+from sync_rules.pipeline.messages import Message, format_message
 
 
 def require_writable(path: Path) -> None:
-    """Check that a file can be appended to, before there is something to append. Raises UserError."""
+    """Raise UserError if this process cannot append to a file, before it has anything to append."""
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UserError(f"{path}: expected a file that can be written; it cannot. Choose another place for it.")
 
 
 @contextmanager
 def open_locked_file(path: Path, flags: int) -> Iterator[int]:
-    """Open and lock the file at this path. A file that was replaced meanwhile is opened again.
-    Raises OSError.
-    """
+    """Open and lock the file at this path. If another process replaced the file, open it again. Raises OSError."""
     while True:
         file = open_for_owner(path, flags)
         try:
@@ -69,8 +66,8 @@ class JsonLines:
         self._lock = threading.Lock()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Returns once the line is on disk. Raises StoreError when it cannot be written."""
-        line = compact(record).encode() + b"\n"
+        """Append a record. Return after the line is on disk. Raises StoreError if it cannot be written."""
+        line = format_compact_json(record).encode() + b"\n"
         with self._lock:
             try:
                 with open_locked_file(self.path, os.O_RDWR | os.O_APPEND) as file:
@@ -92,16 +89,16 @@ class FailureLog:
         return self._lines.written
 
     def park(self, failure: Failure) -> None:
-        self._lines.append(failure_record(failure, datetime.fromtimestamp(self._now_ms() / 1000, UTC)))
+        self._lines.append(make_failure_record(failure, datetime.fromtimestamp(self._now_ms() / 1000, UTC)))
 
     def keep(self, message: Message) -> None:
-        """Append a message that no rule here knows, for redrive. Raises StoreError when it cannot be written."""
-        self._lines.append(json_bytes.parse_json(encode(message)))
+        """Append a message whose rule does not exist here, for redrive. Raises StoreError if it cannot be written."""
+        self._lines.append(json_bytes.parse_json(format_message(message)))
 
 
 class FailedLines:
-    """The lines of such a file as a FailureStore. `close` removes and replaces them all at once; if the process dies
-    before that, all are redriven again.
+    """The lines of a failure file, as a FailureStore. `close` removes and replaces all of them at once. If the process
+    dies before that, all lines are redriven again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,7 +107,7 @@ class FailedLines:
         self._replaced: dict[bytes, list[bytes]] = {}
 
     def entries(self) -> Iterator[FailedEntry]:
-        """Each line that is in the file at the start. Raises UserError when the file cannot be read."""
+        """List each line that is in the file at the start. Raises UserError if the file cannot be read."""
         try:
             with self.path.open("rb") as file:
                 with open_locked_file(self.path, os.O_RDONLY):  # no process is in the middle of a line
@@ -119,7 +116,7 @@ class FailedLines:
                     if file.tell() > end:
                         return
                     if line.strip():
-                        yield FailedEntry(line, f"{self.path}:{number}", _digest(line))
+                        yield FailedEntry(line, f"{self.path}:{number}", _compute_digest(line))
         except OSError as error:
             raise UserError(f"{self.path}: expected a file of failures to read, found {error.strerror}") from error
 
@@ -147,7 +144,7 @@ class FailedLines:
             _keep_owner(new.fileno(), before)
 
     def _rewrite_line(self, line: bytes) -> bytes:
-        digest = _digest(line)
+        digest = _compute_digest(line)
         if self._removed[digest] > 0:
             self._removed[digest] -= 1
             return b""
@@ -155,7 +152,7 @@ class FailedLines:
         return instead.pop(0) if instead else line
 
 
-def _digest(line: bytes) -> bytes:
+def _compute_digest(line: bytes) -> bytes:
     """The digest of a line: batches are too large to be kept in memory."""
     return hashlib.sha256(line).digest()
 

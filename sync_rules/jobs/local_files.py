@@ -1,4 +1,4 @@
-"""The files of commands that work on this machine, and the clock that dates what is in them."""
+"""The files of commands that work on this machine, and the clock that dates their contents."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-def wall_clock_ms() -> int:
-    """Milliseconds since the epoch by the system's clock, to note when something happened; never to wait for."""
+def read_wall_clock_ms() -> int:
+    """Return milliseconds since the epoch by the system's clock. Use them to date an event, never to wait."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
 class Files:
-    """The files of a run."""
+    """The paths of a run's files."""
 
     checkpoint: Path = Path(".sync-rules-checkpoint.json")
     failures: Path = Path(".sync-rules-failures.jsonl")
 
     @property
     def batches(self) -> Path:
-        """Batches that were given up, with their records, for redrive."""
+        """The file of batches that were given up, with their records, for redrive."""
         return self.failures.with_suffix(".batches" + self.failures.suffix)
 
     @property
     def calls(self) -> Path:
         """The folder of calls that were given up, with their changes, for redrive."""
-        return self.calls_of(self.failures)
+        return self.locate_calls(self.failures)
 
     @staticmethod
-    def calls_of(failures: Path) -> Path:
-        """The folder that belongs to a file of failure records."""
+    def locate_calls(failures: Path) -> Path:
+        """Return the folder of given-up calls that belongs to a file of failure records."""
         return failures.with_suffix(".calls")

@@ -13,14 +13,14 @@ from random import Random
 from typing import Final
 
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.sizes import shrank_from
+from sync_rules.model.sizes import count_former_bytes
 from sync_rules.model.values import Item
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """A way of delivery and its faults; the same for the same seed."""
+    """A way to deliver records and messages, with faults. The same seed gives the same deliveries."""
 
     name: str = "in-order"
     seed: int = 0
@@ -95,7 +95,7 @@ class InOrder:
 
 
 class Shuffled:
-    """Waiting records; the next item, and the number of records, are drawn."""
+    """Waiting records. It draws the next item, and the number of records, at random."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -146,19 +146,21 @@ class Arrivals:
     def record(self, key: ItemKey, old: Item | None, new: Item | None, *, expired: bool = False) -> None:
         """Add the record of a change."""
         self.position += 1
-        self._records.put(Change(key, old, new, str(self.position), expired=expired, shrank_from=shrank_from(old, new)))
+        self._records.put(
+            Change(key, old, new, str(self.position), expired=expired, shrank_from=count_former_bytes(old, new))
+        )
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """Add a message. A delayed one comes after everything else."""
+        """Add a message. A delayed message comes after everything else."""
         (self._delayed if delay_seconds else self._messages).append(Arrival(message=message, position=self.position))
 
     def release_late(self) -> None:
-        """Deliver late duplicates of everything finished so far."""
+        """Deliver late duplicates of all arrivals that are finished."""
         self._again.extend(self._late)
         self._late = []
 
     def next(self) -> Arrival | None:
-        """The next arrival; None when nothing is left but late duplicates."""
+        """Return the next arrival; None if only late duplicates are left."""
         ways: list[deque[Arrival] | None] = [None, self._again, self._messages]  # None: records
         if self._delivery.shuffled:
             self._random.shuffle(ways)

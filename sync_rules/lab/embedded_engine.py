@@ -67,31 +67,31 @@ class Engine:
     process: subprocess.Popen[bytes]
 
     def require(self) -> None:
-        """Check that it still runs. Raises UserError with its output when it has ended by itself."""
+        """Check that the server still runs. Raises UserError with its output if it has ended by itself."""
         if self.process.poll() is not None:
-            said = _tail(self.server.output)
+            said = _read_tail(self.server.output)
             raise UserError(f"{self.server.name} ended by itself, with exit code {self.process.returncode}.{said}")
 
 
 @contextmanager
 def run_engine(port: int = 0) -> Iterator[Engine]:
-    """Run the embedded engine on a port; 0: any that is free.
+    """Run the embedded engine on a port; 0 means any free port.
 
     Raises:
-        UserError: when it is not installed, the port is taken, or it does not start, with its output.
+        UserError: if it is not installed, the port is taken, or it does not start, with its output.
     """
     if importlib.util.find_spec("ministack") is None:
         raise UserError("the embedded engine is not installed: run pip install 'sync-rules[demo]'")
     command = [sys.executable, *ENGINE]
     with tempfile.TemporaryDirectory(prefix="sync-rules-engine-", ignore_cleanup_errors=True) as directory:
-        port = free_port(port)
-        environment = _environment(port, directory)
+        port = find_free_port(port)
+        environment = _make_environment(port, directory)
         server = Server("the embedded engine", command, port, HEALTH_PATH, Path(directory), environment)
         with run_server(server) as engine:
             yield engine
 
 
-def _environment(port: int, directory: str) -> dict[str, str]:
+def _make_environment(port: int, directory: str) -> dict[str, str]:
     """A minimal environment: settings for another ministack, and real credentials, must not leak into this one."""
     return {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
@@ -110,7 +110,9 @@ def _environment(port: int, directory: str) -> dict[str, str]:
 
 @contextmanager
 def run_server(server: Server, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[Engine]:
-    """Run a server until the block ends, once it answers. Raises UserError when it ends or stays silent instead."""
+    """Run a server until the block ends. The block begins once the server answers. Raises UserError if it ends or stays
+    silent.
+    """
     with server.output.open("wb") as sink:
         process = subprocess.Popen(  # noqa: S603 -- a fixed command, no shell
             server.command,
@@ -142,8 +144,10 @@ def _wait_until_healthy(server: Server, process: subprocess.Popen[bytes], max_se
     def healthy() -> bool:
         if process.poll() is not None:
             code = process.returncode
-            raise UserError(f"{server.name} ended with exit code {code} instead of starting.{_tail(server.output)}")
-        return answers(server.port, server.health_path)
+            raise UserError(
+                f"{server.name} ended with exit code {code} instead of starting.{_read_tail(server.output)}"
+            )
+        return is_answering(server.port, server.health_path)
 
     waiting = Retrying(
         retry=retry_if_result(lambda ready: not ready),
@@ -155,12 +159,12 @@ def _wait_until_healthy(server: Server, process: subprocess.Popen[bytes], max_se
     except RetryError as error:
         raise UserError(
             f"{server.name} did not answer on port {server.port} within {max_seconds:g} s. "
-            f"If the machine is busy, try again.{_tail(server.output)}"
+            f"If the machine is busy, try again.{_read_tail(server.output)}"
         ) from error
 
 
-def answers(port: int, path: str) -> bool:
-    """Tell whether a server on the loopback interface answers."""
+def is_answering(port: int, path: str) -> bool:
+    """True if a server on the loopback interface answers."""
     connection = HTTPConnection(LOOPBACK, port, timeout=HEALTH_TIMEOUT_SECONDS)
     try:
         connection.request("GET", path)
@@ -171,11 +175,11 @@ def answers(port: int, path: str) -> bool:
         connection.close()
 
 
-def free_port(wanted: int = 0) -> int:
-    """A free port: the wanted one, or any for 0.
+def find_free_port(wanted: int = 0) -> int:
+    """Find a free port: the wanted port, or any for 0.
 
     Raises:
-        UserError: when the wanted one cannot be used.
+        UserError: if the wanted port cannot be used.
     """
     try:
         with socket.create_server((LOOPBACK, wanted)) as server:
@@ -187,6 +191,6 @@ def free_port(wanted: int = 0) -> int:
     return port
 
 
-def _tail(output: Path) -> str:
+def _read_tail(output: Path) -> str:
     text = output.read_text(errors="replace").strip()[-OUTPUT_SHOWN_CHARACTERS:]
     return f" It said:\n{text}" if text else ""

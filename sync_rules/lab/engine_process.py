@@ -34,7 +34,9 @@ def end_with_parent() -> None:
 
 
 class Statements:
-    """Lets statements check index keys, and makes their stream records once all of a request has succeeded."""
+    """A patch of ministack: statements check index keys, and make their stream records once their whole request has
+    succeeded.
+    """
 
     def __init__(self, dynamodb: Any) -> None:
         self._emit = dynamodb._emit_stream_event  # noqa: SLF001
@@ -96,7 +98,7 @@ class Statements:
 
 
 def improve() -> None:
-    """Add what this process adds to ministack's DynamoDB."""
+    """Patch ministack's DynamoDB: statements make stream records, and each answer has the header STATEMENTS."""
     from ministack.services import dynamodb  # noqa: PLC0415 - once it is known that it is there
 
     Statements(dynamodb)

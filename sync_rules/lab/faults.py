@@ -22,12 +22,14 @@ THROTTLED: Final = "ThrottlingException"
 
 
 class DiedError(Exception):
-    """The worker died. Only the code that delivers again catches this."""
+    """The worker died. Only the code that delivers its input again catches this."""
 
 
 @dataclass
 class Faults:
-    """Draws faults. `calm`: none now. `met` counts faults. `flying` are unanswered writes that may still happen."""
+    """A source of random faults. `calm`: no faults now. `met` counts faults. `flying`: unanswered writes that may still
+    happen.
+    """
 
     delivery: Delivery
     random: Random
@@ -36,13 +38,13 @@ class Faults:
     flying: list[Write] = field(default_factory=list)
 
     def occurs(self, share: float) -> bool:
-        """Draw whether a fault of this share occurs now."""
+        """Draw whether a fault with this share of requests occurs now."""
         if self.calm or not share or self.random.random() >= share:
             return False
         self.met += 1
         return True
 
-    def coin(self) -> bool:
+    def flip_coin(self) -> bool:
         """Draw true or false."""
         return self.random.random() < 1 / 2
 
@@ -65,14 +67,14 @@ class FaultyWorld(World):
             case Call():  # a function is not throttled
                 return super().answer(request)
         if faults.occurs(faults.delivery.throttles):
-            if isinstance(request, Later | Park) and faults.coin():
+            if isinstance(request, Later | Park) and faults.flip_coin():
                 super().answer(request)
             raise StoreError(THROTTLED)
         return super().answer(request)
 
     def land(self, *, all_of_them: bool) -> bool:
-        """Apply unanswered writes, if their guards hold. True if there were any."""
-        landing = [write for write in self.faults.flying if all_of_them or self.faults.coin()]
+        """Apply unanswered writes, if their guards hold. Return True if there were any."""
+        landing = [write for write in self.faults.flying if all_of_them or self.faults.flip_coin()]
         for write in landing:
             self.faults.flying.remove(write)
             self.store.apply(Apply((write,)))
@@ -99,6 +101,6 @@ class FaultyWorld(World):
             self.store.apply(Apply(request.writes[:done]))
             for write in request.writes[done : done + 1]:
                 self._lose_answer(write)
-        elif self.faults.coin():
+        elif self.faults.flip_coin():
             with suppress(StoreError):
                 super().answer(request)

@@ -14,9 +14,9 @@ from sync_rules.lab.scenario import Expire
 from sync_rules.lab.trial import describe_drifts
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.item_change import ItemChange, item_change
+from sync_rules.model.item_change import ItemChange, make_item_change
 from sync_rules.model.items import Call, ItemKey
-from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.python_values import make_plain_value, make_raw_value
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item, parse_path
 from sync_rules.model.writes import Delete, Put, Update
@@ -41,16 +41,16 @@ class PlainRehearsal:
     def put(self, table: str, *items: Plain) -> None:
         """Write whole items."""
         for item in items:
-            raw = {name: raw_of(value) for name, value in item.items()}
+            raw = {name: make_raw_value(value) for name, value in item.items()}
             self.rehearsal.do(Put(self._key(table, item), raw, ()))
 
     def update(self, table: str, key: Plain, set: Plain | None = None, remove: Iterable[str] = ()) -> None:  # noqa: A002
         """Change an item at some paths (`a.b`), or create it."""
-        sets = tuple((parse_path(path), raw_of(value)) for path, value in (set or {}).items())
+        sets = tuple((parse_path(path), make_raw_value(value)) for path, value in (set or {}).items())
         self.rehearsal.do(Update(self._key(table, key), sets, tuple(map(parse_path, remove)), ()))
 
     def delete(self, table: str, key: Plain) -> None:
-        """Delete an item if it is there."""
+        """Delete an item, if it exists."""
         self.rehearsal.do(Delete(self._key(table, key), ()))
 
     def expire(self, table: str, key: Plain) -> None:
@@ -61,26 +61,26 @@ class PlainRehearsal:
         """Let the pipeline work until nothing is left to do.
 
         Raises:
-            AssertionError: when the pipeline does not come to rest, or a copy is wrong in the end.
+            AssertionError: if the pipeline does not finish, or a copy is wrong in the end.
         """
         assert self.rehearsal.rest(), "the pipeline did not come to rest"
         wrong = [*describe_drifts(self.rules, self.rehearsal.world)]
         assert not wrong, "\n".join(["expected every copy to be right, found", *wrong])
 
     def item(self, table: str, key: Plain) -> dict[str, Any] | None:
-        """An item as it is now, or None."""
+        """Return an item as it is now; None if it does not exist."""
         item = self.rehearsal.item(self._key(table, key))
-        return None if item is None else _plain(item)
+        return None if item is None else _make_plain_item(item)
 
     def items(self, table: str) -> list[dict[str, Any]]:
-        return [_plain(item) for item in self.rehearsal.store.items(self._table(table).name)]
+        return [_make_plain_item(item) for item in self.rehearsal.store.items(self._table(table).name)]
 
     def calls(self, rule: str) -> int:
-        """The number of changes that a call rule has called its function for."""
+        """Count the changes that made a call rule call its function."""
         return self.rehearsal.calls(rule)
 
     def failures(self) -> list[tuple[str, str]]:
-        """The rule and reason of each failure record, oldest first."""
+        """List the rule and the reason of each failure record, oldest first."""
         return list(self.rehearsal.reports())
 
     def _table(self, name: str) -> Table:
@@ -91,15 +91,15 @@ class PlainRehearsal:
     def _key(self, table: str, given: Plain) -> ItemKey:
         known = self._table(table)
         names = [attribute.name for attribute in known.key]
-        key = known.key_of({name: raw_of(given[name]) for name in names if name in given})
+        key = known.key_of({name: make_raw_value(given[name]) for name in names if name in given})
         if key is None:
             expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in known.key)
             raise UserError(f"table {table}: expected the key {expected}; found {', '.join(given) or 'nothing'}")
         return key
 
 
-def _plain(item: Item) -> dict[str, Any]:
-    return {name: plain_of(value) for name, value in item.items()}
+def _make_plain_item(item: Item) -> dict[str, Any]:
+    return {name: make_plain_value(value) for name, value in item.items()}
 
 
 class _Direct:
@@ -110,6 +110,6 @@ class _Direct:
 
     def call(self, call: Call) -> None:
         try:
-            self._function(item_change(call))
+            self._function(make_item_change(call))
         except Exception as error:
             raise StoreError(type(error).__name__, f"rule {call.rule}: the function raised") from error

@@ -1,4 +1,4 @@
-"""Tells the data that rules keep from the application's own, in an item and in a change."""
+"""Distinguishes the data that rules keep from the application's own, in an item and in a change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.values import Item, Path, overlaps, same, without_path
+from sync_rules.model.values import Item, Path, drop_path, has_overlap, is_same_value
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -16,7 +16,7 @@ from sync_rules.rules.ruleset import Rules
 
 
 class Provenance:
-    """Tells the data that rules keep from the application's."""
+    """The origin of data: which items and attributes rules keep, and which the application writes."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -31,32 +31,32 @@ class Provenance:
         return entity is not None and self.is_ledger(entity)
 
     def is_ledger(self, entity: Entity) -> bool:
-        """Tell whether the items of an entity belong to a ledger."""
+        """True if the items of an entity belong to a ledger."""
         return entity.name in self._ledgers
 
     def list_derived_paths(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
-        """The paths of an item that rules wrote, and not the application."""
+        """List the paths of an item that rules write, and not the application."""
         entity = self._rules.entity_of(key)
-        into = self.rules_into(entity) if entity is not None else ()
+        into = self.list_rules_into(entity) if entity is not None else ()
         return tuple(path for rule in into for path in rule.list_own_copies(key, item))
 
-    def rules_into(self, entity: Entity) -> tuple[Rule, ...]:
-        """The rules of any kind that write on items of an entity."""
+    def list_rules_into(self, entity: Entity) -> tuple[Rule, ...]:
+        """List the rules of any kind that write on items of an entity."""
         return tuple(rule for rule in self._rules.rules.values() if rule.target is entity)
 
-    def mirror_rules(self, entity: Entity) -> tuple[MirrorRule, ...]:
-        """The mirror rules that put items of an entity."""
+    def list_mirror_rules(self, entity: Entity) -> tuple[MirrorRule, ...]:
+        """List the mirror rules that put items of an entity."""
         return tuple(r for r in self._rules.rules.values() if isinstance(r, MirrorRule) and entity in r.owned_entities)
 
-    def history_rules(self, entity: Entity) -> tuple[HistoryRule, ...]:
-        """The history rules that put items of an entity."""
-        return tuple(rule for rule in self.mirror_rules(entity) if isinstance(rule, HistoryRule))
+    def list_history_rules(self, entity: Entity) -> tuple[HistoryRule, ...]:
+        """List the history rules that put items of an entity."""
+        return tuple(rule for rule in self.list_mirror_rules(entity) if isinstance(rule, HistoryRule))
 
     def find_mirror_rule(self, key: ItemKey, item: Item) -> MirrorRule | None:
-        """The rule that keeps an item as a mirror without attributes of the application."""
+        """Find the rule that keeps an item as a mirror without attributes of the application; None if there is none."""
         entity = self._rules.entity_of(key)
         names = {attribute.name for attribute in self._rules.tables[key.table].key}
-        for rule in self.mirror_rules(entity) if entity is not None else ():
+        for rule in self.list_mirror_rules(entity) if entity is not None else ():
             if rule.pointer(item) is None:
                 continue
             if rule.attributes is None or drop_paths(item, rule.copies).keys() <= names:
@@ -64,32 +64,32 @@ class Provenance:
         return None
 
     def strip_derived_paths(self, key: ItemKey, item: Item, *, at_times: Iterable[Item] = ()) -> Item:
-        """The application's attributes of an item: without derived ones, and without maps that become empty. With
-        `at_times`, images of the item, without what was derived in any of them: a root keeps what it took as a child.
+        """Return the application's attributes of an item, without maps that become empty. `at_times`: images of the
+        item. What was derived in any of them is left out too, because a root keeps what it took as a child.
         """
         return drop_paths(item, {path for image in (item, *at_times) for path in self.list_derived_paths(key, image)})
 
     def is_pipeline_write(self, change: Change) -> bool:
-        """Tell whether a record changes derived data alone, so the recorded pipeline wrote it."""
+        """True if a record changes derived data alone, so that the recorded pipeline wrote it."""
         old, new = change.old, change.new
         if old is not None and new is not None:
-            return same(*({"M": self.strip_derived_paths(change.key, item)} for item in (old, new)))
+            return is_same_value(*({"M": self.strip_derived_paths(change.key, item)} for item in (old, new)))
         item = new if old is None else old
         return item is not None and self.find_mirror_rule(change.key, item) is not None
 
     def list_deleting_rules(self, key: ItemKey, item: Item) -> tuple[TargetRule, ...]:
-        """The rules that delete an item with its source."""
+        """List the rules that delete an item with its source."""
         entity = self._rules.entity_of(key)
         into = self._rules.into_target(entity) if entity is not None else ()
         return tuple(rule for rule in into if rule.deletes(item))
 
 
 def drop_paths(item: Item, paths: Iterable[Path], spare: Iterable[Path] = (), *, emptied: bool = False) -> Item:
-    """An item without these paths, except those that overlap a spared one. Maps that become empty go too, unless
-    `emptied` keeps them.
+    """Return an item without these paths, except paths that overlap a path in `spare`. Maps that become empty are
+    dropped too, unless `emptied` keeps them.
     """
     spared = tuple(spare)
     for path in paths:
-        if not any(overlaps(path, one) for one in spared):
-            item = without_path(item, path, emptied=emptied)
+        if not any(has_overlap(path, one) for one in spared):
+            item = drop_path(item, path, emptied=emptied)
     return item

@@ -16,10 +16,10 @@ import pytest
 
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.plain_rehearsal import Function, PlainRehearsal
-from sync_rules.lab.recording import read
+from sync_rules.lab.recording import read_recording
 from sync_rules.lab.recording_replay import load_data, replay
 from sync_rules.lab.scenario import Scenario
-from sync_rules.lab.scenario_file import NAMES, load_scenario, rules_in_memory, shorten_path
+from sync_rules.lab.scenario_file import NAMES, load_rules_in_memory, load_scenario, shorten_path
 from sync_rules.lab.trial import choose_deliveries, run_trial
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
@@ -28,7 +28,7 @@ Find = Callable[[str | Path], Path]
 
 
 class Collecting:
-    """Finds scenario files."""
+    """A pytest plugin that collects scenario files."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._names = tuple(config.getini("sync_rules_files")) or NAMES
@@ -55,7 +55,7 @@ class ScenarioFile(pytest.File):
         self._deliveries = deliveries
 
     def collect(self) -> Iterator[ScenarioItem]:
-        """Yield the tests. Raises CollectError when the file is wrong."""
+        """Yield the tests. Raises CollectError if the file is wrong."""
         try:
             scenario = load_scenario(shorten_path(self.path))
         except UserError as error:
@@ -102,9 +102,9 @@ def make_engine(
     seed: int = 0,
     call: Function | None = None,
 ) -> PlainRehearsal:
-    """The function of fixture `sync_rules_engine`."""
-    (how,) = _deliveries([delivery], seed)
-    return PlainRehearsal(_rules(rules, find), how, call)
+    """Make the rehearsal that the fixture `sync_rules_engine` returns."""
+    (how,) = _make_deliveries([delivery], seed)
+    return PlainRehearsal(_load_rules(rules, find), how, call)
 
 
 def replay_file(
@@ -117,24 +117,24 @@ def replay_file(
     data: str | Path | None = None,
     with_copies: bool = False,
 ) -> None:
-    """The function of fixture `replay`."""
-    known = _rules(rules, find)
+    """Replay a recording for the fixture `replay`. Fail the test with the first difference."""
+    known = _load_rules(rules, find)
     file = shorten_path(find(recording))
-    records = read(file, known).records
+    records = read_recording(file, known).records
     if not records:
         raise UserError(f"{file}: expected records of the tables of the rules, found none")
     there = () if data is None else load_data(shorten_path(find(data)), known)
-    for delivery in _deliveries(deliveries, seed):
+    for delivery in _make_deliveries(deliveries, seed):
         mismatch = replay(records, known, delivery, there, with_copies=with_copies)
         if mismatch is not None:
             pytest.fail(f"{file}: {mismatch}", pytrace=False)
 
 
-def _rules(given: str | Path | Rules, find: Find) -> Rules:
-    return rules_in_memory(shorten_path(find(given))) if isinstance(given, str | Path) else given
+def _load_rules(given: str | Path | Rules, find: Find) -> Rules:
+    return load_rules_in_memory(shorten_path(find(given))) if isinstance(given, str | Path) else given
 
 
-def _deliveries(given: Sequence[str | Delivery], seed: int) -> tuple[Delivery, ...]:
+def _make_deliveries(given: Sequence[str | Delivery], seed: int) -> tuple[Delivery, ...]:
     return tuple(
         choose_deliveries([one], seed)[0] if isinstance(one, str) else replace(one, seed=seed or one.seed)
         for one in given

@@ -17,12 +17,12 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Difference, Drift, can_be_late
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.lab.provenance import Provenance, drop_paths
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import NOT_IN_INDEX, Change, Failure, ItemKey
-from sync_rules.model.values import Item, Path, get, overlaps, same
+from sync_rules.model.values import Item, Path, get, has_overlap, is_same_value
 from sync_rules.pipeline.requests import NULL_PORTS, Store, World
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.kinds.history import HistoryRule
@@ -38,8 +38,8 @@ Check = Literal["rules", "application", "recompute"]
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a replay. `applied` holds the application's writes alone, `changes` all changes in order. `erased` has
-    the items that were deleted by a record, and not by the rules of this replay.
+    """The end of a replay. `applied`: the tables with the application's writes alone. `changes`: all changes in order.
+    `erased`: the items that a record deleted, and not the rules of this replay.
     """
 
     rules: Rules
@@ -51,7 +51,7 @@ class Ending:
 
     @cached_property
     def images(self) -> Mapping[ItemKey, Sequence[Item]]:
-        """The images that each item had, in order."""
+        """The new images of each item, in the order of its changes. A delete has none."""
         found: dict[ItemKey, list[Item]] = {}
         for change in self.changes:
             if change.new is not None:
@@ -61,7 +61,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """One difference, and the check that found it. `rule` is empty for the application's own data."""
+    """A difference, and the check that found it. `rule` is empty for the application's own data."""
 
     rule: str
     drift: Drift
@@ -72,26 +72,26 @@ class Discrepancy:
 
 
 def list_discrepancies(ending: Ending) -> Iterator[Discrepancy]:
-    """All differences, in a fixed order. Raises StoreError when the backfill does not finish."""
-    found = tuple(differences(ending.rules, ending.store))
-    yield from _by_rules(ending, found)
-    yield from _by_versions(ending)
-    yield from _by_application(ending)
-    yield from _by_recompute(ending, found)
+    """List all differences, in a fixed order. Raises StoreError if the backfill does not finish."""
+    found = tuple(list_differences(ending.rules, ending.store))
+    yield from _compare_with_rules(ending, found)
+    yield from _compare_versions(ending)
+    yield from _compare_with_application(ending)
+    yield from _compare_with_recompute(ending, found)
 
 
-def differences(rules: Rules, store: Store) -> Iterator[Difference]:
-    """The differences that verify finds while no work is pending."""
+def list_differences(rules: Rules, store: Store) -> Iterator[Difference]:
+    """List the differences that verify finds while no work is pending."""
     if rules.keeper_names:
         verifier = Verifier(rules, World(store, NULL_PORTS, NULL_PORTS), rules.keeper_names, grace_seconds=0)
         yield from (finding.difference for finding in verifier.sweep())
 
 
 # ---------------------------------------------------------------- against the rules
-def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepancy]:
+def _compare_with_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepancy]:
     for one in found:
         if one.repairable:
-            wrong = not (_impossible(ending, one) or can_be_late(one, ending.rules))
+            wrong = not (_is_impossible(ending, one) or can_be_late(one, ending.rules))
         else:
             wrong = one.drift is Drift.ORPHAN and _is_late_orphan(ending, one)
         if wrong:
@@ -100,7 +100,7 @@ def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepan
             yield Discrepancy(one.rule, one.drift, one.target, path, source)
 
 
-def _impossible(ending: Ending, one: Difference) -> bool:
+def _is_impossible(ending: Ending, one: Difference) -> bool:
     """Tell whether the rules said of a difference that they cannot do it: the table has rejected the write, or the
     member is not in the index that the rule lists.
     """
@@ -109,7 +109,7 @@ def _impossible(ending: Ending, one: Difference) -> bool:
     return told.get((one.rule, one.target)) in REJECTED or told.get((one.rule, member)) == NOT_IN_INDEX
 
 
-def _by_versions(ending: Ending) -> Iterator[Discrepancy]:
+def _compare_versions(ending: Ending) -> Iterator[Discrepancy]:
     """Versions that are missing, of all states that an item had: verify knows only of the last."""
     told = {(failure.rule, failure.key) for failure in ending.parked}
     for rule in (one for one in ending.rules.rules.values() if isinstance(one, HistoryRule)):
@@ -140,10 +140,10 @@ def _is_late_orphan(ending: Ending, one: Difference) -> bool:
 
 
 # ---------------------------------------------------------------- against the application
-def _by_application(ending: Ending) -> Iterator[Discrepancy]:
+def _compare_with_application(ending: Ending) -> Iterator[Discrepancy]:
     """Missing writes of the application, and data without a writer."""
     provenance = Provenance(ending.rules)
-    for key in _keys(ending.rules, ending.applied, ending.store):
+    for key in _list_keys(ending.rules, ending.applied, ending.store):
         if not _is_derived_item(provenance, key, ending.rules):
             wrote, found = ending.applied.item(key), ending.store.item(key)
             yield from _compare_with_writes(provenance, key, wrote, found, ending.images.get(key, ()))
@@ -152,10 +152,10 @@ def _by_application(ending: Ending) -> Iterator[Discrepancy]:
 def _is_derived_item(provenance: Provenance, key: ItemKey, rules: Rules) -> bool:
     """True for an item that the rules made, whole."""
     entity = rules.entity_of(key)
-    return provenance.is_in_ledger(key) or (entity is not None and bool(provenance.mirror_rules(entity)))
+    return provenance.is_in_ledger(key) or (entity is not None and bool(provenance.list_mirror_rules(entity)))
 
 
-def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
+def _list_keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
     for table in rules.tables.values():
         keys = (table.key_of(item) for store in stores for item in store.items(table.name))
         yield from (key for key in dict.fromkeys(keys) if key is not None)
@@ -174,11 +174,11 @@ def _compare_with_writes(
         return
     wrote, found = (provenance.strip_derived_paths(key, item, at_times=images) for item in (wrote, found))
     for name in dict.fromkeys((*wrote, *found)):
-        if not same(wrote.get(name), found.get(name)):
-            yield Discrepancy("", _drift(found.get(name), wrote.get(name)), key, (name,), check="application")
+        if not is_same_value(wrote.get(name), found.get(name)):
+            yield Discrepancy("", _classify_drift(found.get(name), wrote.get(name)), key, (name,), check="application")
 
 
-def _drift(found: object, wanted: object) -> Drift:
+def _classify_drift(found: object, wanted: object) -> Drift:
     return Drift.MISSING if found is None else Drift.EXTRA if wanted is None else Drift.WRONG
 
 
@@ -191,21 +191,21 @@ class _History:
     items: set[ItemKey] = field(default_factory=set)
 
     def has(self, key: ItemKey, path: Path) -> bool:
-        return any(overlaps(path, one) for one in self.paths.get(key, ()))
+        return any(has_overlap(path, one) for one in self.paths.get(key, ()))
 
 
-def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepancy]:
-    history = _history(ending, found)
+def _compare_with_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Discrepancy]:
+    history = _collect_history(ending, found)
     made = _backfill(ending.rules, _strip(ending, history))
-    provenance, behind = Provenance(ending.rules), _behind(ending, found)
-    for key in _keys(ending.rules, ending.store, made):
+    provenance, behind = Provenance(ending.rules), _list_late_rules(ending, found)
+    for key in _list_keys(ending.rules, ending.store, made):
         entity = ending.rules.entity_of(key)
         if entity is not None and key not in history.items and not provenance.is_in_ledger(key):
-            wrong = _apart(provenance, key, entity, (ending.store.item(key), made.item(key)), history)
+            wrong = _compare_images(provenance, key, entity, (ending.store.item(key), made.item(key)), history)
             yield from (one for one in wrong if one.rule not in behind)
 
 
-def _behind(ending: Ending, found: Sequence[Difference]) -> frozenset[str]:
+def _list_late_rules(ending: Ending, found: Sequence[Difference]) -> frozenset[str]:
     """The rules that follow from what may be late, which only a backfill brings."""
     rules = ending.rules.rules
     late = [rules[one.rule] for one in found if can_be_late(one, ending.rules)]
@@ -218,22 +218,22 @@ def _behind(ending: Ending, found: Sequence[Difference]) -> frozenset[str]:
     return frozenset(behind)
 
 
-def _apart(
+def _compare_images(
     provenance: Provenance, key: ItemKey, entity: Entity, images: tuple[Item | None, Item | None], history: _History
 ) -> Iterator[Discrepancy]:
     """The derived paths at which the found and the recomputed image of an item differ."""
     if None in images:
-        mirrors = provenance.mirror_rules(entity)
-        yield Discrepancy(mirrors[0].name if mirrors else "", _drift(*images), key, check="recompute")
+        mirrors = provenance.list_mirror_rules(entity)
+        yield Discrepancy(mirrors[0].name if mirrors else "", _classify_drift(*images), key, check="recompute")
         return
-    for rule in provenance.rules_into(entity):
+    for rule in provenance.list_rules_into(entity):
         for path in rule.copies:
             value, wanted = (get(image, path) for image in images)
-            if not same(value, wanted) and not history.has(key, path):
-                yield Discrepancy(rule.name, _drift(value, wanted), key, path, check="recompute")
+            if not is_same_value(value, wanted) and not history.has(key, path):
+                yield Discrepancy(rule.name, _classify_drift(value, wanted), key, path, check="recompute")
 
 
-def _history(ending: Ending, found: Sequence[Difference]) -> _History:
+def _collect_history(ending: Ending, found: Sequence[Difference]) -> _History:
     history, provenance = _History(), Provenance(ending.rules)
     for one in found:
         rule = one.part.rule if one.part else ending.rules.rules[one.rule]
@@ -241,10 +241,10 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
             history.items.add(one.target)
         else:
             history.paths.setdefault(one.target, set()).update(rule.copies)
-    for key in _keys(ending.rules, ending.store):
+    for key in _list_keys(ending.rules, ending.store):
         item, entity = ending.store.item(key), ending.rules.entity_of(key)
         assert item is not None, "the key of an item in the store"
-        history.items |= {key} if entity is not None and provenance.history_rules(entity) else set()
+        history.items |= {key} if entity is not None and provenance.list_history_rules(entity) else set()
         for rule in ending.rules.into_target(entity) if entity is not None else ():
             history.paths.setdefault(key, set()).update(_list_left_copies(ending.store, rule, item))
     return history
@@ -260,14 +260,14 @@ def _list_left_copies(store: MemoryStore, rule: TargetRule, item: Item) -> Itera
 
 
 def recompute(rules: Rules, store: MemoryStore) -> MemoryStore:
-    """Other tables, with the application's items of these and all that rules make of them now. Values that a rule
-    leaves as they were are kept.
+    """Return new tables with the application's items, and with all that the rules make of them now. Values that a rule
+    would leave as they were are kept.
 
     Raises:
-        StoreError: when the backfill does not finish.
+        StoreError: if the backfill does not finish.
     """
     ending = Ending(rules, store, store)
-    return _backfill(rules, _strip(ending, _history(ending, ())))
+    return _backfill(rules, _strip(ending, _collect_history(ending, ())))
 
 
 def _strip(ending: Ending, history: _History) -> MemoryStore:
@@ -276,13 +276,13 @@ def _strip(ending: Ending, history: _History) -> MemoryStore:
     """
     provenance = Provenance(ending.rules)
     made = MemoryStore(ending.rules.tables)
-    for key in _keys(ending.rules, ending.store):
+    for key in _list_keys(ending.rules, ending.store):
         item, entity = ending.store.item(key), ending.rules.entity_of(key)
         assert item is not None, "the key of an item in the store"
         if key in history.items or entity is None:
             made.put(key.table, item)
         elif not provenance.is_in_ledger(key) and provenance.find_mirror_rule(key, item) is None:
-            identity = (path for rule in provenance.mirror_rules(entity) for path in rule.identity_paths)
+            identity = (path for rule in provenance.list_mirror_rules(entity) for path in rule.identity_paths)
             spare = (*identity, *history.paths.get(key, ()))
             made.put(key.table, drop_paths(item, provenance.list_derived_paths(key, item), spare, emptied=True))
     return made
@@ -296,7 +296,7 @@ def _backfill(rules: Rules, made: MemoryStore) -> MemoryStore:
         NULL_PORTS,
         MemoryState(),
         {},
-        supplies=segments(rules, 1),
+        supplies=make_supplies(rules, 1),
         completes=rules.keeper_names,
         sleep=lambda _seconds: None,
     )

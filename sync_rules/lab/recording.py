@@ -45,15 +45,15 @@ class Header:
     ordered: bool = False
 
     def body(self) -> Body:
-        """The header as JSON."""
+        """Return the header as JSON."""
         body = {MARK: MAKER, "version": VERSION, "redacted": self.redacted, "tables": dict(self.tables), "at": self.at}
         return {**body, "ordered": True} if self.ordered else body
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A record: its change, and its body in the recording. `number` counts from 1 in the order of time; `identity` is
-    the same in every recording.
+    """A record of a recording: its change, and its body in the file. `number` counts from 1 in the order of time.
+    `identity` is the same in every recording.
     """
 
     number: int
@@ -76,13 +76,13 @@ class Recording:
 
 
 # ---------------------------------------------------------------- reading
-def read(path: Path, rules: Rules) -> Recording:
-    """One recording, for these rules. Raises like `read_all`."""
-    return read_all([path], rules)
+def read_recording(path: Path, rules: Rules) -> Recording:
+    """Read a recording, for these rules. Raises like `read_recordings`."""
+    return read_recordings([path], rules)
 
 
-def read_all(paths: Sequence[Path], rules: Rules) -> Recording:
-    """Read several recordings as one, in the order of time.
+def read_recordings(paths: Sequence[Path], rules: Rules) -> Recording:
+    """Read several recordings into one, in the order of time.
 
     Raises:
         UserError: when a file cannot be read: file, line and reason.
@@ -90,7 +90,7 @@ def read_all(paths: Sequence[Path], rules: Rules) -> Recording:
     reading = _Reading(rules)
     for path in paths:
         try:
-            for line, value in _documents(path):
+            for line, value in _read_documents(path):
                 try:
                     reading.take(value)
                 except RecordError as error:
@@ -115,9 +115,9 @@ class _Reading:
     def take(self, value: Any) -> None:
         """Add a document: a header, or something that contains records. Raises RecordError."""
         if isinstance(value, Mapping) and MARK in value:
-            self._begin(header_of(value))
+            self._begin(parse_header(value))
             return
-        for body in _bodies(value):
+        for body in _list_bodies(value):
             identity = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
             if identity in self._known:  # a batch that Lambda gave up twice, two recordings that overlap
                 self._repeated += 1
@@ -127,13 +127,13 @@ class _Reading:
             if isinstance(change, Failure):
                 raise RecordError(change.reason)
             if change is None:
-                self._others[_table_name(body)] += 1
+                self._others[_find_table_name(body)] += 1
             else:
                 self._found.append((change, body, identity))
 
     def make_recording(self) -> Recording:
         header = self._header or Header()
-        found = self._found if header.ordered else _in_time(self._found)
+        found = self._found if header.ordered else _sort_by_time(self._found)
         records = tuple(Recorded(number, *one) for number, one in enumerate(found, 1))
         return Recording(records, header, dict(self._others), self._repeated)
 
@@ -156,11 +156,11 @@ class _Reading:
         self._header = header
 
 
-def header_of(value: Body) -> Header:
-    """Read a header.
+def parse_header(value: Body) -> Header:
+    """Parse a header.
 
     Raises:
-        RecordError: when it is another program's, or a newer version's.
+        RecordError: if another program or a newer version wrote it.
     """
     tables = value.get("tables")
     if value.get(MARK) != MAKER or value.get("version") != VERSION:
@@ -173,7 +173,7 @@ def header_of(value: Body) -> Header:
     return Header(named, bool(value.get("redacted")), str(value.get("at", "")), bool(value.get("ordered")))
 
 
-def _documents(path: Path) -> Iterator[tuple[int, Any]]:
+def _read_documents(path: Path) -> Iterator[tuple[int, Any]]:
     """The JSON documents of a file and their first lines: one document a line, or a single one over many lines.
 
     Raises:
@@ -203,7 +203,7 @@ def _documents(path: Path) -> Iterator[tuple[int, Any]]:
             raise UserError(f"{path}:{number}\n  expected JSON within bounds: {error}. Nothing was done.") from error
 
 
-def _bodies(value: Any) -> Iterator[Body]:
+def _list_bodies(value: Any) -> Iterator[Body]:
     """The records in a document of any known form. Raises RecordError."""
     match value:
         case {"dynamodb": _} | {"kinesis": _}:
@@ -212,26 +212,26 @@ def _bodies(value: Any) -> Iterator[Body]:
             yield from records
         case {"payload": str(text)}:
             try:
-                yield from _bodies(json_bytes.parse_json(text))
+                yield from _list_bodies(json_bytes.parse_json(text))
             except ValueError as error:
                 raise RecordError("the payload of an on-failure object is not JSON") from error
         case {"payload": Mapping() as payload}:
-            yield from _bodies(payload)
+            yield from _list_bodies(payload)
         case {"DDBStreamBatchInfo": _}:
             raise RecordError("an on-failure message without the records: only an S3 destination keeps them")
         case [*values]:
             for one in values:
-                yield from _bodies(one)
+                yield from _list_bodies(one)
         case _:
             raise RecordError(EXPECTED)
 
 
-def _table_name(body: Body) -> str:
+def _find_table_name(body: Body) -> str:
     arn = STREAM_ARN.match(str(body.get("eventSourceARN", "")))
     return arn[1] if arn else "unknown"
 
 
-def _in_time(found: Sequence[Found]) -> list[Found]:
+def _sort_by_time(found: Sequence[Found]) -> list[Found]:
     """Sort records by time, which mixes tables. Records of one item keep their order; a record without a time follows
     the one before it.
     """
@@ -249,11 +249,12 @@ def _in_time(found: Sequence[Found]) -> list[Found]:
 # ---------------------------------------------------------------- writing
 @contextmanager
 def open_recording(path: Path, header: Header, *, append: bool = False) -> Iterator[Write]:
-    """Yield a function that appends records to a file that only its owner can read; when it returns, they are written.
+    """Yield a function that appends records to a file that only its owner can read. When the function returns, they are
+    written.
 
     Raises:
-        UserError: when the file exists and `append` is false, or it is no recording of the same sort.
-        StoreError: when it cannot be written.
+        UserError: if the file exists and `append` is false, or if it is not a recording of the same sort.
+        StoreError: if it cannot be written.
     """
     if append and path.exists():
         _require_same_sort(path, header)
@@ -289,7 +290,7 @@ def _require_same_sort(path: Path, header: Header) -> None:
     except OSError as error:
         raise UserError(f"{path}: expected a recording to append to, found {error.strerror}") from error
     try:
-        found = header_of(json_bytes.parse_json(text.partition(b"\n")[0]))
+        found = parse_header(json_bytes.parse_json(text.partition(b"\n")[0]))
     except (ValueError, AttributeError, RecordError) as error:
         raise UserError(f"{path}: expected a recording to append to, found something else") from error
     if not text.endswith(b"\n"):

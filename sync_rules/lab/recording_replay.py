@@ -24,9 +24,9 @@ from sync_rules.lab.scenario import Action, Expire
 from sync_rules.lab.scenario_reader import ScenarioReader
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.values import Item, same, show_path
+from sync_rules.model.values import Item, is_same_value, show_path
 from sync_rules.model.writes import Delete, Put, Update
-from sync_rules.pipeline.failure_records import printable, show_key
+from sync_rules.pipeline.failure_records import format_key, show_key
 from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -64,21 +64,23 @@ class Mismatch:
     @property
     def subject(self) -> str:
         """The difference in one line."""
-        where = f": {printable(self.key)} {self.path}".rstrip() if self.key else ""
+        where = f": {format_key(self.key)} {self.path}".rstrip() if self.key else ""
         why = MEANINGS.get(self.check, self.reason)
         return f"{self.drift}{where}" + (f" ({why})" if why else "") + (f" · rule {self.rule}" if self.rule else "")
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.subject} · {self.delivery.name}, seed {self.delivery.seed}", *self.history_lines()])
+        return "\n".join(
+            [f"{self.subject} · {self.delivery.name}, seed {self.delivery.seed}", *self.list_history_lines()]
+        )
 
-    def history_lines(self, *, values: bool = False) -> Iterator[str]:
+    def list_history_lines(self, *, values: bool = False) -> Iterator[str]:
         for event in self.history:
             who = f"record {event.record}" if event.by == "record" else event.by
-            line = f"  {who:<12} {event.name} {printable(event.change.key)}  {event.text(values=values)}"
+            line = f"  {who:<12} {event.name} {format_key(event.change.key)}  {event.text(values=values)}"
             yield line.rstrip()
 
     def body(self, *, values: bool = False) -> dict[str, Any]:
-        """The mismatch as JSON."""
+        """Return the mismatch as JSON."""
         return {
             "rule": self.rule or None,
             "drift": self.drift,
@@ -89,7 +91,7 @@ class Mismatch:
             "reason": self.reason or None,
             "variant": self.delivery.name,
             "seed": self.delivery.seed,
-            "history": [line.strip() for line in self.history_lines(values=values)],
+            "history": [line.strip() for line in self.list_history_lines(values=values)],
         }
 
 
@@ -101,18 +103,18 @@ def replay(
     *,
     with_copies: bool = False,
 ) -> Mismatch | None:
-    """Replay records under a delivery. Returns the first mismatch, or None.
+    """Replay records under a delivery. Return the first mismatch, or None.
 
-    `data` are initial items, beside those that the records imply.
+    `data`: initial items, besides those that the records imply.
     """
-    return next(Replay(rules, delivery, with_copies=with_copies).mismatches(tuple(records), data), None)
+    return next(Replay(rules, delivery, with_copies=with_copies).list_mismatches(tuple(records), data), None)
 
 
 def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
-    """Read the items of a file like the data.yaml of a scenario.
+    """Load the items of a file like the data.yaml of a scenario.
 
     Raises:
-        UserError: with every mistake in it, and when there is no such file.
+        UserError: if the file does not exist, or with every mistake in it.
     """
     reading = ScenarioReader(file, rules)
     puts = reading.data()
@@ -122,9 +124,9 @@ def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
 
 
 class Replay:
-    """One replay. `counts` has the number of records replayed (`done`), and of those that were not: `copies` and
-    `ledger`, written by the recorded pipeline; `gone`, changes of items that are gone by then; `refused` by the table.
-    `on_progress` is called with the number of each record once it is replayed.
+    """A replay of records. `counts` has the number of records replayed (`done`), and of records left out: `copies` and
+    `ledger`, written by the recorded pipeline; `gone`, changes of items that are gone by then; `refused` by the
+    table. `on_progress` is called with the number of each record once it is replayed.
     """
 
     def __init__(
@@ -152,14 +154,14 @@ class Replay:
     def store(self) -> MemoryStore:
         return self._tables.stage.store
 
-    def mismatches(self, records: Sequence[Recorded], data: Sequence[Put] = ()) -> Iterator[Mismatch]:
-        """Replay, and yield all mismatches, those that verify would find first."""
+    def list_mismatches(self, records: Sequence[Recorded], data: Sequence[Put] = ()) -> Iterator[Mismatch]:
+        """Replay, and yield all mismatches. Those that verify would find come first."""
         try:
             if not self._play(records, data):
                 yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
                 return
             for wrong in list_discrepancies(self._tables.make_ending()):
-                yield self._mismatch(wrong)
+                yield self._make_mismatch(wrong)
         except StoreError as error:
             yield Mismatch("", FAILED, self._delivery, reason=error.reason, history=tuple(self.events))
 
@@ -191,15 +193,15 @@ class Replay:
         """Make a recorded change again. Returns the counter for it."""
         change, present = one.change, self._tables.stage.item(one.change.key)
         if not self._with_copies and (
-            self._provenance.is_pipeline_write(change) or self._rules_delete(change, present)
+            self._provenance.is_pipeline_write(change) or self._is_rule_delete(change, present)
         ):
             return "copies"
-        action = action_of(change)
+        action = make_action(change)
         if present is None and not isinstance(action, Put):
             return "gone"
         return "done" if self._tables.do(action, "record", one.number) else "refused"
 
-    def _rules_delete(self, change: Change, present: Item | None) -> bool:
+    def _is_rule_delete(self, change: Change, present: Item | None) -> bool:
         """Tell whether a rule makes this delete: the target's source is gone."""
         if change.new is not None or present is None:
             return False
@@ -225,21 +227,21 @@ class Replay:
             self._tables.stage.look_again()
         return self._tables.stage.rest()
 
-    def _mismatch(self, wrong: Discrepancy) -> Mismatch:
+    def _make_mismatch(self, wrong: Discrepancy) -> Mismatch:
         keys = [key for key in (wrong.key, wrong.source) if key is not None]
         history = list_history(self.events, self._rules, wrong.rule, keys)
         path = show_path(wrong.path) if wrong.path else ""
         return Mismatch(wrong.rule, wrong.drift.value, self._delivery, wrong.key, path, wrong.check, history=history)
 
 
-def action_of(change: Change) -> Action:
-    """The write that makes a recorded change again. It leaves other attributes of the item as they are."""
+def make_action(change: Change) -> Action:
+    """Make the write that makes a recorded change again. It leaves other attributes of the item as they are."""
     old, new = change.old, change.new
     if new is None:
         return Expire(change.key) if change.expired else Delete(change.key, ())
     if old is None:
         return Put(change.key, new, ())
-    sets = tuple(((name,), value) for name, value in new.items() if not same(old.get(name), value))
+    sets = tuple(((name,), value) for name, value in new.items() if not is_same_value(old.get(name), value))
     return Update(change.key, sets, tuple((name,) for name in old if name not in new), ())
 
 
@@ -247,7 +249,7 @@ def action_of(change: Change) -> Action:
 def list_history(
     events: Sequence[ReplayEvent], rules: Rules, rule: str, keys: Iterable[ItemKey]
 ) -> tuple[ReplayEvent, ...]:
-    """The events of these items and of all items from which this rule, in all its parts, made them."""
+    """List the events of these items, and of all items from which this rule, in all its parts, made them."""
     title = rules.rules[rule].title if rule in rules.rules else rule
     concerned = [one for one in rules.rules.values() if one.title == title]
     related = set(keys)

@@ -22,7 +22,7 @@ from sync_rules.lab.provenance import Provenance
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import spell
+from sync_rules.model.numbers import format_number
 from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.model.values import AttributeValue
@@ -41,10 +41,10 @@ SALT_MIN_CHARACTERS: Final = 16  # a short one can be guessed, and with it every
 
 
 class Redactor:
-    """A redaction; the same salt gives the same replacements.
+    """A replacer of the values in recordings. The same salt gives the same replacements.
 
-    `keep_shape`: whatever is no letter and no digit stays in its place, and so do booleans. `tables` has the names of
-    those that are recorded; none: all.
+    `keep_shape`: all characters but letters and digits stay in place, and booleans stay too. `tables`: names of the
+    recorded tables; none given means all.
 
     Raises:
         UserError: for rules with padded fields, whose order is in their digits.
@@ -55,7 +55,7 @@ class Redactor:
         self._rules = rules
         self._salt = salt
         self._keep_shape = keep_shape
-        texts = tuple(_key_texts(rules))
+        texts = tuple(_list_key_texts(rules))
         literals = "".join(literal for text in texts for literal in FIELD.split(text))
         between = r"[\W_]" if keep_shape else f"[{re.escape(''.join(sorted(set(WORD.sub('', literals)))))}]"
         self._separator = re.compile(f"({between})" if between != "[]" else r"(?!)")
@@ -65,13 +65,13 @@ class Redactor:
         }
         self.words = frozenset(words | compared)
         self.names = frozenset(_list_names(rules))
-        self._templates = _templates(rules)
+        self._templates = _list_templates(rules)
 
     def record(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Redact a stream record.
 
         Raises:
-            UserError: when its key would belong to another entity, or be too long: a replay would differ.
+            UserError: if the redacted key would belong to another entity, or be too long: a replay would differ.
         """
         data = dict(body["dynamodb"])
         data.pop("SizeBytes", None)  # reveals the length of the values
@@ -85,7 +85,9 @@ class Redactor:
         return redacted
 
     def value(self, value: AttributeValue, template: Template | None = None) -> AttributeValue:
-        """Replace a value by one of the same type, in JSON: binaries are base64 text. Its texts follow the template."""
+        """Replace a value by another of the same type, in JSON (binaries are base64 text). `template`: the template
+        that the text follows.
+        """
         ((kind, content),) = value.items()
         match kind:
             case "S":
@@ -97,9 +99,9 @@ class Redactor:
             case "NS":
                 return {kind: [self.number(one) for one in content]}
             case "B":
-                return {kind: self._binary(content)}
+                return {kind: self._redact_binary(content)}
             case "BS":
-                return {kind: [self._binary(one) for one in content]}
+                return {kind: [self._redact_binary(one) for one in content]}
             case "L":
                 return {kind: [self.value(one) for one in content]}
             case "M":
@@ -109,12 +111,12 @@ class Redactor:
         return value
 
     def text(self, text: str) -> str:
-        """Replace the pieces of a text between separators. Pieces that the rules name stay."""
-        return "".join(piece if separator else self._piece(piece) for separator, piece in self._split(text))
+        """Replace the pieces of a text between separators. Pieces that the rules name stay as they are."""
+        return "".join(piece if separator else self._redact_piece(piece) for separator, piece in self._split(text))
 
     def number(self, text: str) -> str:
-        """Replace a number like the text of its shortest spelling."""
-        return self.text(spell(Decimal(text)))
+        """Replace a number in the same way as the text of its shortest spelling."""
+        return self.text(format_number(Decimal(text)))
 
     def _split(self, text: str) -> Iterator[tuple[bool, str]]:
         """The pieces of a text and the separators between them, each with True for a separator."""
@@ -137,10 +139,10 @@ class Redactor:
         fields = (self.text(str(bound[field]["S"])) for field in template.fields)
         return first + "".join(field + after for field, after in zip(fields, others, strict=True))
 
-    def _piece(self, piece: str) -> str:
+    def _redact_piece(self, piece: str) -> str:
         if not piece or piece in self.words or piece == "0":  # zero counts for nothing, and nothing else does
             return piece
-        return self._digits(piece) if NUMBER.fullmatch(piece) else self._word(piece)
+        return self._redact_digits(piece) if NUMBER.fullmatch(piece) else self._word(piece)
 
     def _word(self, piece: str) -> str:
         for number in self._draw_numbers(f"word:{piece}"):
@@ -153,7 +155,7 @@ class Redactor:
                 return word
         raise AssertionError("one of them will do")
 
-    def _digits(self, piece: str) -> str:
+    def _redact_digits(self, piece: str) -> str:
         """Replace a number in a text. A spelling that no number has, such as 007, begins with zero afterwards too: it
         decides if a text can be the key of a number.
         """
@@ -164,15 +166,15 @@ class Redactor:
                 return digits
         raise AssertionError("one of them will do")
 
-    def _binary(self, content: str) -> str:
+    def _redact_binary(self, content: str) -> str:
         raw = base64.b64decode(content)
-        return base64.b64encode(self._hmac(b"binary:" + raw)[:BINARY_BYTES]).decode() if raw else content
+        return base64.b64encode(self._compute_hmac(b"binary:" + raw)[:BINARY_BYTES]).decode() if raw else content
 
     def _draw_numbers(self, text: str) -> Iterator[int]:
         for turn in count():
-            yield int.from_bytes(self._hmac(f"{turn}:{text}".encode("utf-8", "surrogatepass")))
+            yield int.from_bytes(self._compute_hmac(f"{turn}:{text}".encode("utf-8", "surrogatepass")))
 
-    def _hmac(self, content: bytes) -> bytes:
+    def _compute_hmac(self, content: bytes) -> bytes:
         return hmac.digest(self._salt, content, hashlib.sha256)
 
     def _require_alike(self, body: Mapping[str, Any], redacted: Mapping[str, Any]) -> None:
@@ -194,7 +196,7 @@ class Redactor:
             )
 
     def _key_of(self, body: Mapping[str, Any]) -> ItemKey | None:
-        table = self._rules.of_stream(str(body.get("eventSourceARN", "")))
+        table = self._rules.find_table_of_stream(str(body.get("eventSourceARN", "")))
         return None if table is None else table.key_of(body["dynamodb"]["Keys"])
 
 
@@ -211,7 +213,7 @@ def _refuse_formed_keys(rules: Rules, tables: Collection[str]) -> None:
             )
 
 
-def _key_texts(rules: Rules) -> Iterator[str]:
+def _list_key_texts(rules: Rules) -> Iterator[str]:
     """The templates and separators from which the rules make composite texts."""
     kept = Provenance(rules)
     for entity in rules.entities.values():
@@ -223,7 +225,7 @@ def _key_texts(rules: Rules) -> Iterator[str]:
         yield from _list_texts(body.get("separator"))
 
 
-def _templates(rules: Rules) -> dict[tuple[str, str], Template]:
+def _list_templates(rules: Rules) -> dict[tuple[str, str], Template]:
     """The templates of attributes, by entity and name: of keys, and of the elements of sets."""
     found = {(one.name, name): template for one in rules.entities.values() for name, template in one.templates.items()}
     for rule in rules.rules.values():

@@ -17,14 +17,14 @@ from sync_rules.lab.delivery import Arrival, Arrivals, Delivery
 from sync_rules.lab.faults import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWorld
 from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.model.errors import StoreError
-from sync_rules.model.item_change import identity
+from sync_rules.model.item_change import make_change_id
 from sync_rules.model.items import Call, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.breaker import DeduplicatedFailures
-from sync_rules.pipeline.consumer import process, process_message
+from sync_rules.pipeline.consumer import process_changes, process_message
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Caller, World, run_work
@@ -37,8 +37,8 @@ ROUNDS_PER_CHANGE: Final = 20
 class Rehearsal:
     """A Scene with its own world: queue, failures, and a caller that counts.
 
-    `caller` gets each call once, as the function would; without one, calls are only counted. With `start`, which has no
-    work left, it goes on from there, in tables of its own.
+    `caller` gets each call once, as the function would; without `caller`, calls are only counted. `start`: another
+    rehearsal without pending work. This rehearsal continues from its state, in tables of its own.
     """
 
     def __init__(
@@ -79,17 +79,17 @@ class Rehearsal:
         self._expiring = False
 
     def rest(self) -> bool:
-        """Process arrivals until none is left. False when there is no end.
+        """Process arrivals until none is left. Return False if the work does not end.
 
         Raises:
-            StoreError: when work fails without a fault.
+            StoreError: if work fails without a fault.
         """
         self._arrivals.release_late()
         rounds_max = ROUNDS_MAX + ROUNDS_PER_CHANGE * self._arrivals.position
         return any(not self.work() for _ in range(rounds_max))
 
     def work(self) -> bool:
-        """Process the next arrival, records or a message. False when nothing is left. Raises like `rest`."""
+        """Process the next arrival: records or a message. Return False if nothing is left. Raises like `rest`."""
         self._faulty.land(all_of_them=False)
         arrival = self._arrivals.next()
         if arrival is None:
@@ -107,11 +107,11 @@ class Rehearsal:
         return self._calls.times(rule)
 
     def list_failures(self) -> tuple[Failure, ...]:
-        """The failures, each once."""
+        """List the failures, each once."""
         return tuple(dict.fromkeys(self._failures))
 
     def look_again(self) -> None:
-        """Retry parked work: a taken key may be free, a missing parent may exist now."""
+        """Retry parked work: a taken key may be free now, or a missing parent may exist."""
         for failure in self.list_failures():
             if failure.key is not None and failure.element is not None:
                 self.send(PartMessage(failure.rule, failure.key, failure.member, failure.element), 0)
@@ -137,7 +137,7 @@ class Rehearsal:
         message = arrival.message
         bounds = Bounds()
         work = (
-            process(arrival.changes, self._rules, bounds)
+            process_changes(arrival.changes, self._rules, bounds)
             if message is None
             else process_message(message, self._rules, bounds, again=arrival.tries > 0)
         )
@@ -169,20 +169,20 @@ def write(store: MemoryStore, action: Action) -> None:
 
 
 class CountedCalls:
-    """A Caller that counts calls and passes each on once, if there is a caller behind it."""
+    """A Caller that counts calls. It passes each new call on to `caller`, if there is one."""
 
     def __init__(self, caller: Caller | None = None) -> None:
         self._caller = caller
         self.known: set[tuple[str, str]] = set()  # rule and identity of the change
 
     def call(self, call: Call) -> None:
-        """Make a call if it is new. Raises StoreError when the caller behind does."""
-        known = (call.rule, identity(call.change))
+        """Make a call if it is new. Raises StoreError if the caller behind does."""
+        known = (call.rule, make_change_id(call.change))
         if known not in self.known:
             if self._caller is not None:
                 self._caller.call(call)
             self.known.add(known)
 
     def times(self, rule: str) -> int:
-        """The number of changes that made a rule call its function."""
+        """Count the changes that made a rule call its function."""
         return sum(name == rule for name, _ in self.known)

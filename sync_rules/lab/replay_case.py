@@ -1,4 +1,4 @@
-"""A recording replayed under one delivery after the other, until a replay ends wrong."""
+"""A recording that is replayed under several deliveries in turn, until a replay ends with a difference."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """Result of replays: the first mismatch, the number of replays, and the record counts of the last one."""
+    """The result of replays: the first mismatch, the number of replays, and the record counts of the last replay."""
 
     mismatch: Mismatch | None
     replays: int
@@ -42,7 +42,7 @@ class ReplayResult:
 def replay_all(
     case: Case, recording: Recording, deliveries: Sequence[Delivery], doing: Callable[[str], object]
 ) -> ReplayResult:
-    """Replay under one delivery after the other, until the first mismatch."""
+    """Replay under each delivery in turn, until the first mismatch."""
     began = time.monotonic()
     number, mismatch, run = 0, None, case.replay(deliveries[0])
     total = len(recording.records)
@@ -50,7 +50,7 @@ def replay_all(
         begins = f"replaying · {delivery.name}, seed {delivery.seed} · {number} of {len(deliveries)}"
         doing(begins)
         run = case.replay(delivery, partial(_tell, doing, begins, total))
-        mismatch = next(run.mismatches(recording.records, case.data), None)
+        mismatch = next(run.list_mismatches(recording.records, case.data), None)
         if mismatch is not None:
             break
     return ReplayResult(mismatch, number, time.monotonic() - began, run.counts)

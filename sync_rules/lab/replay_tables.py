@@ -17,7 +17,7 @@ from sync_rules.lab.rehearsal import Rehearsal, write
 from sync_rules.lab.scenario import Action, show
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.values import Item, same
+from sync_rules.model.values import Item, is_same_value
 from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules
 
@@ -44,11 +44,11 @@ class ReplayEvent:
         if new is None:
             return ()
         keys = {name for name, _, _ in self.change.key.values}
-        changed = (name for name in dict.fromkeys((*old, *new)) if not same(old.get(name), new.get(name)))
+        changed = (name for name in dict.fromkeys((*old, *new)) if not is_same_value(old.get(name), new.get(name)))
         return tuple(name for name in changed if name not in keys)
 
     def text(self, *, values: bool = False) -> str:
-        """The change in words: name, -title; with values name: "Ada" -> "Bea"."""
+        """Format the change: name, -title; with values name: "Ada" -> "Bea"."""
         old, new = self.change.old or {}, self.change.new or {}
         if values:
             return ", ".join(f"{name}: {show(old.get(name))} -> {show(new.get(name))}" for name in self.attributes)
@@ -56,7 +56,9 @@ class ReplayEvent:
 
 
 class ReplayTables:
-    """The tables, and all changes in them. `applied` has only the writes of the application."""
+    """The tables of a replay, and all changes in them. `applied`: a second set of tables, with the application's writes
+    only.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self.stage: Rehearsal = Rehearsal(rules)
@@ -68,8 +70,8 @@ class ReplayTables:
         self._follow()
 
     def begin(self, puts: Iterable[Put], delivery: Delivery) -> bool:
-        """Put the items that existed, and let the rules do all their work; `delivery` holds from then on. False when
-        the rules do not come to rest. Raises StoreError.
+        """Put the items that existed, and let the rules do all their work. `delivery` applies from then on. Return
+        False if the rules do not finish. Raises StoreError.
         """
         for put in puts:
             self.do(put, "data")
@@ -84,7 +86,7 @@ class ReplayTables:
         self.stage.store.on_change = self._note
 
     def do(self, action: Action, by: By, record: int = 0) -> bool:
-        """Make a write of the application; False when the table rejects it."""
+        """Make a write of the application. Return False if the table rejects it."""
         self._by, self._record = by, record
         try:
             self.stage.do(action)
@@ -96,7 +98,7 @@ class ReplayTables:
         return True
 
     def make_ending(self) -> Ending:
-        """The tables as they are in the end."""
+        """Return the tables, changes and failures at the end."""
         changes, parked = [event.change for event in self.events], self.stage.list_failures()
         erased = frozenset(one.change.key for one in self.events if one.by == "record" and one.change.new is None)
         return Ending(self._rules, self.stage.store, self.applied, changes, parked, erased)

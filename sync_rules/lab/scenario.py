@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from sync_rules.language.problems import Location
 from sync_rules.model.items import ItemKey
-from sync_rules.model.python_values import plain_of
-from sync_rules.model.values import AttributeValue, Item, Path, get, same, show_path
+from sync_rules.model.python_values import make_plain_value
+from sync_rules.model.values import AttributeValue, Item, Path, get, is_same_value, show_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
 
@@ -30,7 +30,7 @@ class Marker(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Delete an item as Time to Live does."""
+    """A delete of an item as Time to Live makes it."""
 
     key: ItemKey
 
@@ -58,7 +58,7 @@ class ExpectedCalls:
 
 @dataclass(frozen=True)
 class ScenarioStep:
-    """One step. `reports` are all the failures that it must lead to."""
+    """A step of a scenario. `reports`: all failures that the step must cause."""
 
     say: str
     location: Location = field(default_factory=Location)
@@ -85,16 +85,16 @@ class Scene(Protocol):
         """Make a write of the application."""
 
     def rest(self) -> bool:
-        """Run the pipeline until no work is left. False when that took too long."""
+        """Run the pipeline until no work is left. Return False if that took too long."""
 
     def item(self, key: ItemKey) -> Item | None:
-        """An item as it is now."""
+        """Return an item as it is now; None if it does not exist."""
 
     def calls(self, rule: str) -> int:
-        """The number of changes that a call rule has called its function for."""
+        """Count the changes that made a call rule call its function."""
 
     def reports(self) -> Sequence[Reported]:
-        """The failure records, oldest first."""
+        """List the failure records, oldest first."""
 
 
 def play(scenario: Scenario, scene: Scene) -> Iterator[tuple[ScenarioStep, tuple[str, ...]]]:
@@ -104,76 +104,80 @@ def play(scenario: Scenario, scene: Scene) -> Iterator[tuple[ScenarioStep, tuple
         for action in step.actions:
             scene.do(action)
         rested = scene.rest()
-        restless = () if rested else (f"{at(scenario.file, step)}\n  the pipeline did not come to rest",)
-        yield step, (*restless, *step_differences(scenario.file, step, scene, before))
+        restless = (
+            () if rested else (f"{format_step_location(scenario.file, step)}\n  the pipeline did not come to rest",)
+        )
+        yield step, (*restless, *list_step_differences(scenario.file, step, scene, before))
 
 
 # ---------------------------------------------------------------- differences
-def step_differences(file: str, step: ScenarioStep, scene: Scene, reports_before: int) -> Iterator[str]:
-    """The differences from what a step expects: location, expected, found."""
+def list_step_differences(file: str, step: ScenarioStep, scene: Scene, reports_before: int) -> Iterator[str]:
+    """List the differences from what a step expects: location, expected, found."""
     for expected in step.items:
-        for path, want, found in _differences(expected, scene.item(expected.key)):
+        for path, want, found in _list_differences(expected, scene.item(expected.key)):
             place = f"{expected.key} {show_path(path)}".strip()
-            yield _wrong(file, expected.location, f"{step.say} · {place}", want, found)
+            yield _format_difference(file, expected.location, f"{step.say} · {place}", want, found)
     for called in step.calls:
         times = scene.calls(called.rule)
         if times != called.times:
-            yield _wrong(file, called.location, f"{step.say} · calls of {called.rule}", str(called.times), str(times))
+            yield _format_difference(
+                file, called.location, f"{step.say} · calls of {called.rule}", str(called.times), str(times)
+            )
     reported = frozenset(scene.reports()[reports_before:])
     for rule, reason in sorted(step.reports ^ reported):
         missing = (rule, reason) in step.reports
         texts = (reason, "no such failure") if missing else ("no failure", reason)
-        yield _wrong(file, step.location, f"{step.say} · failures of {rule}", *texts)
+        yield _format_difference(file, step.location, f"{step.say} · failures of {rule}", *texts)
 
 
-def wrong_answers(scenario: Scenario, found: Mapping[str, Any]) -> Iterator[str]:
-    """The questions with another answer than the scenario has."""
+def list_wrong_answers(scenario: Scenario, found: Mapping[str, Any]) -> Iterator[str]:
+    """List the questions whose answer differs from that of the scenario, with both answers."""
     for question in dict.fromkeys((*scenario.answers, *found)):
         location, want = scenario.answers.get(question, (Location(), Marker.ABSENT))
         answer = found.get(question, Marker.ABSENT)
         if want != answer:
-            yield _wrong(scenario.file, location, question, show_plain(want), show_plain(answer))
+            yield _format_difference(scenario.file, location, question, show_plain(want), show_plain(answer))
 
 
-def at(file: str, step: ScenarioStep) -> str:
-    """The location and the name of a step."""
+def format_step_location(file: str, step: ScenarioStep) -> str:
+    """Format the location and the name of a step."""
     return f"{file}:{step.location.line}:{step.location.column} · {step.say}"
 
 
-def _wrong(file: str, location: Location, place: str, want: str, found: str) -> str:
+def _format_difference(file: str, location: Location, place: str, want: str, found: str) -> str:
     return f"{file}:{location.line}:{location.column} · {place}\n  expected {want}\n  found    {found}"
 
 
-def _differences(expected: ExpectedItem, item: Item | None) -> Iterator[tuple[Path, str, str]]:
+def _list_differences(expected: ExpectedItem, item: Item | None) -> Iterator[tuple[Path, str, str]]:
     if item is None or expected.wanted is None:
         if (item is None) != (expected.wanted is None):
             yield (), *(("no item", "an item") if expected.wanted is None else ("an item", "no item"))
         return
     for path, want in expected.wanted.items():
-        for inner, wants, found in _apart(path, want, get(item, path)):
+        for inner, wants, found in _list_inner_differences(path, want, get(item, path)):
             yield inner, show(wants), show(found)
 
 
-def _apart(
+def _list_inner_differences(
     path: Path, want: AttributeValue | None, found: AttributeValue | None
 ) -> Iterator[tuple[Path, AttributeValue | None, AttributeValue | None]]:
     """The deepest paths inside maps at which two values differ."""
-    if same(want, found):
+    if is_same_value(want, found):
         return
     if want is None or found is None or "M" not in want or "M" not in found:
         yield path, want, found
         return
     for name in dict.fromkeys((*want["M"], *found["M"])):
-        yield from _apart((*path, name), want["M"].get(name), found["M"].get(name))
+        yield from _list_inner_differences((*path, name), want["M"].get(name), found["M"].get(name))
 
 
 def show(value: AttributeValue | None) -> str:
-    """A value in the form of a scenario file."""
-    return Marker.ABSENT.value if value is None else show_plain(plain_of(value))
+    """Format a value as a scenario file has it."""
+    return Marker.ABSENT.value if value is None else show_plain(make_plain_value(value))
 
 
 def show_plain(value: Any) -> str:
-    """A plain value in the form of a scenario file, on one line."""
+    """Format a plain value as a scenario file has it, on one line."""
     match value:
         case Marker():
             return str(value.value)

@@ -1,6 +1,6 @@
 """Finds scenario files and loads them: rules, data and steps. `scenario` describes the format.
 
-Loading gives a scenario that can be played, or an error that lists all mistakes, each with its location.
+The result is a scenario that can be played, or an error that lists all mistakes, each with its location.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_reader import ScenarioForm, ScenarioReader
 from sync_rules.language.load import RulesFileError, check_rules, read_text
-from sync_rules.language.problems import Location, errors
+from sync_rules.language.problems import Location, list_errors
 from sync_rules.language.yaml_source import KeyPath
 from sync_rules.model.errors import UserError
 from sync_rules.model.writes import Put
@@ -31,11 +31,11 @@ LOAD: Final = "load the data"
 
 # ---------------------------------------------------------------- finding
 def find_scenarios(paths: Iterable[File]) -> tuple[File, ...]:
-    """The scenario files at these paths, each once: a file, or all below a folder, except in folders whose name begins
-    with a dot.
+    """Find the scenario files at these paths, each once: a file, or all below a folder. Folders whose name begins with
+    a dot are skipped.
 
     Raises:
-        UserError: for a path without any.
+        UserError: for a path without a scenario file.
     """
     found: dict[File, None] = {}
     for path in paths:
@@ -49,8 +49,8 @@ def find_scenarios(paths: Iterable[File]) -> tuple[File, ...]:
 
 
 # ---------------------------------------------------------------- reading
-def rules_in_memory(file: File) -> Rules:
-    """The rules of a file, for tables in memory, where names of tables do not matter: environment variables need
+def load_rules_in_memory(file: File) -> Rules:
+    """Load the rules of a file for tables in memory. Names of tables do not matter there, so environment variables need
     not be set.
 
     Raises:
@@ -61,16 +61,16 @@ def rules_in_memory(file: File) -> Rules:
 
 
 def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
-    """Load the scenario in a file, or in a folder with `scenario.yaml`, and its rules, unless rules are given.
+    """Load the scenario in a file, or in a folder with `scenario.yaml`. Load its rules too, unless rules are given.
 
     Raises:
-        UserError: when there is no such file, or with every mistake in the scenario or the rules.
+        UserError: if the file does not exist, or with every mistake in the scenario or the rules.
     """
     reader = ScenarioReader(path / SCENARIO if path.is_dir() else path)
     form = reader.read_form(TypeAdapter(ScenarioForm))
     if form is None:
         raise reader.error()
-    reader.rules = rules or _rules_of(reader, form.rules)
+    reader.rules = rules or _load_rules(reader, form.rules)
     beside = ScenarioReader(reader.file.parent / DATA, reader.rules)
     puts: tuple[Put, ...] = ()
     if form.data is not None:
@@ -93,7 +93,7 @@ def shorten_path(file: File) -> File:
     return whole.relative_to(File.cwd()) if whole.is_relative_to(File.cwd()) else whole
 
 
-def _rules_of(reader: ScenarioReader, named: str | None) -> Rules:
+def _load_rules(reader: ScenarioReader, named: str | None) -> Rules:
     file = shorten_path(reader.file.parent / (RULES if named is None else named))
     if named is None and not file.exists():
         reader.say(
@@ -103,12 +103,12 @@ def _rules_of(reader: ScenarioReader, named: str | None) -> Rules:
     if not file.exists():
         reader.say(reader.location("rules"), f"no such file: {file}")
         raise reader.error()
-    return rules_in_memory(file)
+    return load_rules_in_memory(file)
 
 
 @lru_cache(maxsize=32)
 def _parse_rules(name: str, text: str, environ: tuple[tuple[str, str], ...]) -> Rules:
     rules, problems = check_rules(text, dict(environ))
     if rules is None:
-        raise RulesFileError(name, errors(problems))
+        raise RulesFileError(name, list_errors(problems))
     return rules

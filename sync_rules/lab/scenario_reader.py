@@ -19,13 +19,13 @@ from sync_rules.lab.scenario import Action, ExpectedCalls, ExpectedItem, Expire,
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.load import read_text
 from sync_rules.language.problems import Location, Problems
-from sync_rules.language.yaml_source import Document, KeyPath, Tags, plain_scalar, read, type_name
+from sync_rules.language.yaml_source import Document, KeyPath, Tags, name_type, parse_scalar, read_document
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.python_values import raw_of
+from sync_rules.model.python_values import make_raw_value
 from sync_rules.model.suggest import explain_unknown_name
-from sync_rules.model.values import AttributeValue, Path, parse_path, visible
+from sync_rules.model.values import AttributeValue, Path, escape_invisible, parse_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
 
@@ -33,14 +33,14 @@ SET: Final = "!set"
 
 
 # ---------------------------------------------------------------- the shape
-def as_list(value: Any) -> Any:
-    """A single value is a list of one."""
+def make_list(value: Any) -> Any:
+    """Return a list as it is, and any other value as a list with this value."""
     return value if isinstance(value, list) else [value]
 
 
-Items = Annotated[list[dict[str, Any]], BeforeValidator(as_list)]
+Items = Annotated[list[dict[str, Any]], BeforeValidator(make_list)]
 ByTable = dict[str, Items]
-Reasons = Annotated[list[str], BeforeValidator(as_list)]
+Reasons = Annotated[list[str], BeforeValidator(make_list)]
 
 
 class ChangeForm(Model):
@@ -67,7 +67,7 @@ class StepForm(ExpectForm):
 
     say: str = Field(description="What the application does, in a few words.")
     put: ByTable = Field(default={}, description="By table: whole items to write.")
-    update: dict[str, Annotated[list[ChangeForm], BeforeValidator(as_list)]] = Field(
+    update: dict[str, Annotated[list[ChangeForm], BeforeValidator(make_list)]] = Field(
         default={}, description="By table: items to change."
     )
     delete: ByTable = Field(default={}, description="By table: keys of items to delete.")
@@ -84,8 +84,8 @@ class ScenarioForm(ExpectForm):
 
 
 # ---------------------------------------------------------------- values
-def exact_scalar(tag: str, text: str) -> Any:
-    """Convert a scalar; numbers keep every digit."""
+def parse_exact_scalar(tag: str, text: str) -> Any:
+    """Parse a scalar. Numbers keep every digit."""
     match tag:
         case "float":
             number = Decimal(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
@@ -96,15 +96,15 @@ def exact_scalar(tag: str, text: str) -> Any:
             return base64.b64decode("".join(text.split()), validate=True)
         case _ if tag.startswith("!"):
             raise ValueError
-    return plain_scalar(tag, text)
+    return parse_scalar(tag, text)
 
 
-def exact_list(tag: str, values: list[Any]) -> Any:
-    """Convert a list or a set."""
+def parse_exact_list(tag: str, values: list[Any]) -> Any:
+    """Convert a list: with the tag !set into a set."""
     if tag == SET:
         try:
             found = set(values)
-            raw_of(found)
+            make_raw_value(found)
         except (TypeError, UserError) as error:
             message = "expected texts, numbers or binaries, all of one kind and at least one"
             raise ValueError(message) from error
@@ -114,11 +114,11 @@ def exact_list(tag: str, values: list[Any]) -> Any:
     return values
 
 
-TAGS: Final = Tags(exact_scalar, exact_list, {Marker.ABSENT.value: Marker.ABSENT})
+TAGS: Final = Tags(parse_exact_scalar, parse_exact_list, {Marker.ABSENT.value: Marker.ABSENT})
 
 
-def keys_at(path: Sequence[str | int]) -> list[str]:
-    """The possible keys of the map that holds the last key of a path in a scenario file."""
+def list_keys(path: Sequence[str | int]) -> list[str]:
+    """List the possible keys of the map that holds the last key of a path in a scenario file."""
     form = ScenarioForm if len(path) == 1 else ChangeForm if "update" in path[:-1] else StepForm
     return [one.alias or name for name, one in form.model_fields.items()]
 
@@ -136,7 +136,7 @@ EXPECTED: Final = {
 
 
 class ScenarioReader:
-    """Reads one file, and notes its mistakes."""
+    """A reader of one file, which notes the mistakes in it."""
 
     def __init__(self, file: File, rules: Rules | None = None) -> None:
         self.file = file
@@ -145,25 +145,25 @@ class ScenarioReader:
         self._document = Document()
 
     def error(self, *others: ScenarioReader) -> UserError:
-        """All mistakes, those of other files first."""
-        return UserError("\n".join(line for one in (*others, self) for line in one.wrong_lines()))
+        """Make the error that lists all mistakes, those of other files first."""
+        return UserError("\n".join(line for one in (*others, self) for line in one.list_mistakes()))
 
-    def wrong_lines(self) -> Iterator[str]:
-        """The mistakes in the order of the file."""
+    def list_mistakes(self) -> Iterator[str]:
+        """List the mistakes in the order of the file, in words."""
         for location, message in sorted(self.wrong, key=lambda one: (one[0].line, one[0].column)):
             keys = location.format_path()
             yield f"{self.file}:{location.line}:{location.column}" + (f" · {keys}" if keys else "") + f"\n  {message}"
 
     def say(self, location: Location, message: str) -> None:
         """Note a mistake."""
-        self.wrong.append((location, visible(message)))
+        self.wrong.append((location, escape_invisible(message)))
 
     # ------------------------------------------------------------ places
     def location(self, *keys: str | int) -> Location:
         return self._document.value(*self._path_in_file(keys))
 
-    def location_of_key(self, *keys: str | int) -> Location:
-        """The location of a value's key."""
+    def locate_key(self, *keys: str | int) -> Location:
+        """Return the location of the key of a value."""
         return self._document.key(*self._path_in_file(keys))
 
     def _path_in_file(self, keys: KeyPath) -> KeyPath:
@@ -182,23 +182,23 @@ class ScenarioReader:
     def names(
         self, keys: KeyPath, what: str, given: Mapping[str, T], known: Collection[str]
     ) -> Iterator[tuple[str, KeyPath, T]]:
-        """The names in a map, each with its key path and value. A name that is not known is a mistake."""
+        """Yield the names in a map, each with its key path and value. An unknown name is noted as a mistake."""
         for name, value in given.items():
             if name not in known:
-                self.say(self.location_of_key(*keys, name), explain_unknown_name(what, name, known))
+                self.say(self.locate_key(*keys, name), explain_unknown_name(what, name, known))
             yield name, (*keys, name), value
 
     def tables(self, keys: KeyPath, given: Mapping[str, Sequence[T]]) -> Iterator[tuple[Table, KeyPath, T]]:
-        """The entries in a map from table to entries."""
+        """Yield the entries in a map from table to entries, each with its table and key path."""
         for name, at, values in self.names(keys, "table", given, self.rules.tables):
             for index, value in enumerate(values if name in self.rules.tables else ()):
                 yield self.rules.tables[name], (*at, index), value
 
     # ------------------------------------------------------------ shape
     def read_form(self, form: TypeAdapter[T]) -> T | None:
-        """Read the file; None unless it has this shape. Raises UserError when it cannot be read."""
+        """Read the file; None if it does not have this shape. Raises UserError if it cannot be read."""
         problems = Problems()
-        document = read(read_text(self.file), problems, TAGS)
+        document = read_document(read_text(self.file), problems, TAGS)
         for problem in problems.sort_problems():
             self.say(problem.location, problem.message + (f" ({problem.cure})" if problem.cure else ""))
         if document is None or self.wrong:
@@ -216,19 +216,19 @@ class ScenarioReader:
         if detail["type"] == "missing":
             self.say(self.location(*keys[:-1]), f"{keys[-1]!r} is missing")
         elif detail["type"] == "extra_forbidden":
-            self.say(self.location_of_key(*keys), explain_unknown_name("key", str(keys[-1]), keys_at(keys)))
+            self.say(self.locate_key(*keys), explain_unknown_name("key", str(keys[-1]), list_keys(keys)))
         else:
-            message = f"expected {EXPECTED.get(detail['type'], 'something else')}, found {type_name(detail['input'])}"
+            message = f"expected {EXPECTED.get(detail['type'], 'something else')}, found {name_type(detail['input'])}"
             self.say(self.location(*keys), message)
 
     # ------------------------------------------------------------ values
     def value(self, keys: KeyPath, value: Any) -> AttributeValue | None:
-        """Convert a value to DynamoDB's form."""
+        """Convert a value to DynamoDB's form; None after a noted mistake."""
         if value is Marker.ABSENT:
             self.say(self.location(*keys), "<absent> goes with expect and set: elsewhere, leave the attribute out")
             return None
         try:
-            return raw_of(value)
+            return make_raw_value(value)
         except UserError as error:
             self.say(self.location(*keys), str(error))
             return None
@@ -238,25 +238,25 @@ class ScenarioReader:
         return {name: value for name, value in found.items() if value is not None}
 
     def key(self, table: Table, keys: KeyPath, given: Mapping[str, Any], *, alone: bool = False) -> ItemKey | None:
-        """The key in an item; `alone`: nothing else is allowed."""
+        """Return the key in an item; None after a noted mistake. `alone`: the item must have nothing else."""
         names = [attribute.name for attribute in table.key]
         noted = len(self.wrong)
         key = table.key_of(self.values(keys, {name: given[name] for name in names if name in given}))
         others = [name for name in given if name not in names]
         expected = ", ".join(f"{attribute.name} ({TYPES[attribute.type]})" for attribute in table.key)
         if key is None and len(self.wrong) == noted:
-            found = ", ".join(f"{n} ({type_name(given[n])})" for n in names if n in given) or "none of it"
+            found = ", ".join(f"{n} ({name_type(given[n])})" for n in names if n in given) or "none of it"
             self.say(self.location(*keys), f"expected the key of table {table.name!r}: {expected}; found {found}")
         elif alone and others:
             message = f"expected the key of table {table.name!r} alone: {expected}; found {', '.join(others)} too"
-            self.say(self.location_of_key(*keys, others[0]), message)
+            self.say(self.locate_key(*keys, others[0]), message)
         return key
 
     def path(self, keys: KeyPath, text: str) -> Path | None:
         try:
             return parse_path(text)
         except UserError as error:
-            self.say(self.location_of_key(*keys), str(error))
+            self.say(self.locate_key(*keys), str(error))
             return None
 
     def read_expected_values(self, keys: KeyPath, given: Mapping[str, Any]) -> Wanted:
@@ -269,7 +269,7 @@ class ScenarioReader:
 
     # ------------------------------------------------------------ actions
     def puts(self, keys: KeyPath, given: ByTable) -> Iterator[Put]:
-        """Whole items."""
+        """Yield the puts of whole items."""
         for table, at, item in self.tables(keys, given):
             key = self.key(table, at, item)
             if key is not None:
@@ -292,7 +292,7 @@ class ScenarioReader:
                     yield Delete(key, ()) if word == "delete" else Expire(key)
 
     def data(self) -> tuple[Put, ...]:
-        """The items of a file like data.yaml. Raises UserError when it cannot be read."""
+        """Read the items of a file like data.yaml. Raises UserError if it cannot be read."""
         return tuple(self.puts((), self.read_form(TypeAdapter(ByTable)) or {}))
 
     # ------------------------------------------------------------ expectations

@@ -1,6 +1,6 @@
-"""The streams of all tables, written to a recording.
+"""Writes the streams of all tables to a recording.
 
-Invariant: the records of a ledger are left out: a replay computes a ledger again.
+Invariant: the records of a ledger are left out, because a replay computes a ledger again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-from sync_rules.adapters.host import steady_clock
+from sync_rules.adapters.host import make_steady_clock
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import WAIT_SECONDS
 from sync_rules.jobs.consume.mapping import EventSourceMapping
@@ -28,7 +28,7 @@ BATCH_MAX_RECORDS: Final = 1_000
 
 
 def select_tables(rules: Rules, names: Sequence[str]) -> Rules:
-    """The rules with the named tables only; by default with all tables except those that hold only a ledger.
+    """Return the rules with the named tables only. Without names, leave out the tables that hold only a ledger.
 
     Raises:
         UserError: for an unknown table, or one that holds only a ledger.
@@ -47,7 +47,7 @@ def select_tables(rules: Rules, names: Sequence[str]) -> Rules:
 
 @dataclass
 class Tape:
-    """Writes records and counts them. `broken`: the error that ended the writing."""
+    """A writer of records that counts them. `broken`: the error that ended the writing."""
 
     write: Write
     rules: Rules
@@ -66,7 +66,7 @@ class Tape:
 
     def _select_bodies(self, bodies: Iterable[Body]) -> Iterable[Body]:
         for body in bodies:
-            table = self.rules.of_stream(str(body["eventSourceARN"]))
+            table = self.rules.find_table_of_stream(str(body["eventSourceARN"]))
             assert table is not None, "only the streams of the rules' tables are read"
             key = table.key_of(body["dynamodb"]["Keys"])
             if key is not None and self._provenance.is_in_ledger(key):
@@ -90,13 +90,13 @@ def record_streams(
     now_ms: Callable[[], int] | None = None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Read the streams, each shard after its parent, and write their records until it is asked to stop. With `once` it
-    ends when all that the streams hold is read.
+    """Read the streams, each shard after its parent, and write their records until `stopping` returns True. With
+    `once`, end when all records of the streams are read.
 
     Raises:
-        StoreError, UserError: when something cannot be written.
+        StoreError, UserError: if something cannot be written.
     """
-    now_ms = now_ms or steady_clock()
+    now_ms = now_ms or make_steady_clock()
     settings = MappingSettings(batch_size=BATCH_MAX_RECORDS)
     mappings = [
         EventSourceMapping(arn, reader, tape.take, lambda _record: None, now_ms=now_ms, settings=settings)
@@ -123,7 +123,7 @@ class FromNow:
         self._old = {(arn, shard.shard_id) for arn in stream_arns for shard in reader.shards(arn)}
 
     def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
-        """The iterator to start a shard with. Raises like the wrapped reader."""
+        """Return the iterator with which to start a shard. Raises like the wrapped reader."""
         if after is None and (stream_arn, shard_id) in self._old:
             return self._reader.latest(stream_arn, shard_id)
         return self._reader.iterator(stream_arn, shard_id, after)

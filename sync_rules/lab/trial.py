@@ -13,13 +13,13 @@ from typing import Final
 
 from sync_rules.audit.compare import Drift, can_be_late
 from sync_rules.lab.delivery import VARIANTS, Delivery
-from sync_rules.lab.recompute import differences
+from sync_rules.lab.recompute import list_differences
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.scenario import Scenario, ScenarioStep, at, play
+from sync_rules.lab.scenario import Scenario, ScenarioStep, format_step_location, play
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.failure_records import printable
+from sync_rules.pipeline.failure_records import format_key
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
 
@@ -29,7 +29,9 @@ VERB: Final = "sync-rules test"
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a scenario under one delivery: the steps played, and the differences after the last of them."""
+    """The result of a scenario under one delivery: the steps played, and the differences after the last of these
+    steps.
+    """
 
     file: str
     delivery: Delivery
@@ -43,19 +45,19 @@ class Trial:
 
     @property
     def again(self) -> str:
-        """The command that runs exactly this trial again."""
+        """The command that runs this trial again."""
         chosen = f"--variant {self.delivery.name}" + (f" --seed {self.delivery.seed}" if self.delivery.seed else "")
         return f"{VERB} {shlex.quote(self.file)} {chosen}"
 
     def report(self) -> str:
-        """The differences, the way of delivery, the steps before, and the command that repeats the trial."""
+        """Format the differences, the way of delivery, the steps before, and the command that repeats the trial."""
         steps = (f"    {self.file}:{step.location.line} {step.say}" for step in self.steps)
         how = f"  under {self.delivery.name}: {self.delivery.description()}; after"
         return "\n".join([*self.wrong, how, *steps, f"  again: {self.again}"])
 
 
 def choose_deliveries(names: Sequence[str] = (), seed: int = 0) -> tuple[Delivery, ...]:
-    """The deliveries of these names, or all, with a seed.
+    """Choose the deliveries of these names, or all, with a seed.
 
     Raises:
         UserError: for an unknown name.
@@ -76,20 +78,22 @@ def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
         for step, missed in play(scenario, stage):
             taken += 1
             wrong = missed or tuple(
-                f"{at(scenario.file, step)}\n  expected every copy to be right\n  found    {drift}"
+                f"{format_step_location(scenario.file, step)}\n  expected every copy to be right\n  found    {drift}"
                 for drift in describe_drifts(scenario.rules, stage.world)
             )
             if wrong:
                 break
     except StoreError as error:
-        wrong = (f"{at(scenario.file, scenario.steps[taken])}\n  expected no error\n  found    {error}",)
+        wrong = (
+            f"{format_step_location(scenario.file, scenario.steps[taken])}\n  expected no error\n  found    {error}",
+        )
         taken += 1
     return Trial(scenario.file, delivery, scenario.steps[:taken], wrong)
 
 
 def describe_drifts(rules: Rules, world: World) -> Iterator[str]:
     """Describe each drift that verify finds while no work is pending, in a few words. Nothing is repaired."""
-    for found in differences(rules, world.store):
+    for found in list_differences(rules, world.store):
         if found.drift not in TOLERATED and not can_be_late(found, rules):
             paths = ", ".join(map(show_path, found.paths))
-            yield f"what is {found.drift.value}: {f'{printable(found.target)} {paths}'.strip()} (rule {found.rule})"
+            yield f"what is {found.drift.value}: {f'{format_key(found.target)} {paths}'.strip()} (rule {found.rule})"

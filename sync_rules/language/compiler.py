@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Final, ParamSpec, TypeVar
 
 from sync_rules.language import links
-from sync_rules.language.problems import Location, Problem, Problems, severity
+from sync_rules.language.problems import Location, Problem, Problems, find_severity
 from sync_rules.language.variables import VARIABLE
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity, Table
@@ -41,8 +41,8 @@ class AttributeRef:
     path: Path
 
 
-def key_types(entity: Entity) -> Mapping[str, str]:
-    """The types of the key's attributes and of the fields in them, which every item has."""
+def list_key_types(entity: Entity) -> Mapping[str, str]:
+    """List the types of the key's attributes and of the fields in them, which every item has."""
     templates = [(attribute, entity.templates[attribute.name]) for attribute in entity.table.key]
     types = {name: one.type for one, template in templates for name in (*template.fields, one.name)}
     return types | {field: "N" for _, template in templates for field, _ in template.pads}
@@ -51,8 +51,8 @@ def key_types(entity: Entity) -> Mapping[str, str]:
 @dataclass(frozen=True)
 class Known:
     """The file that rules are compiled against. `broken` and `broken_tables`: unusable declarations, already reported.
-    `written`: by entity, the attributes that rules give to all its items. `own_names`
-    wait for all rules.
+    `written`: by entity, the attributes that rules give to all its items. `own_names`: paths to check once all rules
+    are compiled.
     """
 
     document: Document
@@ -66,7 +66,7 @@ class Known:
     own_names: list[OwnName] = field(default_factory=list)
 
     def find_similar(self, name: str) -> tuple[str, ...]:
-        """The two entities whose names are most like a name."""
+        """Find up to two entities whose names are most like a name."""
         if name not in self.like:
             self.like[name] = tuple(get_close_matches(name, self.entities, n=2, cutoff=NEARLY))
         return self.like[name]
@@ -77,13 +77,13 @@ class Known:
         return {entity.table.name: entity.name for entity in reversed([*self.entities.values()])}
 
     def list_sure_attributes(self, entity: Entity) -> frozenset[str]:
-        """The attributes that every item of an entity has, besides those of its key templates."""
+        """List the attributes that every item of an entity has, besides those of its key templates."""
         return frozenset(entity.required) | self.written.get(entity.name, set())
 
 
 @dataclass
 class RuleCompiler:
-    """The compiler of one rule; `sound` until an error is found."""
+    """The compiler of one rule. `sound` is True until an error is found."""
 
     known: Known
     name: str
@@ -99,17 +99,17 @@ class RuleCompiler:
         """Report a problem. A location given by an option's name is that of the option's value."""
         location = self.at(location) if isinstance(location, str) else location
         self.known.problems.add(code, location, message, cure)
-        if severity(code) == "error":
+        if find_severity(code) == "error":
             self.sound = False
 
     def refuse(self, option: str, message: str, cure: str) -> None:
-        """Report an option that has no meaning with the others."""
+        """Report an option that has no meaning together with the other options."""
         self.add("SR120", self.at_key(option), message, cure)
 
     def parse(
         self, code: str, location: Location | str, function: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T | None:
-        """The answer of a function; None, with the problem reported, when it raises UserError."""
+        """Call a function, and return its answer. If it raises UserError, report the problem and return None."""
         try:
             return function(*args, **options)
         except UserError as error:
@@ -117,7 +117,9 @@ class RuleCompiler:
             return None
 
     def resolve(self, text: str, location: Location | str, *, attribute: bool = False) -> AttributeRef | None:
-        """The entity and the path that a text names; with `attribute`, the path must not be empty."""
+        """Return the entity and the path that a text names. With `attribute`, the path must not be empty. Return None
+        after a reported problem.
+        """
         names = self.path(text, location, entity=True)
         if names is None:
             return None
@@ -142,11 +144,11 @@ class RuleCompiler:
         return None if ref is None else ref.entity
 
     def into(self, text: str) -> AttributeRef | None:
-        """The attribute, or the key in a map, that the rule writes."""
+        """Return the attribute, or the key in a map, that the rule writes; None after a reported problem."""
         return self.resolve(text, "into", attribute=True)
 
     def path(self, text: str, location: Location | str, *, entity: bool = False) -> Path | None:
-        """A path, without an entity before it unless it begins with one."""
+        """Parse a path; None after a reported problem. `entity`: the path begins with the name of an entity."""
         if VARIABLE.search(text):
             message = f"{text!r} holds a variable, which a path cannot: it is part of the rules, like a table's key"
             self.add("SR108", location, message, "write the name of the attribute")
@@ -158,11 +160,11 @@ class RuleCompiler:
             return None
         return path
 
-    def option_path(self, text: str | None, option: str) -> Path | None:
+    def parse_option_path(self, text: str | None, option: str) -> Path | None:
         return None if text is None else self.path(text, option)
 
     def paths(self, texts: Iterable[str] | None, option: str) -> tuple[Path, ...]:
-        """The paths in an optional list; texts that are not paths are reported."""
+        """Parse the paths in an optional list. Texts that are not paths are reported."""
         found = [self.path(text, self.at(option, index)) for index, text in enumerate(texts or ())]
         return tuple(path for path in found if path is not None)
 
@@ -203,14 +205,16 @@ class RuleCompiler:
                 quoted = f"'{sign}\"{name}\".{show_path(tuple(rest))}'" if quotes else ""
                 self.known.own_names.append(OwnName(entity, (name, *rest), location, quoted, sign, written))
 
-    def own_where(
+    def compile_own_where(
         self, text: str | None, source: Entity, option: str = "where", place: Location | None = None
     ) -> Where | None:
-        """The condition on one item, whose names are all its own attributes. `place`: where it is, if not `option`."""
+        """Compile a condition on one item, whose names are all attributes of that item. `place`: the location, if not
+        that of `option`.
+        """
         if text is None:
             return None
         place = place or self.at(option)
-        where = self.parse("SR114", place, compile_where, text, "", key_types(source))
+        where = self.parse("SR114", place, compile_where, text, "", list_key_types(source))
         if where is None:
             return None
         if (source.name,) in where.target_paths:
@@ -225,7 +229,9 @@ class RuleCompiler:
         return where
 
     def link(self, given: Mapping[str, str], one: Entity, many: Entity, *, within: bool = False) -> Link | None:
-        """The link from items of `many` to the item of `one` that each names. `within`: an item may link to itself."""
+        """Compile the link from items of `many` to the item of `one` that each names. `within`: an item may link to
+        itself.
+        """
         sound = True
         for name in given:
             if name not in one.identity:
@@ -240,12 +246,12 @@ class RuleCompiler:
         link = links.infer_link(one, many, given)
         if not given and not within and links.is_self_link(one, many, link):
             message = f"expected an attribute that names another {one.name!r}, found each item linked to itself"
-            self.add("SR231", self.at_key("link"), message, links.other_item(one))
+            self.add("SR231", self.at_key("link"), message, links.suggest_other_item(one))
             return None
         return link if self.link_matches(one, many, link) else None
 
     def link_matches(self, one: Entity, many: Entity, link: Link) -> bool:
-        """Report link fields whose types can never be equal; True without any."""
+        """Report link fields whose types can never be equal. Return True if there are none."""
         sound = True
         for name, ours, theirs in links.find_mismatches(one, many, link):
             message = f"{name!r} is of type {ours} on {one.name!r} and of type {theirs} on {many.name!r}"
@@ -264,8 +270,8 @@ class RuleCompiler:
         sparse: bool = False,
         choose: Choose = links.choose_closest,
     ) -> Find | None:
-        """The Query for the items of `many` that point to one item. Problems are reported at the option `at`. An index
-        that may lack some items needs `sparse`.
+        """Find the Query for the items of `many` that point to one item. Problems are reported at the option `at`. An
+        index that may lack some items needs `sparse`.
         """
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
@@ -287,7 +293,7 @@ class RuleCompiler:
             message = f"`sparse` leaves out nothing: {nearest.place_name} lists all items of {many.name!r}"
             self.refuse("sparse", message, "remove it, or name another index with via")
             return None
-        way = nearest.as_sparse() if sparse else choose([way for way in ways if not way.missing], via)
+        way = nearest.make_sparse() if sparse else choose([way for way in ways if not way.missing], via)
         if way is None:
             names = " and ".join(repr(attribute.name) for attribute in nearest.missing)
             message = f"{nearest.place_name} lists only the items of {many.name!r} that have {names}"

@@ -1,7 +1,8 @@
-"""Find out where a target carries the fields that name its source, and which Query lists a source's targets.
+"""Finds where a target holds the fields that name its source, and which Query lists a source's targets.
 
-Invariant: one answer, or an error that says what to add. A link field is read where the target's own key templates bind
-it, else from the attribute of that name; targets are listed by the first key whose partition those fields fill.
+Invariant: there is a single answer, or an error that says what to add. A link field is read where the target's own key
+templates bind it, else from the attribute of that name. Targets are listed by the first key whose partition those
+fields fill.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from sync_rules.model.values import parse_path, show_path
 NOT_IN_INDEX_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 
 
-def default_template(attribute: str) -> Template:
-    """The template of a key attribute that has none: the attribute is the field of its own name."""
+def make_default_template(attribute: str) -> Template:
+    """Make the template of a key attribute that the file gives none: the attribute is the field of its own name."""
     return Template(f"{{{attribute}}}", ("", ""), (attribute,))
 
 
-def template_of(entity: Entity, attribute: KeyAttribute) -> Template:
-    return entity.templates.get(attribute.name) or default_template(attribute.name)
+def find_template(entity: Entity, attribute: KeyAttribute) -> Template:
+    return entity.templates.get(attribute.name) or make_default_template(attribute.name)
 
 
 def infer_link(source: Entity, target: Entity, given: Mapping[str, str]) -> Link:
@@ -34,11 +35,11 @@ def infer_link(source: Entity, target: Entity, given: Mapping[str, str]) -> Link
 
     `given` holds the names that differ. Raises UserError when one of them is not a path.
     """
-    return tuple((field, ref_to(target, given.get(field, ""), field)) for field in source.identity)
+    return tuple((field, find_ref(target, given.get(field, ""), field)) for field in source.identity)
 
 
-def ref_to(entity: Entity, text: str, field: str) -> Ref:
-    """The attribute of an entity that the rules file calls `text`; that of `field` if the text is empty.
+def find_ref(entity: Entity, text: str, field: str) -> Ref:
+    """Find the place of the field that the rules file calls `text`, or of `field` if the text is empty.
 
     Raises UserError when the text is not a path.
     """
@@ -55,8 +56,10 @@ def is_self_link(source: Entity, target: Entity, link: Link) -> bool:
     return source is target and all(ref == target.ref(field) for field, ref in link)
 
 
-def other_item(entity: Entity) -> str:
-    """The cure for items linked to themselves: a link by the first key attribute of an index that is not theirs."""
+def suggest_other_item(entity: Entity) -> str:
+    """Suggest a cure for items that link to themselves: a link by the first field of an index key that is not in their
+    own key.
+    """
     if not entity.identity:
         return f"all items of {entity.name!r} have one fixed key: name another entity"
     own = {*entity.identity, *(attribute.name for attribute in entity.table.key)}
@@ -71,8 +74,10 @@ def other_item(entity: Entity) -> str:
     return f"add to the rule, written as a map: link: {{{last}: parent_{last}}}, if parent_{last} names the other item"
 
 
-def field_types(entity: Entity) -> dict[str, KeyType]:
-    """The type of each identity field: that of its key attribute if it is the whole value, else S, a part of a text."""
+def list_field_types(entity: Entity) -> dict[str, KeyType]:
+    """List the type of each identity field: that of its key attribute if it is the whole value, else S, as part of a
+    text.
+    """
     types: dict[str, KeyType] = {}
     for attribute in entity.table.key:
         template = entity.templates[attribute.name]
@@ -82,9 +87,9 @@ def field_types(entity: Entity) -> dict[str, KeyType]:
 
 
 def find_mismatches(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str, KeyType, KeyType]]:
-    """The link fields that are binary on one side only, as (field, type on the source, type on the target)."""
+    """List the link fields that are binary on one side only, as (field, type on the source, type on the target)."""
     declared = {attribute.name: attribute.type for attribute in target.table.key_attributes}
-    types = field_types(source)
+    types = list_field_types(source)
     for field, ref in link:
         if len(ref.path) > 1 or ref.path[0] not in declared:
             continue
@@ -95,7 +100,7 @@ def find_mismatches(source: Entity, target: Entity, link: Link) -> Iterator[tupl
 
 @dataclass(frozen=True)
 class Way:
-    """One way to list targets, and the fields of the source in its Query. `narrow`: the Query depends on the source.
+    """A Query that lists targets. `fields`: the fields of the source in it. `narrow`: the Query depends on the source.
     `missing`: key attributes of the index that a target may lack.
     """
 
@@ -109,28 +114,28 @@ class Way:
         """The table or the index, for messages."""
         return f"index {self.find.index!r}" if self.find.index else "the table"
 
-    def as_sparse(self) -> Way:
-        """The same way for a rule that means only the items in the index."""
+    def make_sparse(self) -> Way:
+        """Return this way for a rule that applies only to the items in the index."""
         return replace(self, find=replace(self.find, needs=(*self.find.needs, *self.missing), sparse=True), missing=())
 
 
 def list_known_fields(source: Entity, link: Link) -> dict[str, str]:
-    """The target's fields that follow from the source's key, by name, with their types on the source; for a field in
-    lower or upper case in the key, that case.
+    """List the target's fields that follow from the source's key, by name, with their types on the source. A field that
+    the key holds in one case has "lower" or "upper" in place of a type.
     """
-    types = field_types(source)
+    types = list_field_types(source)
     cases = {field: case for one in source.table.key for field, case in source.templates[one.name].cases}
     return {ref.field: cases.get(field) or types[field] for field, ref in link}
 
 
 def list_ways(source: Entity, target: Entity, link: Link, said: frozenset[str] = frozenset()) -> list[Way]:
-    """The ways by every key of the target's table that the link fills, base table first. `said`: the attributes that
-    every target has besides its key templates.
+    """List the ways by every key of the target's table that the link fills, base table first. `said`: attributes that
+    every target has, by the rules file, besides those of its key templates.
     """
     known = list_known_fields(source, link)
     table = target.table
     base = Index("", (table.partition,), () if table.sort is None else (table.sort,))
-    found = (_way(index, target, known) for index in (base, *table.indexes))
+    found = (_make_way(index, target, known) for index in (base, *table.indexes))
     return [_complete(way, target, link, said, known) for way in found if way is not None]
 
 
@@ -148,13 +153,13 @@ def _complete(way: Way, target: Entity, link: Link, said: frozenset[str], known:
     )
 
 
-def _way(index: Index, target: Entity, known: Mapping[str, str]) -> Way | None:
-    partition = tuple((attribute, template_of(target, attribute)) for attribute in index.partition)
+def _make_way(index: Index, target: Entity, known: Mapping[str, str]) -> Way | None:
+    partition = tuple((attribute, find_template(target, attribute)) for attribute in index.partition)
     if not all(_fills(attribute, template, known) for attribute, template in partition):
         return None
     sort: list[tuple[KeyAttribute, Template]] = []
     for attribute in index.sort:
-        template = template_of(target, attribute)
+        template = find_template(target, attribute)
         filled = _fills(attribute, template, known)
         if filled or _begins(attribute, template, known):
             sort.append((attribute, template))
@@ -201,7 +206,9 @@ def _begins(attribute: KeyAttribute, template: Template, known: Mapping[str, str
 
 
 def find_near_index(entity: Entity, link: Link) -> tuple[str, str] | None:
-    """The partition key that is spelt nearly like a name in the link, and its index."""
+    """Find a partition key whose name is nearly that of a link field. Return it with its index; None if there is
+    none.
+    """
     indexes = {index.partition[0].name: index.name for index in entity.table.indexes if len(index.partition) == 1}
     for _, ref in link:
         meant = get_close_matches(ref.field, indexes, n=1)
@@ -211,7 +218,7 @@ def find_near_index(entity: Entity, link: Link) -> tuple[str, str] | None:
 
 
 def suggest_way(source: Entity, target: Entity, link: Link) -> str:
-    """The cure for targets that no key lists. For an index by an attribute of the source's key, the link or a key
+    """Suggest a cure for targets that no key lists. If an index has an attribute of the source's key, the link or a key
     template suffices.
     """
     inferred = {field for field, ref in link if ref.path == (field,)}
@@ -232,7 +239,7 @@ def suggest_way(source: Entity, target: Entity, link: Link) -> str:
 
 def suggest_index(source: Entity, target: Entity, link: Link) -> str:
     """Return the cure for targets that no key lists: the index to add to the rules file."""
-    types = field_types(source)
+    types = list_field_types(source)
     where = f"tables.{target.table.name}.indexes"
     if not link:
         return f"let an index under {where} hold all items of {target.name!r} under one fixed key: by_kind: {{kind: S}}"
@@ -249,12 +256,11 @@ def suggest_index(source: Entity, target: Entity, link: Link) -> str:
             attributes[attribute.name] = attribute.type
         else:  # inside a key that holds other fields too: an attribute must hold it alone, to be listed by
             inside.append(ref.field)
-            attributes[name_of_copy(ref.field)] = "S"
+            attributes[name_copy(ref.field)] = "S"
     for ref in nested:
         attributes["_".join(name.strip("_") for name in ref.path)] = types[next(f for f, r in link if r == ref)]
     named = [
-        attribute.removeprefix("by_") if attribute in map(name_of_copy, inside) else attribute
-        for attribute in attributes
+        attribute.removeprefix("by_") if attribute in map(name_copy, inside) else attribute for attribute in attributes
     ]
     name = NOT_IN_INDEX_NAMES.sub("_", "by_" + "_".join(named))
     while name in {index.name for index in target.table.indexes}:  # one that lists only some of them
@@ -268,8 +274,8 @@ def suggest_index(source: Entity, target: Entity, link: Link) -> str:
     for field in inside:
         cased = known[field] in CASES
         form = f"{{{field}:{known[field]}}}" if cased else f"{{{field}}}"
-        made = f'entities.{target.name}.key: {{{name_of_copy(field)}: "{form}"}}'
-        written = f'{{derive: {target.name}.{name_of_copy(field)}, as: "{form}"}}'
+        made = f'entities.{target.name}.key: {{{name_copy(field)}: "{form}"}}'
+        written = f'{{derive: {target.name}.{name_copy(field)}, as: "{form}"}}'
         why = (
             f"no item has {field!r} outside its key"
             if not cased
@@ -279,6 +285,6 @@ def suggest_index(source: Entity, target: Entity, link: Link) -> str:
     return advice
 
 
-def name_of_copy(field: str) -> str:
-    """The name of an attribute for a field that only a key holds."""
+def name_copy(field: str) -> str:
+    """Name the attribute that copies a field that only a key holds."""
     return f"by_{field}"

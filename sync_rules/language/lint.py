@@ -1,4 +1,4 @@
-"""Find mistakes between rules that are each well written: two writers, cycles, copies into keys, doubtful cost.
+"""Finds mistakes between rules that are each valid: two writers, cycles, copies into keys, doubtful cost.
 
 Each lint is a generator over compiled rules; `LINTS` lists them. Of the YAML they know only locations.
 """
@@ -15,21 +15,27 @@ from typing import Any
 
 from sync_rules.language.compiler import Known, doubt_own_names
 from sync_rules.language.makers import report_deletions_of_made_items, report_unmade_entities
-from sync_rules.language.problems import Problem, errors
+from sync_rules.language.problems import Problem, list_errors
 from sync_rules.language.sections import Section
-from sync_rules.language.writers import attribute, key_types, locate_write, read_types, two_writers
+from sync_rules.language.writers import (
+    format_attribute,
+    locate_write,
+    report_key_types,
+    report_read_types,
+    report_two_writers,
+)
 from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity, Ref
-from sync_rules.model.suggest import few
-from sync_rules.model.values import Path, overlaps
+from sync_rules.model.suggest import shorten_names
+from sync_rules.model.values import Path, has_overlap
 from sync_rules.model.where_check import CONSTANT, list_quoted_names
 from sync_rules.rules.families import ListingRule
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.rule import Node, Rule, causes_of
+from sync_rules.rules.rule import Node, Rule, list_causes
 from sync_rules.rules.ruleset import Rules
 
 CYCLES_MAX = 100  # that are drawn
@@ -38,12 +44,14 @@ NEEDS_NO_QUOTES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
-    """Report the findings of every lint, also of sections; what counts on every rule only without errors."""
+    """Report the findings of every lint, also those of sections. Lints that need all rules run only if there is no
+    error.
+    """
     document, problems = known.document, known.problems
     for each in (*LINTS, *(section.lint for section in sections)):
         problems.extend(each(rules, document))
     problems.extend(doubt_own_names(known.own_names, rules, known.list_sure_attributes))
-    if not errors(problems.found):
+    if not list_errors(problems.found):
         named = {name for one in sections for name in one.entities_of(rules.sections[one.name])}
         problems.extend(report_unused_names(rules, document, named))
         problems.extend(report_unmade_entities(rules, document))
@@ -56,9 +64,9 @@ def list_linked_rules(rules: Rules) -> Iterator[LinkedRule]:
 
 
 # ---------------------------------------------------------------- keys
-def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report copies into the table's key, and into an index key, unless the kind is there to fill index keys, or a rule
-    lists by the copy.
+def report_key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report copies into the table's key. Warn of copies into an index key, unless the kind exists to fill index keys,
+    or a rule lists by the copy.
     """
     listed = {
         (entity, find.index, key.name)
@@ -71,7 +79,7 @@ def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
         location = locate_write(rule, document)
         keys = {a.name for a in table.key}
         for path in rule.copies:
-            what = attribute(rule.target, path)
+            what = format_attribute(rule.target, path)
             if path[0] in keys:
                 yield Problem("SR302", f"{what} is part of the key of table {table.name!r}", location)
                 continue
@@ -80,15 +88,15 @@ def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
                     yield Problem("SR403", f"{what} is part of the key of index {index.name!r}", location)
 
 
-def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report rules that write what tells them which source to copy from, or whether to."""
+def report_own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report rules that write their own link, or an attribute that decides whether they apply."""
     for rule in list_linked_rules(rules):
         location = locate_write(rule, document)
         for path in rule.copies:
-            what = attribute(rule.target, path)
-            if any(overlaps(path, link) for link in rule.link_paths):
+            what = format_attribute(rule.target, path)
+            if any(has_overlap(path, link) for link in rule.link_paths):
                 yield Problem("SR303", f"{what} is what links {rule.target.name!r} to {rule.source.name!r}", location)
-            if any(overlaps(path, read) for read in rule.where_paths):
+            if any(has_overlap(path, read) for read in rule.where_paths):
                 by = f"index {rule.find.index!r}" if path in rule.sparse_paths and rule.find else "`where`"
                 yield Problem("SR304", f"{what} is what {by} decides by", location)
 
@@ -104,8 +112,8 @@ def report_deletions_of_restricted_items(rules: Rules, document: Document) -> It
 
 
 def report_shared_mirror_keys(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Warn of a mirror whose key two sources are likely to make. A key may be unique by an id of the source's own, or
-    by a single field that is no id, such as an email.
+    """Warn of a mirror whose key two sources are likely to make. A key is unique by an id of the source's own, or by a
+    single field other than an id, such as an email.
     """
     mirrors = [rule for rule in rules.rules.values() if isinstance(rule, MirrorRule)]
     made = {rule.target for rule in mirrors}
@@ -119,18 +127,23 @@ def report_shared_mirror_keys(rules: Rules, document: Document) -> Iterator[Prob
         ids = [name for name in fields if name.lower().endswith("id") and name in rule.source.identity]
         plain = [name for name in fields if not name.lower().endswith("id") and name not in rule.source.identity]
         if lacks and not ids and len(plain) != 1:
-            message = f"two {rule.source.name!r} with the same {few(rule.target.identity, ' and ')} want one key"
-            cure = f"add {few(['{' + field + '}' for field in lacks], ' and ')} to the key of {rule.target.name!r}"
+            message = (
+                f"two {rule.source.name!r} with the same {shorten_names(rule.target.identity, ' and ')} want one key"
+            )
+            slots = shorten_names(["{" + field + "}" for field in lacks], " and ")
+            cure = f"add {slots} to the key of {rule.target.name!r}"
             yield Problem("SR423", message, document.value("entities", rule.target.name, "key"), cure)
 
 
-def histories(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report a history of attributes that another rule writes: no version comes with such a write."""
+def report_histories(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report a history of attributes that another rule writes: the application makes no new version for such a
+    write.
+    """
     for history in (rule for rule in rules.rules.values() if isinstance(rule, HistoryRule)):
         others = (rule for rule in rules.rules.values() if rule is not history)
         own = [(rule, node.writes) for rule in others for node in rule.nodes()]
         for rule, (entity, path) in own:
-            what = f"{attribute(entity, path)} is written by rule {rule.title}"
+            what = f"{format_attribute(entity, path)} is written by rule {rule.title}"
             if entity is history.source and history.is_version_field(path):
                 cure = "tell versions apart by an attribute that only the application writes"
                 yield Problem("SR318", f"{what}, and names a version", locate_write(history, document, "link"), cure)
@@ -140,7 +153,7 @@ def histories(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def report_unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Warn of a link that reads a field from an index key that no rule fills, although a rule writes the field."""
+    """Warn of a link that reads a field from an index key, if no rule fills that key but a rule writes the field."""
     written = {(rule.target, path) for rule in rules.rules.values() for path in rule.copies}
     told = set[tuple[str, str]]()
     for rule in rules.rules.values():
@@ -154,31 +167,31 @@ def report_unfilled_links(rules: Rules, document: Document) -> Iterator[Problem]
             if (entity, (ref.field,)) not in written or (rule.title, field) in told:
                 continue
             told.add((rule.title, field))
-            what, key = attribute(entity, (ref.field,)), attribute(entity, ref.path)
+            what, key = format_attribute(entity, (ref.field,)), format_attribute(entity, ref.path)
             message = f"{ref.field!r} is read from {key}, which no rule fills; {what} is what a rule writes"
             cure = f"derive: {key}, as: {ref.template.text!r}"
-            if not _lists_by(rule, ref):
+            if not _is_listed_by(rule, ref):
                 cure += f"; or link by the attribute itself: link: {{{field}: '\"{ref.field}\"'}}"
             yield Problem("SR461", message, locate_write(rule, document, "link"), cure)
 
 
-def _lists_by(rule: Rule, ref: Ref) -> bool:
+def _is_listed_by(rule: Rule, ref: Ref) -> bool:
     """True if a rule lists its items by a key, and no index has the field itself for one."""
     listed = rule.find is not None and any(attribute.name == ref.path[0] for attribute, _ in rule.find.partition)
     return listed and all(index.attributes[0].name != ref.field for index in rule.listed_entity.table.indexes)
 
 
-def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report rules that would have to read a deleted source to decide about its targets."""
+def report_unreadable_deletes(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report rules whose `on_delete` would need to read the deleted source."""
     for rule in list_linked_rules(rules):
         if rule.on_delete in ("delete", "restrict") and rule.where is not None and rule.where.source_paths:
-            read = attribute(rule.source, rule.where.source_paths[0])
+            read = format_attribute(rule.source, rule.where.source_paths[0])
             location = document.value("rules", rule.title, "where")
             yield Problem("SR307", f"{read} cannot be read once it is deleted", location)
 
 
-def slips(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Warn of a `where` or an `omit` that is valid but hardly meant."""
+def report_slips(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Warn of a `where` or an `omit` that is valid, but probably a mistake."""
     for rule in rules.rules.values():
         for option, where in rule.filters.items():
             if ("rules", rule.title, option) not in document.locations:
@@ -190,9 +203,9 @@ def slips(rules: Rules, document: Document) -> Iterator[Problem]:
                     yield Problem("SR411", what, location)
 
 
-def bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report a name in double quotes, and a comparison with a name that the file has nowhere else: likely a text
-    without quotes. It is an error if only that side is written like a constant.
+def report_bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report a name in double quotes, and a comparison with a name that nothing else in the file uses: it is likely a
+    text without quotes. It is an error if only that side is written like a constant.
     """
     known = list_named_attributes(rules)
     for rule in rules.rules.values():
@@ -202,7 +215,7 @@ def bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
             if location is None:
                 continue
             quoted = dict.fromkeys(filter(NEEDS_NO_QUOTES.fullmatch, list_quoted_names(where.text)))
-            for name, other in where_check.bare_words(where.text):
+            for name, other in where_check.list_bare_words(where.text):
                 if name in known[entity.name] or name == where.source_name:
                     continue
                 sure = CONSTANT.fullmatch(name) and not CONSTANT.fullmatch(str(other.get("value")))
@@ -233,10 +246,10 @@ def list_named_attributes(rules: Rules) -> dict[str, set[str]]:
 
 
 # ---------------------------------------------------------------- cycles
-def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
+def report_cycles(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report attributes that cause themselves through other attributes, links or conditions, each cycle once."""
     nodes = [node for rule in rules.rules.values() for node in rule.nodes()]
-    after = {effect: dict.fromkeys(found) for effect, found in causes_of(nodes).items()}
+    after = {effect: dict.fromkeys(found) for effect, found in list_causes(nodes).items()}
     told = set[frozenset[tuple[Rule, Entity, Path]]]()
     for _ in range(CYCLES_MAX):
         try:
@@ -245,7 +258,7 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
             circle: list[Node] = list(error.args[1])
         else:
             return
-        alike = frozenset((node.rule, *_of_item(*node.writes)) for node in circle)
+        alike = frozenset((node.rule, *_widen_to_item(*node.writes)) for node in circle)
         if alike not in told:
             told.add(alike)
             yield _report_circle(circle, document)
@@ -253,37 +266,41 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
             after[effect].pop(cause, None)
 
 
-def _of_item(entity: Entity, path: Path) -> tuple[Entity, Path]:
+def _widen_to_item(entity: Entity, path: Path) -> tuple[Entity, Path]:
     """An attribute; of a key, the whole item."""
     return entity, () if path[:1] in [(attribute.name,) for attribute in entity.table.key] else path
 
 
 def _report_circle(circle: list[Node], document: Document) -> Problem:
     shown = [node for node in circle[:-1] if "." not in node.writes[0].name] or circle[:-1]  # without ledgers
-    written = [attribute(*node.writes) for node in (*shown, shown[0])]
+    written = [format_attribute(*node.writes) for node in (*shown, shown[0])]
     rules = list(dict.fromkeys(node.rule for node in circle))
     last = max(rules, key=lambda rule: document.value("rules", rule.title).line)
     if len(circle) == 2:  # noqa: PLR2004 - a circle of one: it begins and ends with the same attribute
         entity, path = circle[0].writes
-        read = next(read for of, read in circle[0].reads if of is entity and overlaps(path, read))
-        written = [attribute(entity, read), written[0]]
-    names = few([*dict.fromkeys(rule.title for rule in rules)])
-    return Problem("SR305", f"{few(written, ' -> ')} (rules {names})", locate_write(last, document))
+        read = next(read for of, read in circle[0].reads if of is entity and has_overlap(path, read))
+        written = [format_attribute(entity, read), written[0]]
+    names = shorten_names([*dict.fromkeys(rule.title for rule in rules)])
+    return Problem("SR305", f"{shorten_names(written, ' -> ')} (rules {names})", locate_write(last, document))
 
 
 # ---------------------------------------------------------------- entities
-def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report keys that fit two entities. The first entity that fits wins, so an entity with one field in both key
-    attributes, like the nodes of a graph among its edges, may come before one without.
+def report_same_items(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report keys that fit two entities. The first entity that fits wins. So an entity with one field in both key
+    attributes may come before an entity without, like the nodes of a graph before its edges.
     """
     for two in rules.declared_entities:
-        for one in (one for one in two.first if _repeats(two) or not _repeats(one)):
+        for one in (one for one in two.first if _has_repeated_field(two) or not _has_repeated_field(one)):
             message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
-            cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
+            cure = (
+                f"declare {two.name!r} before {one.name!r}"
+                if _has_repeated_field(two) and not _has_repeated_field(one)
+                else None
+            )
             yield Problem("SR306", message, document.value("entities", two.name, "key"), cure)
 
 
-def _repeats(entity: Entity) -> bool:
+def _has_repeated_field(entity: Entity) -> bool:
     fields = [field for a in entity.table.key for field in set(entity.templates[a.name].fields)]
     return len(fields) > len(set(fields))
 
@@ -301,7 +318,7 @@ def report_unused_names(rules: Rules, document: Document, named: set[str]) -> It
             yield Problem("SR407", f"no entity is in {name!r}", document.key("tables", name))
 
 
-def settings_elsewhere(rules: Rules, document: Document) -> Iterator[Problem]:
+def report_settings_elsewhere(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of settings of tables that are named by an ARN: the stack leaves those as they are."""
     for name, table in rules.tables.items():
         if (table.ttl or table.vectors) and table.physical_name.startswith("arn:"):
@@ -310,7 +327,7 @@ def settings_elsewhere(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 # ---------------------------------------------------------------- Time to Live
-def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
+def report_times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report a second attribute of Time to Live for one table, and items that rules make and Time to Live deletes."""
     first: dict[str, tuple[Rule, str]] = {}
     stated = {name: table.ttl for name, table in rules.tables.items() if table.ttl is not None}
@@ -331,7 +348,7 @@ def times_to_live(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 # ---------------------------------------------------------------- cost
-def costs(rules: Rules, document: Document) -> Iterator[Problem]:
+def report_costs(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of rules that cost more, or act later, than it seems."""
     for rule in rules.rules.values():
         location = locate_write(rule, document)
@@ -340,7 +357,7 @@ def costs(rules: Rules, document: Document) -> Iterator[Problem]:
             keys = {a.name for a in index.attributes}
             hit = [p for p in rule.copies if p[0] not in keys and (index.projection == "all" or p[0] in shown)]
             if hit:
-                names = ", ".join(attribute(rule.target, path) for path in hit)
+                names = ", ".join(format_attribute(rule.target, path) for path in hit)
                 yield Problem("SR401", f"{names} is projected into index {index.name!r}", location)
         if rule.find is not None and rule.find.index and not rule.settle_seconds:
             message = f"targets are found through index {rule.find.index!r}, and settle_seconds is 0"
@@ -351,21 +368,21 @@ def costs(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 LINTS: tuple[Lint, ...] = (
-    same_items,
-    two_writers,
-    key_writers,
-    key_types,
-    read_types,
-    own_reads,
+    report_same_items,
+    report_two_writers,
+    report_key_writers,
+    report_key_types,
+    report_read_types,
+    report_own_reads,
     report_unfilled_links,
-    histories,
-    deletes,
-    slips,
-    bare_words,
-    cycles,
+    report_histories,
+    report_unreadable_deletes,
+    report_slips,
+    report_bare_words,
+    report_cycles,
     report_deletions_of_made_items,
     report_deletions_of_restricted_items,
-    times_to_live,
-    settings_elsewhere,
-    costs,
+    report_times_to_live,
+    report_settings_elsewhere,
+    report_costs,
 )

@@ -15,18 +15,18 @@ from pathlib import Path
 from sync_rules.language import defaults, lint
 from sync_rules.language.compiler import Known, RuleCompiler
 from sync_rules.language.kinds.options import Model
-from sync_rules.language.kinds.registry import kind_of_form, kinds_with_sentences
-from sync_rules.language.links import default_template
-from sync_rules.language.problems import Problem, Problems, errors
+from sync_rules.language.kinds.registry import find_kind_of_form, list_kinds_with_sentences
+from sync_rules.language.links import make_default_template
+from sync_rules.language.problems import Problem, Problems, list_errors
 from sync_rules.language.schema import NAME, EntityForm
 from sync_rules.language.table_compiler import compile_tables
 from sync_rules.language.validate import ValidFile, validate
 from sync_rules.language.variables import Variables
-from sync_rules.language.yaml_source import Document, read
+from sync_rules.language.yaml_source import Document, read_document
 from sync_rules.model.entities import KEY_MAX_BYTES, Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.prefixes import Prefixes
-from sync_rules.model.sizes import index_key_limits
+from sync_rules.model.sizes import find_index_key_limits
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.templates import Template, may_overlap, parse_template
 from sync_rules.rules import fingerprints
@@ -48,7 +48,7 @@ class RulesFileError(UserError):
 
 
 def load_rules(path: Path, environ: Mapping[str, str] = os.environ) -> Rules:
-    """The rules of a file, ready to run.
+    """Load the rules of a file, ready to run.
 
     Raises:
         RulesFileError: with every error in it; warnings are for `sync-rules check`.
@@ -58,19 +58,19 @@ def load_rules(path: Path, environ: Mapping[str, str] = os.environ) -> Rules:
 
 
 def parse_rules(text: str, name: str = "rules.yaml", environ: Mapping[str, str] = os.environ) -> Rules:
-    """The rules in a text, ready to run; `name` is for messages.
+    """Parse the rules in a text, ready to run; `name` is for messages.
 
     Raises:
         RulesFileError: with every error in it.
     """
     rules, problems = _compile(text, environ, running=True)
     if rules is None:
-        raise RulesFileError(name, errors(problems))
+        raise RulesFileError(name, list_errors(problems))
     return rules
 
 
 def check_rules(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Rules | None, list[Problem]]:
-    """The rules in a text, None when there are errors, and every problem in the order of the file.
+    """Return the rules in a text (None if there are errors), and every problem in the order of the file.
 
     A variable of the environment that is not set is a warning here: a check runs where nothing is deployed.
     """
@@ -78,7 +78,7 @@ def check_rules(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Rul
 
 
 def read_text(path: Path) -> str:
-    """The text of a rules file.
+    """Read the text of a rules file.
 
     Raises:
         UserError: when there is no such file, or it is not UTF-8 text.
@@ -95,13 +95,13 @@ def read_text(path: Path) -> str:
 
 def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[Rules | None, list[Problem]]:
     problems = Problems()
-    document = read(text, problems)
+    document = read_document(text, problems)
     valid = validate(document, problems) if document is not None else None
     if document is None or valid is None:
         return None, problems.sort_problems()
     variables = Variables(environ, problems, running)
     tables = compile_tables(document, problems, valid.form.tables, variables)
-    entities = _entities(document, problems, valid, tables)
+    entities = _compile_entities(document, problems, valid, tables)
     declared = frozenset(valid.form.entities) | valid.broken["entities"]
     broken = declared - entities.keys()
     known = Known(document, problems, tables, entities, broken, valid.broken["tables"])
@@ -111,28 +111,28 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     sound = {rule.name: rule.adapt_to(other for other in alone if other is not rule) for rule in alone}
     within = {side.name: side for rule in sound.values() for side in (rule.source, rule.target, *rule.owned_entities)}
     entities = entities | within  # those of ledgers are in no file
-    rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
+    rules = Rules(tables, entities, sound, fingerprints.compute_file_fingerprint(tables, entities, sound))
     rules = replace(rules, sections={one.name: one.compile(known, valid.form, rules) for one in valid.sections})
     lint.lint(rules, known, valid.sections)
     found = problems.sort_problems()
-    return (None if errors(found) else rules), found
+    return (None if list_errors(found) else rules), found
 
 
 def _compile_rules(known: Known, entries: Mapping[str, str | Model]) -> dict[str, tuple[Rule, ...]]:
     """The rules of each entry. Those that give an attribute to every item come first: others may rely on it."""
     compiled: dict[str, tuple[Rule, ...]] = {}
-    for name, entry in sorted(entries.items(), key=lambda one: _turn(one[1])):
+    for name, entry in sorted(entries.items(), key=lambda one: _choose_turn(one[1])):
         compiled[name] = _compile_rule(known, name, entry)
         for rule in compiled[name]:
             known.written.setdefault(rule.target.name, set()).update(rule.always_writes)
     return compiled
 
 
-def _turn(entry: str | Model) -> int:
+def _choose_turn(entry: str | Model) -> int:
     """The turn of a rule: first those that look at one item alone, then those with defaults, then all others."""
     if isinstance(entry, str):
         return 2
-    kind = kind_of_form(entry)
+    kind = find_kind_of_form(entry)
     return 0 if kind.alone else 1 if kind.gives and defaults.has_default(entry) else 2
 
 
@@ -140,7 +140,7 @@ def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ..
     """The rules of one entry of the file; none if something is wrong, which is reported."""
     compiler = RuleCompiler(known, name)
     form = read_sentence(compiler, entry) if isinstance(entry, str) else entry
-    rules = () if form is None else kind_of_form(form).compile(compiler, form)
+    rules = () if form is None else find_kind_of_form(form).compile(compiler, form)
     if not compiler.sound:
         return ()
     renamed_from = getattr(form, "renamed_from", None)  # a sentence has no options, and a kind of a test need not
@@ -168,7 +168,7 @@ def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
         renamed.setdefault(old, name)
 
 
-def _entities(
+def _compile_entities(
     document: Document, problems: Problems, valid: ValidFile, tables: Mapping[str, Table]
 ) -> dict[str, Entity]:
     entities: dict[str, Entity] = {}
@@ -176,7 +176,7 @@ def _entities(
     for name, form in valid.form.entities.items():
         table = tables.get(form.table)
         if table is not None:
-            entity = _entity(name, form, table, document, problems)
+            entity = _compile_entity(name, form, table, document, problems)
             if entity is not None:
                 begins = entity.templates[table.partition.name].literals[0]
                 others = before.setdefault(table.name, Prefixes())
@@ -194,15 +194,15 @@ def _may_be_both(one: Entity, two: Entity) -> bool:
     return all(may_overlap(one.templates[key.name], two.templates[key.name]) for key in one.table.key)
 
 
-def _least_bytes(template: Template) -> int:
+def _count_least_bytes(template: Template) -> int:
     """The size of the shortest key of a template: each field has a letter at least, or the digits it is padded to."""
     pads = dict(template.pads)
     return len("".join(template.literals).encode()) + sum(pads.get(field, 1) for field in template.fields)
 
 
-def _entity(name: str, form: EntityForm, table: Table, document: Document, problems: Problems) -> Entity | None:
+def _compile_entity(name: str, form: EntityForm, table: Table, document: Document, problems: Problems) -> Entity | None:
     types = {attribute.name: attribute.type for attribute in table.key_attributes}
-    limits = {name: most for name, (_, most) in index_key_limits(table).items()}
+    limits = {name: most for name, (_, most) in find_index_key_limits(table).items()}
     limits |= {key.name: most for key, most in zip(table.key, KEY_MAX_BYTES, strict=False)}
     templates: dict[str, Template] = {}
     sound = True
@@ -223,7 +223,7 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, probl
             message = f"{attribute!r} is of type {types[attribute]}: expected one field and no text, found {text!r}"
             problems.add("SR110", location, message)
             sound = False
-        elif (least := _least_bytes(template)) > limits[attribute]:
+        elif (least := _count_least_bytes(template)) > limits[attribute]:
             message = (
                 f"{text[:40]!r}... makes keys of at least {least:,} bytes: DynamoDB takes {limits[attribute]:,} here"
             )
@@ -231,15 +231,15 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, probl
             sound = False
         templates[attribute] = template
     for key in table.key:
-        templates.setdefault(key.name, default_template(key.name))
+        templates.setdefault(key.name, make_default_template(key.name))
     made = form.made_by is not None
     return Entity(name, table, templates, required=tuple(form.required), made=made) if sound else None
 
 
 # ---------------------------------------------------------------- sentences
 def read_sentence(compiler: RuleCompiler, text: str) -> Model | None:
-    """The form that a sentence means; None if it is not a sentence, which is reported."""
-    kinds = kinds_with_sentences()
+    """Read a sentence into the form that it means. Return None if it is not a sentence, which is reported."""
+    kinds = list_kinds_with_sentences()
     word = next(iter(text.split()), next(iter(kinds)))
     kind = kinds.get(word)
     if kind is None:

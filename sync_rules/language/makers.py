@@ -1,4 +1,4 @@
-"""Find what cannot be of items that rules make: a rule that deletes them, and an entity that nothing makes."""
+"""Finds mistakes about items that rules make: a rule that deletes them, and an entity that nothing makes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def report_deletions_of_made_items(rules: Rules, document: Document) -> Iterator
 
 
 def report_unmade_entities(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report entities that nothing makes, or whose items lack what their entity requires."""
+    """Report entities that nothing makes although the file says so, and required attributes that no rule writes."""
     made = {rule.target for rule in rules.rules.values() if rule.makes}
     for entity in (one for one in rules.declared_entities if one.made):
         if entity not in made:

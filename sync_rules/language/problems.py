@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 
 Severity = Literal["error", "warning"]
 INDENT = " " * 2
@@ -22,8 +22,8 @@ SECTIONS = {"rules": "rule", "entities": "entity", "tables": "table", "patterns"
 EXPLAINED = ("SR2", "SR3", "SR4", "SR5")  # families whose reason is not plain from the message
 
 
-def severity(code: str) -> Severity:
-    """The severity of a code: only an error makes a rules file unusable."""
+def find_severity(code: str) -> Severity:
+    """Find the severity of a code. Only an error makes a rules file unusable."""
     return "warning" if code.lstrip(string.ascii_letters).startswith(WARNINGS) else "error"
 
 
@@ -36,20 +36,20 @@ class Location:
     key_path: tuple[str | int, ...] = ()
 
     def at(self, *more: str | int) -> Location:
-        """The same place, with a longer key path: for parts of a sentence, which the file does not tell apart."""
+        """Return the same place with a longer key path, for parts of a sentence, which have no place of their own."""
         return Location(self.line, self.column, (*self.key_path, *more))
 
     def format_path(self) -> str:
-        """The key path in words: `rule user-name-on-orders · into`."""
+        """Format the key path in words: `rule user-name-on-orders · into`."""
         parts = [f"item {part + 1}" if isinstance(part, int) else part for part in self.key_path]
         if len(parts) > 1 and parts[0] in SECTIONS:
             parts[:2] = [f"{SECTIONS[parts[0]]} {parts[1]}"]
-        return visible(" · ".join(parts))
+        return escape_invisible(" · ".join(parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. `message` says what was expected and found; `cure`, if given, beats the code's own."""
+    """One mistake in a file. `message` says what was expected and found. `cure`, if given, replaces the code's own."""
 
     code: str
     message: str
@@ -58,11 +58,11 @@ class Problem:
 
     def __post_init__(self) -> None:
         for name in ("message", "cure"):  # names in them may have any character; a problem has none on two lines
-            object.__setattr__(self, name, visible(getattr(self, name) or "") or None)
+            object.__setattr__(self, name, escape_invisible(getattr(self, name) or "") or None)
 
     @property
     def severity(self) -> Severity:
-        return severity(self.code)
+        return find_severity(self.code)
 
     def render(self, file: str) -> str:
         way = self.location.format_path()
@@ -70,12 +70,12 @@ class Problem:
         mark = self.code if self.severity == "error" else f"{self.code}, {self.severity}"
         lines = [head, f"{INDENT}{self.message}        [{mark}]"]
         if self.code.startswith(EXPLAINED):
-            lines.append(f"{INDENT}why:  {code_of(self.code).why}")
-        lines.append(f"{INDENT}cure: {self.cure or code_of(self.code).cure}")
+            lines.append(f"{INDENT}why:  {find_code(self.code).why}")
+        lines.append(f"{INDENT}cure: {self.cure or find_code(self.code).cure}")
         return "\n".join(lines)
 
     def as_json(self, file: str) -> dict[str, str | int]:
-        """The problem for machines: every part by its name."""
+        """Return the problem for programs: every part by its name."""
         return {
             "code": self.code,
             "severity": self.severity,
@@ -84,8 +84,8 @@ class Problem:
             "column": self.location.column,
             "road": self.location.format_path(),
             "message": self.message,
-            "why": code_of(self.code).why,
-            "cure": self.cure or code_of(self.code).cure,
+            "why": find_code(self.code).why,
+            "cure": self.cure or find_code(self.code).cure,
         }
 
 
@@ -94,7 +94,7 @@ class Problems:
     found: dict[Problem, None] = field(default_factory=dict)
 
     def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
-        """Add a problem; the same one at the same location counts once."""
+        """Add a problem. The same problem at the same location counts once."""
         self.extend([Problem(code, message, location, cure)])
 
     def extend(self, problems: Iterable[Problem]) -> None:
@@ -107,8 +107,8 @@ class Problems:
         return sorted(said, key=lambda p: (p.location.line, p.location.column, p.code, p.message))
 
 
-def errors(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems that make a rules file unusable."""
+def list_errors(problems: Iterable[Problem]) -> list[Problem]:
+    """List the problems that make a rules file unusable."""
     return [problem for problem in problems if problem.severity == "error"]
 
 
@@ -126,6 +126,6 @@ CODES: dict[str, Code] = {name: Code(**code) for name, code in tomllib.loads(TEX
 OF_A_PACKAGE = Code("a problem of a section", "The package that reads this section says so.", "see its documentation")
 
 
-def code_of(name: str) -> Code:
-    """The code of this name; one that other packages report has the same title as all of theirs."""
+def find_code(name: str) -> Code:
+    """Find the code of this name. All codes of other packages share one entry."""
     return CODES.get(name, OF_A_PACKAGE)

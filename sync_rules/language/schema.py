@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, create_model
 
-from sync_rules.language.kinds.options import NO_FORM, Kind, Model, by_type
-from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
-from sync_rules.language.sections import Section, all_sections
+from sync_rules.language.kinds.options import NO_FORM, Kind, Model, choose_by_type
+from sync_rules.language.kinds.registry import KINDS, find_kind_of_rule, list_kinds_with_sentences
+from sync_rules.language.sections import Section, load_all_sections
 from sync_rules.model.entities import Distance, KeyType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -29,7 +29,7 @@ IndexName = Annotated[str, StringConstraints(pattern=INDEX_NAME)]
 AttributeName = Annotated[str, StringConstraints(min_length=1, max_length=ATTRIBUTE_NAME_MAX)]
 Projection = Annotated[
     Annotated[Literal["all", "keys"], Tag("form:word")] | Annotated[list[AttributeName], Tag("form:names")],
-    by_type({str: "form:word", list: "form:names"}, "all, keys, or a list of attribute names"),
+    choose_by_type({str: "form:word", list: "form:names"}, "all, keys, or a list of attribute names"),
 ]
 IndexKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=KEY_ATTRIBUTES_MAX)]
 ShortKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=2)]
@@ -52,15 +52,15 @@ class IndexForm(Model):
     )
 
 
-def index_form(value: Any) -> str:
-    """Tell the two forms of an index apart: in full, `partition` or `sort` holds a map."""
+def choose_index_form(value: Any) -> str:
+    """Choose the form of an index: it is in full if `partition` or `sort` holds a map, else short."""
     full = isinstance(value, dict) and any(isinstance(value.get(part), dict) for part in ("partition", "sort"))
     return "form:full" if full else "form:short"
 
 
 IndexEntry = Annotated[
     Annotated[ShortKey, Tag("form:short")] | Annotated[IndexForm, Tag("form:full")],
-    Discriminator(index_form),
+    Discriminator(choose_index_form),
 ]
 
 
@@ -143,7 +143,7 @@ class EntityForm(Model):
 
 WriteFunction = Annotated[
     Annotated[bool, Tag("form:flag")] | Annotated[Literal["url"], Tag("form:word")],
-    by_type({bool: "form:flag", str: "form:word"}, "true, false or url"),
+    choose_by_type({bool: "form:flag", str: "form:word"}, "true, false or url"),
 ]
 
 
@@ -172,18 +172,18 @@ class FileForm(Model):
         return getattr(self, SECTION_FIELD.format(name))
 
 
-def file_form(sections: tuple[Section, ...]) -> type[FileForm]:
-    """The form of a rules file with these sections, whose rules are of the kinds in the registry."""
-    return _file_form(tuple(KINDS.values()), sections)
+def make_file_form(sections: tuple[Section, ...]) -> type[FileForm]:
+    """Make the form of a rules file with these sections, whose rules are of the kinds in the registry."""
+    return _make_file_form(tuple(KINDS.values()), sections)
 
 
 @cache
-def _file_form(kinds: tuple[Kind, ...], sections: tuple[Section, ...]) -> type[FileForm]:
-    examples = [kind.example for kind in kinds_with_sentences().values() if kind.example]
+def _make_file_form(kinds: tuple[Kind, ...], sections: tuple[Section, ...]) -> type[FileForm]:
+    examples = [kind.example for kind in list_kinds_with_sentences().values() if kind.example]
     forms: list[Any] = [Annotated[str, Field(examples=examples), Tag("form:sentence")]]
     forms += [Annotated[kind.form, Tag(f"form:{kind.name}")] for kind in kinds]
     told_apart = Discriminator(
-        _rule_form,
+        _choose_rule_form,
         custom_error_type=NO_FORM,
         custom_error_message=f"a sentence such as `{examples[0]}`, or a map with copy and into",
     )
@@ -198,17 +198,17 @@ def _file_form(kinds: tuple[Kind, ...], sections: tuple[Section, ...]) -> type[F
     return create_model("FileForm", __base__=FileForm, __doc__=FileForm.__doc__, **fields)
 
 
-def _rule_form(value: Any) -> str | None:
-    kind = kind_of_rule(value)
+def _choose_rule_form(value: Any) -> str | None:
+    kind = find_kind_of_rule(value)
     return "form:sentence" if isinstance(value, str) else f"form:{kind.name}" if kind else None
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of rules files, made from the models that validate them."""
-    body = file_form(all_sections()).model_json_schema(by_alias=True)
+def make_json_schema() -> dict[str, Any]:
+    """Make the JSON Schema of rules files from the models that validate them."""
+    body = make_file_form(load_all_sections()).model_json_schema(by_alias=True)
     body["properties"]["deploy"] = body["properties"].pop("deploy")  # after the sections
     return {"$schema": DIALECT, **body, "title": "sync-rules: rules file"}
 
 
-def schema_text() -> str:
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+def format_schema() -> str:
+    return json.dumps(make_json_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,6 +1,6 @@
-"""Sections of a rules file beside tables, entities and rules: each has a name, a form, a compiler and lint.
+"""Sections of a rules file besides tables, entities and rules: each has a name, a form, a compiler and lint.
 
-Those of this package are text in `BUILT_IN`. A section is imported when a file uses it, or for the JSON Schema. Entry
+`BUILT_IN` names the sections of this package. A section is imported when a file uses it, or for the JSON Schema. Entry
 points of other packages (group `sync_rules.sections`) are read only for a top-level name that is not known here.
 
 Invariant: compiled rules name no section, so no function imports one.
@@ -26,7 +26,7 @@ CORE: Final = ("tables", "entities", "rules")
 UNPLUGGED: Final = (*CORE, "deploy")  # top-level names of the language itself
 
 
-def _no_problem(_rules: Rules, _document: Document) -> Iterator[Problem]:
+def _report_nothing(_rules: Rules, _document: Document) -> Iterator[Problem]:
     return iter(())
 
 
@@ -46,7 +46,7 @@ class Section:
     default: Any
     description: str
     compile: Callable[[Known, Any, Rules], object]
-    lint: Callable[[Rules, Document], Iterable[Problem]] = _no_problem
+    lint: Callable[[Rules, Document], Iterable[Problem]] = _report_nothing
     entity: type[Model] | None = None
     entities_of: Callable[[Any], Iterable[str]] = lambda _: ()
     form_of: Callable[[Any], type[Model] | None] = lambda _: None
@@ -71,30 +71,30 @@ ENTITY_KEYS: Final = tuple(key for one in BUILT_IN.values() for key in one.entit
 
 @dataclass(frozen=True)
 class UsedSections:
-    """The sections that a file uses, and the names of those that cannot be loaded."""
+    """The sections that a file uses, and the names of sections that cannot be loaded."""
 
     loaded: tuple[Section, ...] = ()
     broken: frozenset[str] = frozenset()
 
     def find_section(self, name: object) -> Section | None:
-        """The section of this name; None for one of the language itself."""
+        """Find the section of this name; None for a section of the language itself."""
         return next((one for one in self.loaded if one.name == name), None)
 
 
 def is_plugged(name: str) -> bool:
     """True if an installed package has a section of this name."""
-    return bool(_entry_points(name))
+    return bool(_list_entry_points(name))
 
 
-def sections_of(document: Document, problems: Problems) -> UsedSections:
-    """Load the sections that a file uses. Each one that cannot be loaded is reported."""
+def load_sections(document: Document, problems: Problems) -> UsedSections:
+    """Load the sections that a file uses. A section that cannot be loaded is reported."""
     places: dict[str, tuple[Location, tuple[EntryPoint, ...] | None]] = {}
     for name, built_in in BUILT_IN.items():
-        location = _first_use(document, name, built_in)
+        location = _find_first_use(document, name, built_in)
         if location is not None:
             places[name] = location, None
     for name in document.data:
-        if name not in (*UNPLUGGED, *BUILT_IN) and (found := _entry_points(name)):
+        if name not in (*UNPLUGGED, *BUILT_IN) and (found := _list_entry_points(name)):
             places[name] = document.key(name), found
     loaded, broken = [], set[str]()
     for name, (location, points) in places.items():
@@ -106,13 +106,13 @@ def sections_of(document: Document, problems: Problems) -> UsedSections:
     return UsedSections(tuple(loaded), frozenset(broken))
 
 
-def all_sections() -> tuple[Section, ...]:
-    """Every section of this package and of those that are installed. Raises UserError if one cannot be loaded."""
+def load_all_sections() -> tuple[Section, ...]:
+    """Load every section of this package and of installed packages. Raises UserError if a section cannot be loaded."""
     names = dict.fromkeys(point.name for point in entry_points(group=GROUP) if point.name not in NAMES)
-    return (*map(_load_built_in, BUILT_IN), *(_load_plug_in(name, _entry_points(name)) for name in names))
+    return (*map(_load_built_in, BUILT_IN), *(_load_plug_in(name, _list_entry_points(name)) for name in names))
 
 
-def _first_use(document: Document, name: str, built_in: BuiltIn) -> Location | None:
+def _find_first_use(document: Document, name: str, built_in: BuiltIn) -> Location | None:
     if name in document.data:
         return document.key(name)
     entities = document.data.get("entities")
@@ -123,7 +123,7 @@ def _first_use(document: Document, name: str, built_in: BuiltIn) -> Location | N
     return None
 
 
-def _entry_points(name: str) -> tuple[EntryPoint, ...]:
+def _list_entry_points(name: str) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=GROUP, name=name))
 
 

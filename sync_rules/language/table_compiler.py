@@ -33,7 +33,7 @@ PROJECTED_MAX: Final = 100  # names of attributes in all indexes of a table toge
 def compile_tables(
     document: Document, problems: Problems, forms: Mapping[str, TableForm], variables: Variables
 ) -> dict[str, Table]:
-    """The tables by their names in the file. `variables` fill their names in DynamoDB."""
+    """Compile the tables, by their names in the file. `variables` fill their names in DynamoDB."""
     tables: dict[str, Table] = {}
     for name, form in forms.items():
         location = document.value("tables", name, "name")
@@ -41,33 +41,35 @@ def compile_tables(
         if filled is not None and (wrong := check_table_name(filled)):
             problems.add("SR006", location, wrong)
         physical = name if filled is None else filled
-        partition, *sort = _attributes(form.key)
-        indexes = tuple(_index(index, entry) for index, entry in form.indexes.items())
+        partition, *sort = _compile_attributes(form.key)
+        indexes = tuple(_compile_index(index, entry) for index, entry in form.indexes.items())
         most = form.max_write_units_per_second
         table = Table(name, physical, partition, sort[0] if sort else None, indexes, most)
-        _one_type_each(document, problems, table)
+        _check_types(document, problems, table)
         _check_indexes(document, problems, table)
-        ttl = _time_to_live(document, problems, table, form.ttl)
-        vectors = tuple(_vector(document, problems, table, index, entry) for index, entry in form.vectors.items())
+        ttl = _compile_time_to_live(document, problems, table, form.ttl)
+        vectors = tuple(
+            _compile_vector(document, problems, table, index, entry) for index, entry in form.vectors.items()
+        )
         tables[name] = replace(table, ttl=ttl, vectors=vectors)
     for first, table in find_clashes(table for table in tables.values() if not check_table_name(table.physical_name)):
         problems.add("SR007", document.value("tables", table.name, "name"), describe_clash(first, table))
     return tables
 
 
-def _attributes(form: Mapping[str, KeyType]) -> tuple[KeyAttribute, ...]:
+def _compile_attributes(form: Mapping[str, KeyType]) -> tuple[KeyAttribute, ...]:
     return tuple(KeyAttribute(name, kind) for name, kind in form.items())
 
 
-def _index(name: str, entry: Mapping[str, KeyType] | IndexForm) -> Index:
+def _compile_index(name: str, entry: Mapping[str, KeyType] | IndexForm) -> Index:
     if not isinstance(entry, IndexForm):
-        partition, *sort = _attributes(entry)
+        partition, *sort = _compile_attributes(entry)
         return Index(name, (partition,), tuple(sort))
     projection = tuple(entry.projection) if isinstance(entry.projection, list) else entry.projection
-    return Index(name, _attributes(entry.partition), _attributes(entry.sort), projection, entry.local)
+    return Index(name, _compile_attributes(entry.partition), _compile_attributes(entry.sort), projection, entry.local)
 
 
-def _one_type_each(document: Document, problems: Problems, table: Table) -> None:
+def _check_types(document: Document, problems: Problems, table: Table) -> None:
     types = {attribute.name: attribute.type for attribute in table.key}
     for index in table.indexes:
         for attribute in index.attributes:
@@ -77,7 +79,7 @@ def _one_type_each(document: Document, problems: Problems, table: Table) -> None
                 problems.add("SR115", document.value("tables", table.name, "indexes", index.name), message)
 
 
-def _vector(document: Document, problems: Problems, table: Table, name: str, form: VectorForm) -> VectorIndex:
+def _compile_vector(document: Document, problems: Problems, table: Table, name: str, form: VectorForm) -> VectorIndex:
     """A vector index of a table. A name or a type that another index has otherwise is reported."""
     place = document.value("tables", table.name, "vectors", name)
     if name in {index.name for index in table.indexes}:
@@ -91,11 +93,11 @@ def _vector(document: Document, problems: Problems, table: Table, name: str, for
                 location = document.value("tables", table.name, "vectors", name, part, attribute)
                 problems.add("SR134", location, message, f"{attribute}: {first}")
     shows = tuple(form.projection) if isinstance(form.projection, list) else form.projection
-    index = Index(name, _attributes(form.partition), _attributes(form.filters), shows)
+    index = Index(name, _compile_attributes(form.partition), _compile_attributes(form.filters), shows)
     return VectorIndex(index, form.vector, form.dimensions, form.distance)
 
 
-def _time_to_live(document: Document, problems: Problems, table: Table, text: str | None) -> str | None:
+def _compile_time_to_live(document: Document, problems: Problems, table: Table, text: str | None) -> str | None:
     """The application's own attribute of Time to Live; None if the file names none, or one that cannot be."""
     if text is None:
         return None

@@ -18,11 +18,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from sync_rules.language.kinds.options import NO_FORM, Kind
-from sync_rules.language.kinds.registry import KINDS, kind_of_rule
+from sync_rules.language.kinds.registry import KINDS, find_kind_of_rule
 from sync_rules.language.problems import Problems
-from sync_rules.language.schema import DeployForm, EntityForm, FileForm, TableForm, file_form
-from sync_rules.language.sections import CORE, ENTITY_KEYS, NAMES, Section, UsedSections, is_plugged, sections_of
-from sync_rules.language.yaml_source import Document, KeyPath, type_name
+from sync_rules.language.schema import DeployForm, EntityForm, FileForm, TableForm, make_file_form
+from sync_rules.language.sections import CORE, ENTITY_KEYS, NAMES, Section, UsedSections, is_plugged, load_sections
+from sync_rules.language.yaml_source import Document, KeyPath, name_type
 from sync_rules.model.suggest import explain_unknown_name
 
 TAG: Final = "form:"  # how the names of forms begin, which pydantic puts into its locations
@@ -64,7 +64,7 @@ RULE_OPTION: Final = 3  # parts of the key path to an option of a rule
 
 @dataclass(frozen=True)
 class ValidFile:
-    """The sound part of a file, the names in each section that are there but broken, and the sections that it uses."""
+    """The sound part of a file, the names of broken entries in each section, and the sections that the file uses."""
 
     form: FileForm
     broken: Mapping[str, frozenset[str]]
@@ -72,20 +72,20 @@ class ValidFile:
 
 
 def validate(document: Document, problems: Problems) -> ValidFile | None:
-    """The file as models; None when it is not even a map."""
+    """Validate a file, and return its sound part as models. Return None if the file is not a map."""
     if not isinstance(document.data, dict):
-        message = f"expected a map with tables, entities and rules; found {type_name(document.data)}"
+        message = f"expected a map with tables, entities and rules; found {name_type(document.data)}"
         problems.add("SR104", document.value(), message)
         return None
     _rename_sections(document, problems)
-    used = sections_of(document, problems)
+    used = load_sections(document, problems)
     for section in used.loaded:
         _rename_options(document, problems, section)
     validator = _Validator(document, problems, used)
     validator.take_out_unknown_kinds()
     for _ in range(2):  # once to find what is wrong, once more without it
         try:
-            form = file_form(validator.used.loaded).model_validate(validator.sound_data())
+            form = make_file_form(validator.used.loaded).model_validate(validator.select_sound_data())
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 validator.report(detail)
@@ -125,7 +125,7 @@ class _Validator:
         self.names = (*CORE, *(section.name for section in used.loaded))
         self.broken: dict[str, set[str]] = {name: set() for name in ("", *self.names)}
 
-    def sound_data(self) -> dict[str, Any]:
+    def select_sound_data(self) -> dict[str, Any]:
         """The file's data without what is broken; a section that is broken as a whole is empty."""
         there = {name: value for name, value in self.data.items() if name not in self.used.broken}
         kept = {name: value for name, value in there.items() if name in self.names or not self.broken[""]}
@@ -140,11 +140,11 @@ class _Validator:
     def take_out_unknown_kinds(self) -> None:
         """Report rules of unknown kinds and take them out, before their other keys are looked at."""
         rules = self.data.get("rules")
-        options = {key for kind in KINDS.values() for key in _keys(kind.form)}
+        options = {key for kind in KINDS.values() for key in _list_keys(kind.form)}
         for name, value in rules.items() if isinstance(rules, dict) else ():
             if isinstance(value, str) and value.split():
                 word, location = value.split()[0], self.document.value("rules", name)
-            elif isinstance(value, dict) and kind_of_rule(value) is None:
+            elif isinstance(value, dict) and find_kind_of_rule(value) is None:
                 word = next((key for key in value if key not in options), "")  # the kind is the key that no rule has
                 location = self.document.key("rules", name, word) if word else self.document.key("rules", name)
             else:
@@ -165,7 +165,7 @@ class _Validator:
     def report(self, detail: ErrorDetails) -> None:
         """Report one finding of pydantic, and note the entry as broken."""
         on_key = detail["loc"][-1:] == ("[key]",)
-        path = _key_path(detail["loc"][:-1] if on_key else detail["loc"])
+        path = _parse_key_path(detail["loc"][:-1] if on_key else detail["loc"])
         error, value, name = detail["type"], detail["input"], str(path[-1]) if path else ""
         if path and path[0] in self.names:
             self.broken[str(path[0])].add(str(path[1]) if len(path) > 1 else "*")
@@ -182,45 +182,45 @@ class _Validator:
             add("SR101", at_key, *self._explain_unknown_key(path))
         elif on_key:
             as_there = "give it the name that it has in DynamoDB" if len(path) > NAMED_HERE else None
-            add("SR105", at_key, _bad_name(error, name, path), as_there)
+            add("SR105", at_key, _explain_bad_name(error, name, path), as_there)
         elif error in EXPECTED:
             cure = self._suggest_form(EXPECTED[error], value, path)
-            add("SR104", at_value, f"expected {EXPECTED[error]}, found {type_name(value)}", cure)
+            add("SR104", at_value, f"expected {EXPECTED[error]}, found {name_type(value)}", cure)
         elif error == NO_FORM:
-            cure = (_spell_group(value) if "{each:" in detail["msg"] else None) or _link_to_one(value, path)
-            add("SR104", at_value, f"expected {detail['msg']}; found {type_name(value)}", cure)
+            cure = (_spell_group(value) if "{each:" in detail["msg"] else None) or _suggest_single_link(value, path)
+            add("SR104", at_value, f"expected {detail['msg']}; found {name_type(value)}", cure)
         else:
-            add("SR106", at_value, self._out_of_range(detail, path))
+            add("SR106", at_value, self._explain_range(detail, path))
 
     def _kind(self, path: KeyPath) -> Kind | None:
-        return kind_of_rule(self.data["rules"][path[1]]) if path[0] == "rules" and len(path) > 1 else None
+        return find_kind_of_rule(self.data["rules"][path[1]]) if path[0] == "rules" and len(path) > 1 else None
 
     def _fields(self, path: KeyPath) -> dict[str, FieldInfo]:
         """The fields, by key, of the map at whose key a key path ends."""
         if len(path) == 1:
-            return _keys(file_form(self.used.loaded)) | dict.fromkeys(NAMES, FieldInfo())
+            return _list_keys(make_file_form(self.used.loaded)) | dict.fromkeys(NAMES, FieldInfo())
         if path[0] == "deploy":
-            return _keys(DeployForm)
+            return _list_keys(DeployForm)
         if section := self.used.find_section(path[0]):
             form = section.form_of(self.data[section.name][path[1]])
-            return {} if form is None else _keys(form)
+            return {} if form is None else _list_keys(form)
         if kind := self._kind(path):
-            fields = _keys(kind.form)
+            fields = _list_keys(kind.form)
             given: Any = self.data
             for part in path[:-1]:
                 given = given[part]
             others = set(map(str, given)) - {path[-1]}
             for part in path[2:-1]:  # an option that is a map of its own, in the form that shares most of its keys
-                inner = map(_keys, _models_in(fields[str(part)].annotation) if str(part) in fields else ())
+                inner = map(_list_keys, _list_models(fields[str(part)].annotation) if str(part) in fields else ())
                 fields = max(inner, key=lambda keys: len(keys.keys() & others), default=fields)
             return fields
         if path[0] != "tables":
-            stated = [_keys(one.entity) for one in self.used.loaded if one.entity is not None]
-            return _keys(EntityForm) | dict.fromkeys(ENTITY_KEYS, FieldInfo()) | dict(ChainMap(*stated))
-        fields = _keys(TableForm)
+            stated = [_list_keys(one.entity) for one in self.used.loaded if one.entity is not None]
+            return _list_keys(EntityForm) | dict.fromkeys(ENTITY_KEYS, FieldInfo()) | dict(ChainMap(*stated))
+        fields = _list_keys(TableForm)
         for part in path[2:-1]:
-            forms = [*_models_in(fields[str(part)].annotation)] if str(part) in fields else []
-            fields = {key: one for form in forms for key, one in _keys(form).items()} or fields
+            forms = [*_list_models(fields[str(part)].annotation)] if str(part) in fields else []
+            fields = {key: one for form in forms for key, one in _list_keys(form).items()} or fields
         return fields
 
     def _explain_unknown_key(self, path: KeyPath) -> tuple[str, str | None]:
@@ -235,17 +235,17 @@ class _Validator:
             if name in KINDS:
                 message = f"{name!r} is another kind: this rule is of kind {kind.name}"
                 return message, "one rule is of one kind: write a rule for each"
-            owners = [other.name for other in KINDS.values() if name in _keys(other.form)]
+            owners = [other.name for other in KINDS.values() if name in _list_keys(other.form)]
             if owners:
                 return f"no key {name!r} in {kind.name}, but in {', '.join(owners)}. Known: {', '.join(keys)}.", None
         return explain_unknown_name("key", name, keys), None
 
     def _suggest_form(self, expected: str, value: Any, path: KeyPath) -> str | None:
         """The form that was most likely meant by a value of another type."""
-        if (cure := _link_to_one(value, path)) is not None:
+        if (cure := _suggest_single_link(value, path)) is not None:
             return cure
         if expected == EXPECTED["string_type"] and isinstance(value, dict):
-            return "quote text that starts with a brace, such as " + _as_template(value)
+            return "quote text that starts with a brace, such as " + _format_template(value)
         kind, name = self._kind(path), str(path[-1])
         if section := self.used.find_section(path[0]):
             return section.meant(name, value, expected == EXPECTED["list_type"])
@@ -257,7 +257,7 @@ class _Validator:
         cure = {**MEANT, **kind.meant}.get(name if len(path) == RULE_OPTION else f"{above}.*")
         return cure and cure.format(value, key=name)
 
-    def _out_of_range(self, detail: ErrorDetails, path: KeyPath) -> str:
+    def _explain_range(self, detail: ErrorDetails, path: KeyPath) -> str:
         context, value = detail.get("ctx", {}), detail["input"]
         match detail["type"]:
             case "literal_error":
@@ -288,22 +288,22 @@ class _Validator:
         return "" if low is None else f"{low} or more" if high is None else f"{low} to {high}"
 
 
-def _key_path(loc: tuple[str | int, ...]) -> KeyPath:
+def _parse_key_path(loc: tuple[str | int, ...]) -> KeyPath:
     """Pydantic's location without the names of the forms it tried."""
     return tuple(part for part in loc if not (isinstance(part, str) and part.startswith(TAG)))
 
 
-def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+def _list_keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
     """The fields of a model by the keys of the file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _list_models(annotation: Any) -> Iterator[type[BaseModel]]:
     """The models that a value may be of, among the alternatives of an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from _models_in(inner)
+        yield from _list_models(inner)
 
 
 def _spell_group(value: Any) -> str | None:
@@ -313,7 +313,7 @@ def _spell_group(value: Any) -> str | None:
     return next((f"write {word}: {one}" for (word,), one in ((word, one) for word, one in words if word)), None)
 
 
-def _link_to_one(value: Any, path: KeyPath) -> str | None:
+def _suggest_single_link(value: Any, path: KeyPath) -> str | None:
     """The cure for a link over several items: no kind has one; or for a group in a link of a kind without groups."""
     if path[0] != "rules":
         return None
@@ -323,7 +323,7 @@ def _link_to_one(value: Any, path: KeyPath) -> str | None:
     return SEVERAL if mapped or (path[2:] == ("link",) and "." in str(value)) else None
 
 
-def _bad_name(error: str, name: str, path: KeyPath) -> str:
+def _explain_bad_name(error: str, name: str, path: KeyPath) -> str:
     if error == "string_pattern_mismatch" and "indexes" in path:
         return f"{name!r} is not an index name: DynamoDB takes 3 to 255 letters, digits, _ - and ."
     if error == "string_pattern_mismatch":
@@ -331,7 +331,7 @@ def _bad_name(error: str, name: str, path: KeyPath) -> str:
     return f"{name!r} is not an attribute name: expected 1 to 255 letters"
 
 
-def _as_template(value: dict[str, Any]) -> str:
+def _format_template(value: dict[str, Any]) -> str:
     """A map that was meant as a template: {user_id} without quotes is a map in YAML."""
     names = list(value)
     return '"{' + (str(names[0]) if len(names) == 1 else "user_id") + '}"'

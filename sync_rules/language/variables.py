@@ -24,13 +24,13 @@ class Variables:
     running: bool
 
     def fill(self, text: str, location: Location) -> str | None:
-        """The text with the values of its variables; None, with each reported, when some are not set."""
+        """Return the text with the values of its variables. If some are not set, report each and return None."""
         missing = False
 
         def value(match: re.Match[str]) -> str:
             nonlocal missing
             found = self.environ.get(match[1]) or match[2]
-            wrong = _wrong(found)
+            wrong = _explain_missing_value(found)
             if wrong:
                 missing = True
                 code = "SR005" if self.running else "SR405"
@@ -41,7 +41,7 @@ class Variables:
         return None if missing else text
 
 
-def _wrong(found: str | None) -> str:
+def _explain_missing_value(found: str | None) -> str:
     if not found:
         return "is not set"
     return "" if json_bytes.is_encodable(found) else "is not UTF-8"  # bytes that are no UTF-8 are half characters here

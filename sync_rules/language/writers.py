@@ -1,5 +1,5 @@
-"""Find attributes that two rules write, or one rule twice, and values of a type that an index key or a rule does not
-take. Two writers would undo each other; a type follows from keys and rules.
+"""Finds attributes with two writers, and values whose type an index key or a rule does not take. Two writers would undo
+each other. A type follows from keys and rules.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from sync_rules.language.problems import Location, Problem
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity
 from sync_rules.model.prefixes import Prefixes
-from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.model.values import Path, has_overlap, show_path
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -19,8 +19,8 @@ from sync_rules.rules.ruleset import Rules
 Writer = tuple[Rule, Entity, Path]
 
 
-def attribute(entity: Entity, path: Path) -> str:
-    """A path with its entity, as the rules file spells it; the empty path is the whole item."""
+def format_attribute(entity: Entity, path: Path) -> str:
+    """Format a path with its entity, as the rules file spells it. The empty path is the whole item."""
     return f"{entity.name}.{show_path(path)}" if path else entity.name
 
 
@@ -30,11 +30,11 @@ def locate_write(rule: Rule, document: Document, option: str = "into") -> Locati
     return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
 
 
-def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report attributes that two rules write, or one rule twice. A mirror writes what it keeps, and its key."""
+def report_two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report attributes that two rules write, or one rule twice. A mirror writes its attributes and its key."""
     mirrors = set[tuple[str, str]]()
     for (one, target, left), (two, entity, right) in _find_overlaps(rules):
-        what, location = attribute(entity, right or left), locate_write(two, document)
+        what, location = format_attribute(entity, right or left), locate_write(two, document)
         if one is two:
             carried = document.locations.get(("rules", one.title, "carry"))
             cure = "remove it from carry" if carried else None
@@ -54,15 +54,15 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
                 yield Problem("SR301", message, location)
             mirrors.add((one.name, two.name))
             continue
-        inside = "" if left == right or not right else f" as {attribute(target, left)}"
+        inside = "" if left == right or not right else f" as {format_attribute(target, left)}"
         message = f"{what} is written by rule {one.title} in line {line} already{inside}"
-        cure = _own_ids(one, two, right) or _own_ids(two, one, left)
+        cure = _suggest_ids_name(one, two, right) or _suggest_ids_name(two, one, left)
         yield Problem("SR301", message, location, cure)
 
 
-def _own_ids(rule: Rule, other: Rule, path: Path) -> str | None:
+def _suggest_ids_name(rule: Rule, other: Rule, path: Path) -> str | None:
     """The cure if another rule writes the ids of a rule with a breadcrumb."""
-    if not isinstance(rule, TreeRule) or rule.crumb is None or not overlaps(rule.path, path):
+    if not isinstance(rule, TreeRule) or rule.crumb is None or not has_overlap(rule.path, path):
         return None
     return f"rule {rule.title} keeps its ids itself: give its `ids` another name, or remove rule {other.title}"
 
@@ -74,7 +74,7 @@ def _find_overlaps(rules: Rules) -> Iterator[tuple[Writer, Writer]]:
         own: list[Writer] = [(rule, *node.writes) for node in rule.nodes()]
         for number, two in enumerate(own):
             _, entity, path = two
-            mine = (one for one in own[:number] if one[1] is entity and overlaps(one[2], path))
+            mine = (one for one in own[:number] if one[1] is entity and has_overlap(one[2], path))
             others = writers[entity].find_overlaps(path) if entity in writers else iter(())
             yield from ((one, two) for one in (next(mine, None), next(others, None)) if one is not None)
         for writer in own:
@@ -84,8 +84,8 @@ def _find_overlaps(rules: Rules) -> Iterator[tuple[Writer, Writer]]:
 CHAIN_MAX_COPIES: Final = 100  # the type of a value that comes through more is not known
 
 
-def key_types(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report values of a type that the key of an index does not take, where the type follows from the rules."""
+def report_key_types(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report values of a type that an index key does not take, if the type follows from the rules."""
     types = Types(rules)
     for rule in rules.rules.values():
         table = rule.target.table
@@ -95,7 +95,7 @@ def key_types(rules: Rules, document: Document) -> Iterator[Problem]:
             wanted, index = keys.get(path[0], ("", ""))
             found = "M" if len(path) > 1 else rule.type_of(path, types.find_type)
             if wanted and found not in (None, wanted):
-                what = attribute(rule.target, path[:1])
+                what = format_attribute(rule.target, path[:1])
                 message = f"{what} is of type {wanted} in the key of index {index!r}, and gets a value of type {found}"
                 yield Problem("SR312", message, locate_write(rule, document), _suggest_type(what, wanted, found))
 
@@ -106,21 +106,21 @@ def _suggest_type(what: str, wanted: str, found: str | None) -> str:
     return f"declare {what} as {found}" if found in ("S", "N", "B") else "write an attribute that is in no key"
 
 
-def read_types(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Report fields of a type that a rule cannot use, where the type follows from the rules: each item is refused."""
+def report_read_types(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report fields of a type that a rule cannot use, if the type follows from the rules. Each item would be parked."""
     types = Types(rules)
     for rule in rules.rules.values():
         for path, wanted in rule.required_types.items():
-            found = None if _in_index_key(rule.source, path) else types.find_type(rule.source, path)
+            found = None if _is_in_index_key(rule.source, path) else types.find_type(rule.source, path)
             if found is not None and found not in wanted:
-                what = attribute(rule.source, path)
+                what = format_attribute(rule.source, path)
                 message = f"{what} is of type {found}, and this rule takes {' or '.join(wanted)} alone"
                 parted = f"if its parts are meant: {{each: {show_path(path)}, separator: ...}}"
                 cure = parted if found == "S" and "L" in wanted else None
                 yield Problem("SR322", message, locate_write(rule, document, rule.kind), cure)
 
 
-def _in_index_key(entity: Entity, path: Path) -> bool:
+def _is_in_index_key(entity: Entity, path: Path) -> bool:
     """True for a field that only templates of index keys have: an item that is not in the index has an attribute."""
     ref = entity.bound_fields.get(path[0])
     return ref is not None and ref.path[0] not in {key.name for key in entity.table.key}

@@ -40,7 +40,7 @@ def _rename(by_path: dict[KeyPath, Any], key: KeyPath, meant: str) -> None:
         by_path[(*key[:-1], meant, *path[len(key) :])] = by_path.pop(path)
 
 
-def type_name(value: Any) -> str:
+def name_type(value: Any) -> str:
     return "nothing" if value is None else TYPE_NAMES.get(type(value), type(value).__name__)
 
 
@@ -57,7 +57,7 @@ class Document:
     numbers: dict[KeyPath, str] = field(default_factory=dict)
 
     def value(self, *path: str | int) -> Location:
-        """The location of a value; of the nearest one above it when the file has no such value."""
+        """Return the location of a value, or of the nearest value above it if the file has no such value."""
         for length in range(len(path), -1, -1):
             location = self.locations.get(path[:length])
             if location is not None:
@@ -72,7 +72,7 @@ class Document:
         return list(entries) if isinstance(entries, dict) else []
 
     def rename(self, meant: str, *key: str) -> None:
-        """Read the key at this path as another one: it is misspelled, or has a former name."""
+        """Read the key at this path under the name `meant`: it is misspelled, or a former name."""
         parent = reduce(getitem, key[:-1], self.data)
         values = {meant if name == key[-1] else name: value for name, value in parent.items()}
         parent.clear()
@@ -81,18 +81,18 @@ class Document:
             _rename(table, key, meant)
 
     def inside(self, offset: int, *path: str | int) -> Location:
-        """The location of a letter of a one-line text; of the text when the letter's cannot be known."""
+        """Return the location of a letter in a one-line text, or of the text if the letter's is unknown."""
         location = self.value(*path)
         quote = self.text_at.get(path)
         return location if quote is None else Location(location.line, location.column + quote + offset, path)
 
 
 class UnreadTagError(ValueError):
-    """A tag that means something to another program, such as CloudFormation's !Ref."""
+    """A tag that only another program understands, such as CloudFormation's !Ref."""
 
 
-def plain_scalar(tag: str, text: str) -> Any:
-    """A scalar of the core schema. A date is text. Raises UnreadTagError for any other tag."""
+def parse_scalar(tag: str, text: str) -> Any:
+    """Parse a scalar of the core schema. A date is text. Raises UnreadTagError for any other tag."""
     match tag:
         case "null":
             return None
@@ -108,8 +108,8 @@ def plain_scalar(tag: str, text: str) -> Any:
     return text
 
 
-def plain_list(tag: str, values: list[Any]) -> Any:
-    """A list. Raises UnreadTagError for one with a tag."""
+def parse_list(tag: str, values: list[Any]) -> Any:
+    """Return a list as it is. Raises UnreadTagError for a list with a tag."""
     if tag not in ("", "seq"):
         raise UnreadTagError(tag)
     return values
@@ -119,17 +119,17 @@ def plain_list(tag: str, values: list[Any]) -> Any:
 class Tags:
     """Conversions of scalars and of lists, by the last word of their tag (`int` of !!int, but `!set` of !set).
 
-    Both raise ValueError or KeyError for a text that does not fit its tag. `words` are unquoted words that stand for
-    other values.
+    Both raise ValueError or KeyError for a text that does not fit its tag. `words`: the values of unquoted words that
+    mean something else.
     """
 
-    scalar: Callable[[str, str], Any] = plain_scalar
-    sequence: Callable[[str, list[Any]], Any] = plain_list
+    scalar: Callable[[str, str], Any] = parse_scalar
+    sequence: Callable[[str, list[Any]], Any] = parse_list
     words: Mapping[str, Any] = field(default_factory=dict)
 
 
 def compose_nodes(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]]]:
-    """The nodes of a document, which callers do not change, and its aliases. Raises what the parser does."""
+    """Return the nodes of a document, which callers must not change, and its aliases. Raises the parser's errors."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Composer = _AliasComposer
     yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts
@@ -137,8 +137,8 @@ def compose_nodes(text: str) -> tuple[Node | None, Mapping[int, tuple[Node, Any]
     return node, yaml.composer.aliases
 
 
-def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
-    """The document in a text; None, with the problem reported, when it is not one YAML document."""
+def read_document(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
+    """Read the document in a text. If it is not one YAML document, report the problem and return None."""
     try:
         node, aliases = compose_nodes(text)
     except MarkedYAMLError as error:

@@ -12,11 +12,11 @@ UNITS: Final = MappingProxyType({"s": 1, "m": 60, "h": 3_600, "d": 86_400})
 DAYS_MAX: Final = 36_525  # a hundred years
 
 
-def seconds_of(text: str) -> int:
-    """The seconds of a duration.
+def parse_duration(text: str) -> int:
+    """Parse a duration into seconds.
 
     Raises:
-        UserError: for a text that is none, and one of more than a hundred years.
+        UserError: if the text is not a duration, or is longer than a hundred years.
     """
     found = re.fullmatch(r"([1-9][0-9]{0,11})([smhd])", text, re.ASCII)
     if found is None:

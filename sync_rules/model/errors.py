@@ -20,8 +20,8 @@ class SyncRulesError(Exception):
 
 
 class UserError(SyncRulesError):
-    """Something the user wrote or set up cannot work. The message says what was expected, found, and what to do: in
-    `cure`, where there is a place for it.
+    """Something that the user wrote or set up cannot work. `found` says what was expected and found, `cure` what to do.
+    The message joins both.
     """
 
     def __init__(self, found: str, cure: str = "") -> None:
@@ -30,9 +30,9 @@ class UserError(SyncRulesError):
 
 
 class StoreError(SyncRulesError):
-    """A read or a list could not be answered. `reason` is the service's error code, such as ThrottlingException.
+    """A read, write or message of a service failed. `reason` is the service's error code, such as ThrottlingException.
 
-    Raised after the store's own retries; the caller reports the work as failed, so that it is delivered again.
+    Raised after the store's own retries. The caller reports the work as failed, so that it is delivered again.
     """
 
     def __init__(self, reason: str, message: str = "") -> None:
@@ -41,8 +41,8 @@ class StoreError(SyncRulesError):
 
 
 class ConditionError(SyncRulesError):
-    """A condition that cannot be evaluated for an item: whether a rule speaks of it is unknown. `reason` is for a
-    failure record: it names the function and the type of its argument, and never a value.
+    """A condition that cannot be evaluated for an item, so whether it holds is unknown. `reason` is for a failure
+    record: it names the function and the type of its argument, and never a value.
     """
 
     def __init__(self, reason: str) -> None:

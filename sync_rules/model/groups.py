@@ -79,18 +79,20 @@ class Each(Ref):
 
 
 def find_list(link: Link) -> Each | None:
-    """The list, set or text whose elements name groups; None for a link that names one group."""
+    """Return the path of the list or set whose elements name groups; None for a link that names one group."""
     return next((ref for _, ref in link if isinstance(ref, Each)), None)
 
 
 def list_views(link: Link, item: Item) -> list[Item]:
-    """The item once for each group that it names, with one element in place of its list; itself without `each`."""
+    """List the item once for each group that it names, with one element in place of its list. Without `each`, list the
+    item itself.
+    """
     each = find_list(link)
     return [item] if each is None else [replace_path(item, each.path, one) for one in each.list_elements(item)]
 
 
 def is_utc_time(text: str) -> bool:
-    """True for a date and a time of ISO 8601 in UTC, in the extended form."""
+    """True for a text with a date and a time of ISO 8601, in UTC and the extended form: 2026-11-27T09:31:33Z."""
     with suppress(ValueError):
         return (found := UTC_TIME.fullmatch(text)) is not None and bool(date.fromisoformat(found[1]))
     return False

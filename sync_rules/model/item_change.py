@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sync_rules.model.items import Call, Change
-from sync_rules.model.json_bytes import canonical
-from sync_rules.model.python_values import plain_of
+from sync_rules.model.json_bytes import format_canonical_json
+from sync_rules.model.python_values import make_plain_value
 from sync_rules.model.values import Item
 
 When = Literal["created", "changed", "deleted"]
@@ -41,25 +41,25 @@ class ItemChange:
         return "created" if self.old is None else "deleted" if self.new is None else "changed"
 
 
-def item_change(call: Call) -> ItemChange:
+def make_item_change(call: Call) -> ItemChange:
     change = call.change
     return ItemChange(
         rule=call.rule,
         table=change.key.table,
-        key=_plain(change.key.attributes()),
-        old=None if change.old is None else _plain(change.old),
-        new=None if change.new is None else _plain(change.new),
+        key=_make_plain_item(change.key.attributes()),
+        old=None if change.old is None else _make_plain_item(change.old),
+        new=None if change.new is None else _make_plain_item(change.new),
         expired=change.expired,
-        id=f"{call.rule}:{change.key.table}:{identity(change)}",
+        id=f"{call.rule}:{change.key.table}:{make_change_id(change)}",
     )
 
 
-def _plain(item: Item) -> dict[str, Any]:
-    return {name: plain_of(value) for name, value in item.items()}
+def _make_plain_item(item: Item) -> dict[str, Any]:
+    return {name: make_plain_value(value) for name, value in item.items()}
 
 
-def identity(change: Change) -> str:
-    """A text that names one change of a table, and can be part of a file name.
+def make_change_id(change: Change) -> str:
+    """Return a text that names one change of a table, and can be part of a file name.
 
     It is the sequence number of the record, with a digest of the item's key, because each shard numbers its own
     records. Without a number, or where a record may have two (Kinesis Data Streams), it is a hash of the record's
@@ -68,4 +68,4 @@ def identity(change: Change) -> str:
     if change.position and change.in_order:
         return f"{change.position}-{change.key.digest()}"
     said = [change.key.attributes(), change.old, change.new, change.created_ms]
-    return hashlib.sha256(canonical(said).encode()).hexdigest()
+    return hashlib.sha256(format_canonical_json(said).encode()).hexdigest()

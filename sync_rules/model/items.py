@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Final, Literal, NamedTuple
 
-from sync_rules.model.numbers import number_of
+from sync_rules.model.numbers import read_number
 from sync_rules.model.values import AttributeValue, Item
 
 
@@ -29,7 +29,7 @@ class ItemKey(NamedTuple):  # a tuple, for fast dictionaries
         return f"{self.table}[{', '.join(parts)}]"
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits that stand for the key where it has no place. It can be guessed from them."""
+        """Return twelve hexadecimal digits that represent the key in logs. They can confirm a guess of the key."""
         return hashlib.sha256(str(self).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -42,9 +42,9 @@ class Change:
 
     `position` is the sequence number that a failure of this record reports. `created_ms` is the time of the change by
     DynamoDB (milliseconds since the epoch; the service rounds it down to the second). `in_order` is False where records
-    of one item may overtake each other (Kinesis Data Streams), so that the image may be an old one.
-    `expired`: DynamoDB deleted the item, by Time to Live. `shrank_from` is how large an item was, in bytes, that became
-    smaller and was large: a copy that had no room may have it now.
+    of one item may overtake each other (Kinesis Data Streams), so that the image may be an old one. `expired`: Time to
+    Live deleted the item. `shrank_from`: the former size in bytes of a large item that became smaller, else 0. A copy
+    that had no room may fit now.
     """
 
     key: ItemKey
@@ -91,8 +91,8 @@ class Failure:
     """The content of a failure record: rule, item and reason, and never a value of the item.
 
     `member`: the member that did not fit, or the source of a part. `apart`: each member has its own failure. `element`:
-    of a part. `source`: the source of a target, for logs only. `call`: the place of a failed call's change; each change
-    of an item has its own failure.
+    the element that a part is. `source`: the source of a target, for logs only. `call`: the place that keeps the change
+    of a failed call; each change of an item has its own failure.
     """
 
     rule: str
@@ -108,9 +108,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call a user's function with a change, once per change and rule. `attempt`: the number of failed calls; `kept`:
-    the place where the call is stored; `unsure`: why the rule's condition failed, so that the call is reported instead;
-    `former`: the former name of a renamed rule.
+    """A request to call a user's function with a change, once per change and rule. `attempt`: the number of failed
+    calls. `kept`: the place where the call is stored. `unsure`: why the rule's condition failed, so that the call is
+    reported instead. `former`: the former name of a renamed rule.
     """
 
     rule: str
@@ -131,11 +131,11 @@ class Alteration(StrEnum):
     REMOVED = "removed"  # a value was there, and nothing is there now
 
 
-def alteration(before: AttributeValue | None, after: AttributeValue | None) -> Alteration:
-    """The effect of a write that turns `before` into `after`. None: no value. The two values differ."""
+def classify_alteration(before: AttributeValue | None, after: AttributeValue | None) -> Alteration:
+    """Classify a write that turns `before` into `after` (None: no value). The two values must differ."""
     assert before is not None or after is not None, "a write changes something"
     if before is None:
         return Alteration.SET
     if after is None:
         return Alteration.REMOVED
-    return Alteration.ZEROED if number_of(after) == 0 else Alteration.REPLACED
+    return Alteration.ZEROED if read_number(after) == 0 else Alteration.REPLACED

@@ -28,7 +28,7 @@ def parse_json(
     object_hook: Callable[[dict[str, Any]], Any] | None = None,
     parse_float: Callable[[str], Any] | None = None,
 ) -> Any:
-    """The value of a JSON text.
+    """Parse a JSON text.
 
     Raises:
         ValueError: when it is not JSON (a JSONDecodeError), nests too deeply, or has half of a surrogate pair, NaN,
@@ -73,13 +73,13 @@ def _require_bounds(value: Any) -> None:
 
 
 def require_unicode(*texts: str) -> None:
-    """Raises ValueError for half of a surrogate pair, which has no bytes in UTF-8."""
+    """Raise ValueError if a text has half of a surrogate pair, which UTF-8 cannot encode."""
     if not all(map(is_encodable, texts)):
         raise ValueError("half of a surrogate pair is no character")
 
 
 def is_encodable(text: str) -> bool:
-    """True if UTF-8 can hold a text: half a surrogate pair, as a cut emoji leaves it, has no encoding."""
+    """True if UTF-8 can encode a text. It cannot encode half of a surrogate pair, which remains of a cut emoji."""
     try:
         return text.isascii() or text.encode() != b""
     except UnicodeEncodeError:
@@ -87,29 +87,33 @@ def is_encodable(text: str) -> bool:
 
 
 def tag_binary(value: object) -> dict[str, str]:
-    """The `default` of json.dumps for documents that are read again with `untag_binary`."""
-    return {TAG: base64_of(value)}
+    """Convert a binary value for JSON that `untag_binary` reads again: the `default` of json.dumps."""
+    return {TAG: encode_base64(value)}
 
 
 def untag_binary(body: dict[str, Any]) -> Any:
-    """The `object_hook` of json.loads. In a map of a user the name of the tag stands beside a value, not a text."""
+    """Convert what `tag_binary` wrote back to binary: the `object_hook` of json.loads. In a user's map the tag's name
+    has a map for its value, not a text.
+    """
     text = body.get(TAG) if len(body) == 1 else None
     return base64.b64decode(text) if isinstance(text, str) else body
 
 
-def base64_of(value: object) -> str:
-    """A binary value as DynamoDB's JSON has it: the `default` of json.dumps for what others read."""
+def encode_base64(value: object) -> str:
+    """Encode a binary value as DynamoDB's JSON has it: the `default` of json.dumps for other readers than this
+    package.
+    """
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     raise TypeError(type(value).__name__)
 
 
-def canonical(value: object) -> str:
-    """DynamoDB's own JSON on one line, the same text for the same value."""
-    return json.dumps(value, default=base64_of, separators=(",", ":"), sort_keys=True)
+def format_canonical_json(value: object) -> str:
+    """Format a value as DynamoDB's own JSON on one line. Equal values have the same text."""
+    return json.dumps(value, default=encode_base64, separators=(",", ":"), sort_keys=True)
 
 
-def compact(value: object, *, default: Callable[[Any], Any] | None = None, sort_keys: bool = False) -> str:
-    """JSON on one line for messages and files, of as few bytes as it can have: a letter such as é is itself."""
+def format_compact_json(value: object, *, default: Callable[[Any], Any] | None = None, sort_keys: bool = False) -> str:
+    """Format a value as JSON on one line, in as few bytes as possible: é is written as it is, not escaped."""
     text = json.dumps(value, default=default, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
     return NEVER_SENT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -15,7 +15,7 @@ DELAY_MAX_SECONDS: Final = 900  # the longest delay of an SQS message (DelaySeco
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is processed at once, and how often something is retried."""
+    """The limits of the pipeline: how much it processes at once, and how often it retries."""
 
     fan_out_page_max_items: int = 1_000
     """Items listed by one Query page, which ends at 1 MB whatever the limit."""
@@ -102,7 +102,9 @@ class Limits:
     """Targets made of several members held at once, each with all its members."""
 
     def records(self, attempt: int, *, patient: bool) -> bool:
-        """True if a failure is recorded at this attempt: the first, or the second if `patient`, and the last."""
+        """True if the failure of this attempt is recorded: the first attempt (the second if `patient`), and the
+        last.
+        """
         return attempt in (int(patient and self.parked_max_looks > 0), self.parked_max_looks)
 
     def compute_parked_delay_seconds(self, attempt: int) -> int:
@@ -112,10 +114,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of one piece of work. `may_write` is called before each write, with target and changes, `may_call`
-    before the first call of a function for a change, with item and rule. `full`: items that had no room for a write,
-    read as a whole before the next one. `follows_ancestors`: compare an item of a hierarchy with its parent's future
-    path. `unaccepted`: by rule that must not replace others' values, how to accept it. `old_images`: of the batch.
+    """The bounds of one piece of work. `may_write` is called before each write, with target and changes. `may_call` is
+    called before the first call of a function for a change, with item and rule. `full`: items that had no room for a
+    write, and are read as a whole before the next write. `follows_ancestors`: compare an item of a hierarchy with
+    its parent's future path. `unaccepted`: for each rule that must not replace others' values, how to accept it.
+    `old_images`: those of the batch.
     """
 
     limits: Limits = field(default_factory=Limits)

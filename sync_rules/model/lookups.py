@@ -24,7 +24,7 @@ Link = tuple[tuple[str, Ref], ...]  # an identity field of the item pointed to, 
 
 
 def describe_link(link: Link) -> list[tuple[str, object]]:
-    """The part of a link in fingerprints. A field of another name is named if its key template has several fields."""
+    """Describe a link for fingerprints. A field of another name is named if its key template has several fields."""
     found: dict[str, object] = {}
     for name, ref in link:
         several = ref.template is not None and len(ref.template.fields) > 1
@@ -37,8 +37,8 @@ class Find:
     """The Query of the base table or of an index that finds the targets of a source.
 
     Each key attribute has the template that builds it from target fields. Of the last attribute in `sort`, only the
-    beginning may be known. `needs`: the index key attributes without which a target is not listed. Such a target is
-    reported, or, with `sparse`, ignored.
+    beginning may be known. `needs`: the index key attributes without which a target is not listed. The pipeline reports
+    such a target, or ignores it if the index is `sparse`.
     """
 
     index: str | None
@@ -51,7 +51,7 @@ class Find:
         return tuple([attribute for attribute in self.needs if attribute.type not in item.get(attribute.name, NOTHING)])
 
     def leaves_out(self, item: Item) -> bool:
-        """True if an item is not meant, because it is not in the sparse index."""
+        """True if an item does not belong to the rule, because it is not in the sparse index."""
         return self.sparse and bool(self.list_missing_attributes(item))
 
     def conditions(self, fields: Fields) -> KeyConditions | None:
@@ -84,7 +84,7 @@ class KeyConditions:
 
 
 class Pointer:
-    """Gives the key of the item of `entity` that an item names by `link`; None for an item that names none.
+    """A function from an item to the key of the item of `entity` that it names by `link`; None if it names none.
 
     Keys are cached, because many targets name one source: 0.6 us in place of 7.8 (`python -m benchmarks.shortcuts`).
     """

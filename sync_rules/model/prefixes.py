@@ -29,7 +29,7 @@ class Prefixes(Generic[T]):
             self._inside.setdefault(sequence[:length], []).append(entry)
 
     def find_overlaps(self, sequence: Sequence[Any]) -> Iterator[T]:
-        """Return the values whose sequence begins this one, or begins with this one, in the order of `add`."""
+        """List the values whose sequence begins this sequence, or begins with it, in the order of `add`."""
         found = [self._at.get(sequence[:length]) for length in range(len(sequence) + 1)]
         found.append(self._inside.get(sequence))
         return (value for _, value in merge(*(some for some in found if some), key=itemgetter(0)))

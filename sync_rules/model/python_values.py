@@ -1,7 +1,7 @@
 """Attribute values as plain Python values, and back.
 
-Invariant: `plain_of` and `raw_of` are exact. A number is a Decimal of just the digits that are stored, binary is bytes,
-a set is a set; a float is refused. `jmespath_value` is not exact, and only for conditions.
+Invariant: `make_plain_value` and `make_raw_value` are exact. A number is a Decimal of just the digits that are stored,
+binary is bytes, a set is a set; a float is refused. `make_jmespath_value` is not exact, and only for conditions.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from sync_rules.model.errors import UserError
 from sync_rules.model.json_bytes import is_encodable
-from sync_rules.model.numbers import parse_number, respell
+from sync_rules.model.numbers import normalize_number, parse_number
 from sync_rules.model.values import AttributeValue
 
 HALF_PAIR: Final = "a text or a name has half a surrogate pair"
 HALF_PAIR_CURE: Final = "give text that UTF-8 can hold: an emoji may have been cut in two"
 
 
-def plain_of(value: AttributeValue) -> Any:
-    """A raw value as plain Python: Decimal, bytes, set, list, dict, None."""
+def make_plain_value(value: AttributeValue) -> Any:
+    """Return an attribute value as plain Python: Decimal, bytes, set, list, dict, None."""
     ((kind, content),) = value.items()
     match kind:
         case "N":
@@ -37,36 +37,37 @@ def plain_of(value: AttributeValue) -> Any:
         case "BS":
             return {bytes(entry) for entry in content}
         case "L":
-            return [plain_of(inner) for inner in content]
+            return [make_plain_value(inner) for inner in content]
         case "M":
-            return {name: plain_of(inner) for name, inner in content.items()}
+            return {name: make_plain_value(inner) for name, inner in content.items()}
     return content
 
 
-def jmespath_value(value: AttributeValue) -> Any:
-    """A raw value as JMESPath can compare it: numbers become int or float, sets become sorted lists.
+def make_jmespath_value(value: AttributeValue) -> Any:
+    """Return an attribute value in a form that JMESPath can compare: numbers become int or float, sets become sorted
+    lists.
 
     Raises:
-        ValueError: for a number that DynamoDB cannot hold. Names no value.
+        ValueError: for a number that DynamoDB cannot hold. The message has no value.
     """
     ((kind, content),) = value.items()
     match kind:
         case "N":
-            return _comparable(content)
+            return _parse_comparable(content)
         case "NS":
-            return sorted(_comparable(number) for number in content)
+            return sorted(_parse_comparable(number) for number in content)
         case "SS" | "BS":
             return sorted(content)
         case "M":
-            return {name: jmespath_value(inner) for name, inner in content.items()}
+            return {name: make_jmespath_value(inner) for name, inner in content.items()}
         case "L":
-            return [jmespath_value(inner) for inner in content]
+            return [make_jmespath_value(inner) for inner in content]
         case "NULL":
             return None
     return content
 
 
-def _comparable(text: str) -> int | float:
+def _parse_comparable(text: str) -> int | float:
     number = parse_number(text)
     if number is None:
         raise ValueError("a number that DynamoDB cannot hold")
@@ -88,12 +89,12 @@ def has_encodable_texts(value: AttributeValue) -> bool:
     return True
 
 
-def raw_of(value: Any) -> AttributeValue:
-    """A plain value as the client takes it.
+def make_raw_value(value: Any) -> AttributeValue:
+    """Return a plain Python value as an attribute value, as the client takes it.
 
     Raises:
-        UserError: for what DynamoDB has no type for; a float is not exact, so it is none either. Also for half a
-            surrogate pair in a text or a name.
+        UserError: if DynamoDB has no such type, as for a float, which is not exact, or if a text or a name has half
+            a surrogate pair.
     """
     match value:
         case None:
@@ -101,32 +102,32 @@ def raw_of(value: Any) -> AttributeValue:
         case bool():
             return {"BOOL": value}
         case str():
-            return {"S": _text(value)}
+            return {"S": _require_encodable(value)}
         case int() | Decimal():
-            return {"N": _number(Decimal(value))}
+            return {"N": _format_number(Decimal(value))}
         case bytes() | bytearray():
             return {"B": bytes(value)}
         case object(value=bytes() | bytearray() as content) if type(value).__name__ == "Binary":  # of a boto3 resource
             return {"B": bytes(content)}
         case Mapping() if all(isinstance(name, str) for name in value):
-            return {"M": {_text(name): raw_of(inner) for name, inner in value.items()}}
+            return {"M": {_require_encodable(name): make_raw_value(inner) for name, inner in value.items()}}
         case list() | tuple():
-            return {"L": [raw_of(inner) for inner in value]}
+            return {"L": [make_raw_value(inner) for inner in value]}
         case AbstractSet() if value:
-            return _raw_set([raw_of(entry) for entry in value])
+            return _make_raw_set([make_raw_value(entry) for entry in value])
     raise UserError(
         f"a {type(value).__name__} is no value of DynamoDB: expected str, int, Decimal, bytes, or a set that is not "
         "empty, list, or dict with names of text, of such"
     )
 
 
-def _text(text: str) -> str:
+def _require_encodable(text: str) -> str:
     if not is_encodable(text):
         raise UserError(f"{HALF_PAIR}: {HALF_PAIR_CURE}")
     return text
 
 
-def _raw_set(entries: list[AttributeValue]) -> AttributeValue:
+def _make_raw_set(entries: list[AttributeValue]) -> AttributeValue:
     kinds = {kind for entry in entries for kind in entry}
     if len(kinds) != 1 or not kinds <= {"S", "N", "B"}:
         raise UserError("a set holds one type only: str, numbers or bytes")
@@ -134,8 +135,8 @@ def _raw_set(entries: list[AttributeValue]) -> AttributeValue:
     return {f"{kind}S": [entry[kind] for entry in entries]}
 
 
-def _number(number: Decimal) -> str:
-    text = respell(str(number)) if number.is_finite() else None
+def _format_number(number: Decimal) -> str:
+    text = normalize_number(str(number)) if number.is_finite() else None
     if text is None:
         raise UserError("DynamoDB cannot hold a number of more than 38 digits, or out of range")
     return text

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from sync_rules.model.entities import KeyAttribute
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import is_holdable, parse_number, spell, total_of
-from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same, show_path
+from sync_rules.model.numbers import compute_total, format_number, is_holdable, parse_number
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_overlap, is_same_value, show_path
 from sync_rules.model.writes import Action, Check, Condition, Delete, Increment, Put, Test, Transaction, Update, Write
 
 Place = tuple[str, tuple[str | bytes | Decimal, ...]]  # a table, and the identity of a key
@@ -40,7 +40,7 @@ def _holds(condition: Condition, item: Item | None) -> bool:
     value = get(item, condition.path)
     match condition.test:
         case Test.EQUALS:
-            return value is not None and same(value, condition.value)
+            return value is not None and is_same_value(value, condition.value)
         case Test.EXISTS:
             return value is not None
         case Test.ABSENT:
@@ -50,12 +50,14 @@ def _holds(condition: Condition, item: Item | None) -> bool:
 
 
 def is_well_formed(action: Action) -> bool:
-    """Check what DynamoDB does before it reads the item: no paths that overlap or name the key, no invalid values."""
+    """True if a write passes the checks that DynamoDB makes before it reads the item: no overlapping paths, no key
+    path, no invalid value.
+    """
     if isinstance(action, Put):
-        return all(map(is_storable, take_item(action).values()))
+        return all(map(is_storable, read_put_item(action).values()))
     if not isinstance(action, Update | Increment):
         return True
-    change = to_update(action)
+    change = convert_to_update(action)
     values = (*change.sets, *change.adds, *change.discards)
     paths = [*(path for path, _ in values), *change.removes]
     key = {name for name, _, _ in action.key.values}
@@ -63,7 +65,7 @@ def is_well_formed(action: Action) -> bool:
         if path[0] in key:
             return False
         for other in paths[:i]:
-            if overlaps(path, other):
+            if has_overlap(path, other):
                 return False
     for _, value in values:  # noqa: SIM110 -- every write in memory comes by here, and a generator doubles the time
         if not is_storable(value):
@@ -71,15 +73,17 @@ def is_well_formed(action: Action) -> bool:
     return True
 
 
-def take_item(put: Put) -> Item:
-    """The item of a put, which contains its key."""
-    assert all(same(put.item.get(name), value) for name, value in put.key.attributes().items()), "a put of its own key"
+def read_put_item(put: Put) -> Item:
+    """Return the item of a put, which contains its key."""
+    assert all(is_same_value(put.item.get(name), value) for name, value in put.key.attributes().items()), (
+        "a put of its own key"
+    )
     return put.item
 
 
-def to_update(action: Update | Increment) -> Update:
-    """An increment as an update that adds numbers. No other update may: it would count twice if it is sent again
-    because the first answer was lost.
+def convert_to_update(action: Update | Increment) -> Update:
+    """Return an increment as an update that adds numbers. No other update may add numbers: sent again after a lost
+    answer, it would count twice.
     """
     if isinstance(action, Increment):
         amounts = tuple(((name,), {"N": amount}) for name, amount in action.amounts)
@@ -90,7 +94,7 @@ def to_update(action: Update | Increment) -> Update:
 
 
 def apply_update(item: Item, change: Update) -> Item:
-    """The changed item, as a new value that shares the unchanged parts.
+    """Return the changed item, a new value that shares the unchanged parts.
 
     Raises:
         InvalidUpdateError: when the parent of a nested path is not a map, something is added to or discarded from a
@@ -108,7 +112,7 @@ def apply_update(item: Item, change: Update) -> Item:
     return attributes
 
 
-def same_item(old: Item | None, new: Item | None) -> bool:
+def is_same_item(old: Item | None, new: Item | None) -> bool:
     """True if two items are equal, their values as DynamoDB compares them."""
     if old is None or new is None:
         return old is new
@@ -116,7 +120,7 @@ def same_item(old: Item | None, new: Item | None) -> bool:
         return False
     for name, value in old.items():
         other = new[name]
-        if value is not other and not same(value, other):
+        if value is not other and not is_same_value(value, other):
             return False
     return True
 
@@ -125,24 +129,26 @@ def _add_value(item: Item, name: str, more: AttributeValue) -> AttributeValue:
     """ADD: the sum of two numbers, a missing one being 0; the union of two sets."""
     ((kind, content),) = more.items()
     if kind == "N":
-        total = total_of((Decimal(_content(item, name, kind) or "0"), Decimal(content)))
+        total = compute_total((Decimal(_read_content(item, name, kind) or "0"), Decimal(content)))
         if not is_holdable(total):
             raise InvalidUpdateError(f"the sum in {name} has too many digits", "set it to another number")
-        return {"N": spell(total)}
-    elements = _content(item, name, kind) or []
-    known = {comparable(kind[0], element) for element in elements}
-    return {kind: [*elements, *(element for element in content if comparable(kind[0], element) not in known)]}
+        return {"N": format_number(total)}
+    elements = _read_content(item, name, kind) or []
+    known = {make_comparable(kind[0], element) for element in elements}
+    return {kind: [*elements, *(element for element in content if make_comparable(kind[0], element) not in known)]}
 
 
 def _discard_elements(item: Item, name: str, elements: AttributeValue) -> AttributeValue | None:
     """DELETE: the rest of a set; None instead of the empty set, which DynamoDB cannot hold."""
     ((kind, content),) = elements.items()
-    gone = {comparable(kind[0], element) for element in content}
-    left = [element for element in _content(item, name, kind) or () if comparable(kind[0], element) not in gone]
+    gone = {make_comparable(kind[0], element) for element in content}
+    left = [
+        element for element in _read_content(item, name, kind) or () if make_comparable(kind[0], element) not in gone
+    ]
     return {kind: left} if left else None
 
 
-def _content(item: Item, name: str, kind: str) -> Any:
+def _read_content(item: Item, name: str, kind: str) -> Any:
     """The content of an attribute of this type; None where it is missing."""
     value = item.get(name)
     if value is not None and kind not in value:
@@ -186,60 +192,64 @@ def _put(attributes: dict[str, AttributeValue], path: Path, value: AttributeValu
         attributes[path[-1]] = value
 
 
-def comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
-    """A key value as DynamoDB compares and sorts it: numbers by value, strings by code point (as UTF-8 does)."""
+def make_comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
+    """Return a key value in the form that DynamoDB compares and sorts: numbers by value, strings by code point, as in
+    UTF-8.
+    """
     return Decimal(value) if kind == "N" and isinstance(value, str) else value
 
 
-def identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
-    """The key's values in a form that is equal for two keys of a table if and only if they name the same item."""
-    return tuple([comparable(kind, value) if kind == "N" else value for _, kind, value in key.values])
+def make_identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
+    """Return the values of a key in a form that is equal exactly for keys of a table that name the same item."""
+    return tuple([make_comparable(kind, value) if kind == "N" else value for _, kind, value in key.values])
 
 
-def place_of(key: ItemKey) -> Place:
-    """The identity of an item among those of all tables, however numbers in its key are spelt."""
-    return key.table, identity(key)
+def make_place(key: ItemKey) -> Place:
+    """Return the identity of an item among the items of all tables. It does not depend on the spelling of numbers."""
+    return key.table, make_identity(key)
 
 
-def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:
-    """The values of key attributes in sortable form; None when one is missing or of another type."""
+def list_key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:
+    """List the values of key attributes in sortable form; None if an attribute is missing or of another type."""
     values = []
     for attribute in attributes:
         value = item.get(attribute.name)
         if value is None or attribute.type not in value:
             return None
-        values.append(comparable(attribute.type, value[attribute.type]))
+        values.append(make_comparable(attribute.type, value[attribute.type]))
     return tuple(values)
 
 
 def make_item(action: Action, before: Item | None) -> Item | None:
-    """The item after an action; None when the action deletes it. Raises InvalidUpdateError."""
+    """Return the item after an action; None if the action deletes it. Raises InvalidUpdateError."""
     match action:
         case Delete():
             return None
         case Put():
-            return take_item(action)
+            return read_put_item(action)
         case Check():
             return before
         case Update() | Increment():
-            return apply_update(before or action.key.attributes(), to_update(action))
+            return apply_update(before or action.key.attributes(), convert_to_update(action))
 
 
 def apply_action(action: Action, before: Item | None) -> Item | None:
-    """The item after an action. An action that the service would reject changes nothing."""
+    """Return the item after an action. An action that the service would reject changes nothing."""
     try:
         return make_item(action, before)
     except InvalidUpdateError:
         return before
 
 
-def actions_of(write: Write) -> tuple[Action, ...]:
+def list_actions(write: Write) -> tuple[Action, ...]:
     return write.actions if isinstance(write, Transaction) else (write,)
 
 
 def apply_write(write: Write | Action, image: Item | None) -> Item | None:
-    """The target after a write, by the target's `image`. None where the write deletes it, or updates no known item."""
-    last = actions_of(write)[-1] if isinstance(write, Transaction) else write
+    """Return the target after a write, given its `image`. Return None if the write deletes it, or updates an item that
+    is unknown.
+    """
+    last = list_actions(write)[-1] if isinstance(write, Transaction) else write
     if isinstance(last, Put) or (isinstance(last, Update) and image is not None):
         return apply_action(last, image)
     return None

@@ -29,33 +29,36 @@ PARTITION_MAX_WRITE_UNITS: Final = 1_000  # write units a second that one partit
 PARTITION_MAX_READ_UNITS: Final = 3_000  # read units a second that one partition gives
 
 
-def item_bytes(item: Item) -> int:
-    return sum(_text_bytes(name) + value_bytes(value) for name, value in item.items())
+def count_item_bytes(item: Item) -> int:
+    return sum(_count_text_bytes(name) + count_value_bytes(value) for name, value in item.items())
 
 
-def shrank_from(old: Item | None, new: Item | None) -> int:
-    """The size that an item had, if it was large and became smaller, so that there may be room in it now; else 0."""
+def count_former_bytes(old: Item | None, new: Item | None) -> int:
+    """Return the former size of a large item that became smaller, so that there may be room in it now; else 0."""
     if not old or not new:
         return 0
-    before = item_bytes(old)
-    return before if before >= ROOM_LEAST_BYTES and item_bytes(new) < before else 0
+    before = count_item_bytes(old)
+    return before if before >= ROOM_LEAST_BYTES and count_item_bytes(new) < before else 0
 
 
 def is_too_large(item: Item | None) -> bool:
-    """True if DynamoDB cannot hold an item even if its numbers, whose sizes are approximations, are counted as small
-    as they can be. False for None, an unknown item.
+    """True if DynamoDB certainly cannot hold an item. Sizes of numbers are approximate, so they are counted as small as
+    possible. False for None, an unknown item.
     """
     if item is None:
         return False
-    return sum(_text_bytes(name) + value_bytes(value, _digit_bytes) for name, value in item.items()) > ITEM_MAX_BYTES
+    return (
+        sum(_count_text_bytes(name) + count_value_bytes(value, _count_digit_bytes) for name, value in item.items())
+        > ITEM_MAX_BYTES
+    )
 
 
-def value_bytes(value: AttributeValue, number_bytes: Callable[[str], int] | None = None) -> int:
-    """The size of one value, without its name. `number_bytes` counts numbers in another way."""
+def count_value_bytes(value: AttributeValue, number_bytes: Callable[[str], int] | None = None) -> int:
+    """Count the bytes of one value, without its name. `number_bytes` counts the bytes of a number in another way."""
     ((kind, content),) = value.items()
     if kind == "S":  # as most are
         return len(content) if content.isascii() else len(content.encode())
-    number_bytes = number_bytes or _number_bytes
+    number_bytes = number_bytes or _count_number_bytes
     match kind:
         case "N":
             return number_bytes(content)
@@ -65,14 +68,14 @@ def value_bytes(value: AttributeValue, number_bytes: Callable[[str], int] | None
             return (
                 DOCUMENT_BYTES
                 + sum(
-                    ELEMENT_BYTES + _text_bytes(name) + value_bytes(inner, number_bytes)
+                    ELEMENT_BYTES + _count_text_bytes(name) + count_value_bytes(inner, number_bytes)
                     for name, inner in content.items()
                 )
             )  # fmt: skip
         case "L":
-            return DOCUMENT_BYTES + sum(ELEMENT_BYTES + value_bytes(inner, number_bytes) for inner in content)
+            return DOCUMENT_BYTES + sum(ELEMENT_BYTES + count_value_bytes(inner, number_bytes) for inner in content)
         case "SS":
-            return sum(map(_text_bytes, content))
+            return sum(map(_count_text_bytes, content))
         case "NS":
             return sum(map(number_bytes, content))
         case "BS":
@@ -80,15 +83,15 @@ def value_bytes(value: AttributeValue, number_bytes: Callable[[str], int] | None
     return 1  # BOOL and NULL
 
 
-def _text_bytes(text: str) -> int:
+def _count_text_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _number_bytes(text: str) -> int:
-    return _digit_bytes(text) + 1 + text.startswith("-")
+def _count_number_bytes(text: str) -> int:
+    return _count_digit_bytes(text) + 1 + text.startswith("-")
 
 
-def _digit_bytes(text: str) -> int:
+def _count_digit_bytes(text: str) -> int:
     if text.isdecimal():  # as most are
         return (len(text.strip("0")) + 1) // 2
     digits = text.lower().partition("e")[0].lstrip("+-").replace(".", "").strip("0")
@@ -103,13 +106,13 @@ def is_possible_key(key: ItemKey) -> bool:
 
 
 def describe_impossible(table: Table, item: Item | None) -> str:
-    """The reason why DynamoDB cannot hold this item in this table; "" if it can, and for None, an unknown item."""
+    """Return the reason why this table cannot hold this item; "" if it can, and for None, an unknown item."""
     if item is None:
         return ""
     for index in table.indexes:
         if not is_possible_row(item, index.partition, index.sort):
             return "ValidationException"
-    return TOO_LARGE if item_bytes(item) > ITEM_MAX_BYTES else ""
+    return TOO_LARGE if count_item_bytes(item) > ITEM_MAX_BYTES else ""
 
 
 def is_possible_row(item: Item, partition: Sequence[KeyAttribute], sort: Sequence[KeyAttribute]) -> bool:
@@ -117,14 +120,14 @@ def is_possible_row(item: Item, partition: Sequence[KeyAttribute], sort: Sequenc
     for attribute in (*partition, *sort):
         value = item.get(attribute.name)
         if value is not None and not (
-            attribute.type in value and is_possible(value, max_bytes(attribute.name, partition))
+            attribute.type in value and is_possible(value, find_max_bytes(attribute.name, partition))
         ):
             return False
     return True
 
 
-def max_bytes(name: str, partition: Iterable[KeyAttribute]) -> int:
-    """The size limit of a key attribute, by the part of the key that it is in."""
+def find_max_bytes(name: str, partition: Iterable[KeyAttribute]) -> int:
+    """Return the size limit of a key attribute: that of a partition key, or of a sort key."""
     for attribute in partition:
         if attribute.name == name:
             return PARTITION_KEY_MAX_BYTES
@@ -134,8 +137,8 @@ def max_bytes(name: str, partition: Iterable[KeyAttribute]) -> int:
 KeyLimit = tuple[KeyType, int]  # type, and bytes at most
 
 
-def index_key_limits(table: Table) -> Mapping[str, KeyLimit]:
-    """Type and smallest size limit of each attribute that is part of an index key."""
+def find_index_key_limits(table: Table) -> Mapping[str, KeyLimit]:
+    """Return the type and the smallest size limit of each attribute that is part of an index key."""
     found: dict[str, KeyLimit] = {}
     for index in table.indexes:
         for part, max_bytes in zip((index.partition, index.sort), KEY_MAX_BYTES, strict=True):
@@ -151,28 +154,29 @@ def fit_value(value: AttributeValue | None, max_bytes: int) -> AttributeValue | 
 
 # ---------------------------------------------------------------- units
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
-def read_units(size_bytes: int, *, consistent: bool) -> float:
-    """Units of one read: an item, or a page of a Query or Scan. Finding nothing costs one unit, or half of it.
+def count_read_units(size_bytes: int, *, consistent: bool) -> float:
+    """Count the units of one read: an item, or a page of a Query or Scan. Finding nothing costs one unit, or half a
+    unit if the read is not consistent.
 
-    GetItem and BatchGetItem round each item up; Query and Scan round the sum of what they read,
-    before a filter and without regard to the attributes asked for.
+    GetItem and BatchGetItem round each item up; Query and Scan round the sum of what they read, before a filter and
+    without regard to the attributes asked for.
     """
     return max(1, -(-size_bytes // READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
 
 
-def write_units(size_bytes: int) -> int:
-    """Units of one write, by the larger of the item's sizes before and after."""
+def count_write_units(size_bytes: int) -> int:
+    """Count the units of one write, by the larger of the item's sizes before and after."""
     return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
 
 
-def index_write_units(before_bytes: int | None, after_bytes: int | None, *, moved: bool = False) -> int:
-    """Units of one changed row of an index: one write for a row that comes, goes or changes, two for one that moves
-    because its key changed. None: the index has no such row. A row whose attributes all stay costs nothing, and is not
-    asked about here. An index is not part of a transaction.
+def count_index_write_units(before_bytes: int | None, after_bytes: int | None, *, moved: bool = False) -> int:
+    """Count the units of one changed row of an index: one write for a row that comes, goes or changes, two for a row
+    that moves because its key changed. None: the index has no such row. Do not ask about a row whose attributes all
+    stay: it costs nothing. An index is not part of a transaction.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.ThroughputConsiderations.Writes
     """
     if before_bytes is None or after_bytes is None:
         there = after_bytes if before_bytes is None else before_bytes
-        return 0 if there is None else write_units(there)
-    return write_units(before_bytes) * moved + write_units(after_bytes)
+        return 0 if there is None else count_write_units(there)
+    return count_write_units(before_bytes) * moved + count_write_units(after_bytes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import parse_number, respell
+from sync_rules.model.numbers import normalize_number, parse_number
 from sync_rules.model.values import AttributeValue
 
 T = TypeVar("T")
@@ -29,9 +29,9 @@ CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A parsed key template of one attribute: literals with a field between each two; only end literals may be empty.
-    `pads`: the digits to which a number is padded with zeros, so that keys sort. `cases`: the case of a field in the
-    key, "lower" or "upper"; the attribute of its name keeps its letters.
+    """A parsed key template of one attribute: literals with a field between each two. Only the first and the last
+    literal may be empty. `pads`: the digits to which a number is padded with zeros, so that keys sort. `cases`: the
+    case of a field in the key, "lower" or "upper"; the attribute of its name keeps its letters.
     """
 
     text: str
@@ -42,15 +42,17 @@ class Template:
 
     @property
     def whole(self) -> str | None:
-        """The field's name when the attribute simply is the field, as in `{author_id}`; then any key type will do."""
+        """The field's name if the attribute is the field itself, as in `{author_id}`, so that it may have any key
+        type.
+        """
         return self.fields[0] if self.literals == ("", "") and not (self.pads or self.cases) else None
 
     def is_cased(self, field: str) -> bool:
-        """True if the key holds a field in other letters than its attribute may have."""
+        """True if the key holds a field in lower or upper case, and its attribute may have other letters."""
         return field in dict(self.cases)
 
     def parse(self, value: AttributeValue | None) -> dict[str, AttributeValue] | None:
-        """The fields that the value of a key attribute binds; None if it does not match."""
+        """Return the fields that the value of a key attribute binds; None if it does not match."""
         if value is None:
             return None
         if self.whole is not None:
@@ -65,7 +67,7 @@ class Template:
             end = len(text) if last else text.find(after, position)
             if end <= position:
                 return None
-            inner = self._bare(field, text[position:end]) if self.pads or self.cases else text[position:end]
+            inner = self._parse_field(field, text[position:end]) if self.pads or self.cases else text[position:end]
             if inner is None:
                 return None
             found = {"S": inner}
@@ -75,10 +77,12 @@ class Template:
         return bound if position == len(text) else None
 
     def build(self, fields: Fields, kind: str) -> AttributeValue | None:
-        """The key attribute of the given type (S, N, B) for these fields; None when one is missing or does not fit."""
+        """Build the key attribute of the given type (S, N, B) from these fields; None if a field is missing or does not
+        fit.
+        """
         if self.whole is not None:
             value = fields.get(self.whole)
-            return None if value is None else as_key(value, kind)
+            return None if value is None else convert_to_key(value, kind)
         text = self.literals[0]
         for field, after in zip(self.fields, self.literals[1:], strict=True):
             inner = self._inner(field, fields)
@@ -92,9 +96,9 @@ class Template:
         value = fields.get(field)
         digits = dict(self.pads).get(field) if self.pads else None
         if digits is None:
-            text = as_text(value)
+            text = read_key_text(value)
             return text if text is None or not self.cases else self._apply_case(field, text)
-        text = respell(value["N"]) if value is not None and "N" in value else as_text(value)
+        text = normalize_number(value["N"]) if value is not None and "N" in value else read_key_text(value)
         whole = text is not None and WHOLE_NUMBER.fullmatch(text) and len(text) <= digits
         return text.zfill(digits) if text is not None and whole else None
 
@@ -103,7 +107,7 @@ class Template:
         case = dict(self.cases).get(field)
         return text if case is None else CASES[case](text)
 
-    def _bare(self, field: str, text: str) -> str | None:
+    def _parse_field(self, field: str, text: str) -> str | None:
         """The field in the text of a key, without zeros in front; None for a text that the template does not make."""
         digits = dict(self.pads).get(field)
         if digits is None:
@@ -111,7 +115,7 @@ class Template:
         return (text.lstrip("0") or "0") if len(text) == digits and text.isascii() and text.isdecimal() else None
 
     def prefix(self, fields: Fields) -> str:
-        """The text that every key with these fields starts with: up to the first field that is not given."""
+        """Return the text that every key with these fields begins with: up to the first field that is not given."""
         text = self.literals[0]
         for field, after in zip(self.fields, self.literals[1:], strict=True):
             inner = self._inner(field, fields)
@@ -140,7 +144,7 @@ def parse_template(text: str, *, pads: bool = False) -> Template:
             continue
         name = piece[1]
         if pads:
-            name = _formless(name, padded, cased)
+            name = _strip_form(name, padded, cased)
         if not re.fullmatch(NAME, name):
             raise UserError(f"{{{name}}} is not a field: expected a name in braces, such as {{user_id}}")
         if fields and not literals[-1]:
@@ -154,7 +158,7 @@ def parse_template(text: str, *, pads: bool = False) -> Template:
     return Template(text, tuple(literals), tuple(fields), tuple(padded.items()), tuple(cased.items()))
 
 
-def _formless(field: str, padded: dict[str, int], cased: dict[str, str]) -> str:
+def _strip_form(field: str, padded: dict[str, int], cased: dict[str, str]) -> str:
     """The name of a field; its form is added. Raises UserError for a form that cannot be, or a second one."""
     if (given := PADDED.fullmatch(field)) is not None:
         name, digits = given[1], int(given[2])
@@ -172,15 +176,17 @@ def _formless(field: str, padded: dict[str, int], cased: dict[str, str]) -> str:
     return name
 
 
-def as_text(value: AttributeValue | None) -> str | None:
+def read_key_text(value: AttributeValue | None) -> str | None:
     if value is None:
         return None
     text = value.get("S", value.get("N"))
     return text if isinstance(text, str) else None
 
 
-def as_key(value: AttributeValue, kind: str) -> AttributeValue | None:
-    """The value as a key attribute of the given type. Text out of a composite key may be a number."""
+def convert_to_key(value: AttributeValue, kind: str) -> AttributeValue | None:
+    """Return the value as a key attribute of the given type; None if that is impossible. Text from a composite key may
+    become a number, and a number text.
+    """
     if kind in value:
         return value
     if kind == "N" and CANONICAL_NUMBER.fullmatch(value.get("S", "")):
@@ -195,7 +201,7 @@ SORT_KEY_MAX_BYTES = 1024
 
 
 def is_possible(value: AttributeValue, max_bytes: int) -> bool:
-    """True if DynamoDB can hold this value in a key: not empty, not too long, a valid number."""
+    """True if a key attribute can hold this value: it is not empty, not too long, and a valid number."""
     ((kind, content),) = value.items()
     if kind == "S" and 0 < 4 * len(content) <= max_bytes:  # a character has at most four bytes
         return True
@@ -205,7 +211,7 @@ def is_possible(value: AttributeValue, max_bytes: int) -> bool:
 
 
 def may_overlap(left: Template, right: Template) -> bool:
-    """True if some key may match both templates; also True in doubt."""
+    """True if a key may match both templates, or if that is unknown."""
     if not left.fields and not right.fields:
         return left.text == right.text
     for one, other in ((left, right), (right, left)):
@@ -219,8 +225,8 @@ def may_overlap(left: Template, right: Template) -> bool:
 
 
 class Beginnings(Generic[T]):
-    """Values by the beginning of a key, "" for any key. Callers look up each length, longest first, in their own loops
-    for speed.
+    """A mapping of values by the beginning of a key, "" for any key. For speed, callers look up each length, longest
+    first, in their own loops.
     """
 
     def __init__(self, values: Mapping[str, T]) -> None:

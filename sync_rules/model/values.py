@@ -66,9 +66,9 @@ def show_path(path: Path) -> str:
     return ".".join(name if UNQUOTED.fullmatch(name) else f'"{name}"' for name in path)
 
 
-def visible(text: str, keep: str = "") -> str:
-    """The text on one line, for people: characters that are invisible or change lines or direction are escaped as in
-    JSON, but those in `keep`.
+def escape_invisible(text: str, keep: str = "") -> str:
+    """Return a text for people, on one line: invisible characters, and those that change lines or direction, are
+    escaped as in JSON. Characters in `keep` stay.
     """
     if text.isprintable():
         return text
@@ -76,7 +76,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def get(item: Item | None, path: Path) -> AttributeValue | None:
-    """The value at a path of maps, or None where the attribute, or a map on the way, is missing."""
+    """Return the value at a path of maps; None if the attribute, or a map on the way, is missing."""
     if item is None:
         return None
     value = item.get(path[0])
@@ -89,7 +89,7 @@ def get(item: Item | None, path: Path) -> AttributeValue | None:
     return value
 
 
-def same(left: AttributeValue | None, right: AttributeValue | None) -> bool:
+def is_same_value(left: AttributeValue | None, right: AttributeValue | None) -> bool:
     """True if DynamoDB regards two values as equal: numbers by value (1.0 is 1), sets without order."""
     if left == right:
         return True
@@ -100,29 +100,29 @@ def same(left: AttributeValue | None, right: AttributeValue | None) -> bool:
         return False
     match left_type:
         case "N":
-            return _number(left_value) == _number(right_value)
+            return _parse_number(left_value) == _parse_number(right_value)
         case "SS" | "BS":
             return set(left_value) == set(right_value)
         case "NS":
-            return {_number(n) for n in left_value} == {_number(n) for n in right_value}
+            return {_parse_number(n) for n in left_value} == {_parse_number(n) for n in right_value}
         case "M":
             return left_value.keys() == right_value.keys() and all(
-                same(value, right_value[name]) for name, value in left_value.items()
+                is_same_value(value, right_value[name]) for name, value in left_value.items()
             )
         case "L":
-            return len(left_value) == len(right_value) and all(map(same, left_value, right_value))
+            return len(left_value) == len(right_value) and all(map(is_same_value, left_value, right_value))
     return False
 
 
-def _number(text: str) -> Decimal | str:
+def _parse_number(text: str) -> Decimal | str:
     try:
         return Decimal(text)
     except InvalidOperation:
         return text
 
 
-def overlaps(left: Path, right: Path) -> bool:
-    """True if writing one path touches the other: they are equal, or one is inside the other."""
+def has_overlap(left: Path, right: Path) -> bool:
+    """True if a write to one path touches the other: they are equal, or one is inside the other."""
     shorter = min(len(left), len(right))
     return left[:shorter] == right[:shorter]
 
@@ -136,7 +136,7 @@ def has_changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bo
             before, after = old.get(path[0]), new.get(path[0])
         else:
             before, after = get(old, path), get(new, path)
-        if before != after and (before is None or after is None or not same(before, after)):
+        if before != after and (before is None or after is None or not is_same_value(before, after)):
             return True
     return False
 
@@ -148,14 +148,14 @@ def describe_place(item: Item, path: Path) -> str:
 
 
 def nest(path: Path, value: AttributeValue) -> AttributeValue:
-    """The value wrapped in one map per path segment: ("a", "b"), v gives {"M": {"a": {"M": {"b": v}}}}."""
+    """Wrap the value in one map per path segment: ("a", "b"), v gives {"M": {"a": {"M": {"b": v}}}}."""
     for name in reversed(path):
         value = {"M": {name: value}}
     return value
 
 
 def list_elements(value: AttributeValue | None) -> Iterator[AttributeValue]:
-    """The elements of a list in order, or of a set in the order of their texts; none of another value."""
+    """List the elements of a list in order, or of a set in the order of their texts. Any other value has none."""
     for kind, elements in (value or {}).items():
         if kind == "L":
             yield from elements
@@ -164,13 +164,13 @@ def list_elements(value: AttributeValue | None) -> Iterator[AttributeValue]:
 
 
 def replace_path(item: Item, path: Path, value: AttributeValue) -> Item:
-    """An item with another value at a path where it has one."""
+    """Return an item with another value at a path that it has."""
     name, rest = path[0], path[1:]
     return {**item, name: {"M": replace_path(item[name]["M"], rest, value)} if rest else value}
 
 
-def without_path(item: Item, path: Path, *, emptied: bool = False) -> Item:
-    """An item without a path. A map that becomes empty goes too, unless `emptied` keeps it."""
+def drop_path(item: Item, path: Path, *, emptied: bool = False) -> Item:
+    """Return an item without a path. A map that becomes empty is dropped too, unless `emptied` keeps it."""
     name, rest = path[0], path[1:]
     value: AttributeValue | None = item.get(name)
     if value is None or (rest and "M" not in value):
@@ -178,5 +178,5 @@ def without_path(item: Item, path: Path, *, emptied: bool = False) -> Item:
     others = {one: inner for one, inner in item.items() if one != name}
     if not rest:
         return others
-    inner = without_path(value["M"], rest, emptied=emptied)
+    inner = drop_path(value["M"], rest, emptied=emptied)
     return {**others, name: {"M": inner}} if inner or emptied else others

@@ -1,9 +1,9 @@
-"""`where`: a JMESPath expression that decides whether a rule speaks of a source and its target.
+"""`where`: a JMESPath expression that decides whether a rule applies to a source and its target.
 
-Invariant: an expression only sees the paths that it names, so exactly these must be watched. Bare names are
-attributes of the target (the item the copy is written on); the source is reached by its entity's name, `user.active`.
+Invariant: an expression only sees the paths that it names, so exactly these must be watched. Bare names are attributes
+of the target (the item the copy is written on); the source is reached by its entity's name, `user.active`.
 
-It never counts as false because it could not be evaluated: then it is an error, which says so for the item.
+A condition that cannot be evaluated never counts as false: it raises an error, which is reported for the item.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jmespath.visitor import Options, TreeInterpreter
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import ConditionError, UserError
-from sync_rules.model.python_values import jmespath_value
+from sync_rules.model.python_values import make_jmespath_value
 from sync_rules.model.values import Item, Path
 
 STEPS = (
@@ -42,7 +42,7 @@ class _Functions(Functions):
         return any(TreeInterpreter.COMPARATOR_FUNC["eq"](one, search) for one in subject)
 
 
-def _kind(value: Any) -> str:
+def _find_order_kind(value: Any) -> str:
     """The kind of values among which an order is defined; "" for none."""
     return "text" if isinstance(value, str) else "number" if type(value) in (int, float) else ""
 
@@ -52,7 +52,7 @@ class _Interpreter(TreeInterpreter):
 
     def visit_comparator(self, node: Any, value: Any) -> Any:
         left, right = (self.visit(child, value) for child in node["children"])
-        if node["value"] in ("eq", "ne") or _kind(left) == _kind(right) != "":
+        if node["value"] in ("eq", "ne") or _find_order_kind(left) == _find_order_kind(right) != "":
             return self.COMPARATOR_FUNC[node["value"]](left, right)
         return None
 
@@ -72,7 +72,9 @@ _INTERPRETER: Final = _Interpreter(Options(custom_functions=_Functions()))
 
 @dataclass(frozen=True)
 class Where:
-    """A compiled condition. `source_paths` and `target_paths` are the top-level attributes it reads of each item."""
+    """A compiled condition. `source_paths` and `target_paths` are the top-level attributes that it reads of each
+    item.
+    """
 
     text: str
     source_name: str
@@ -81,7 +83,7 @@ class Where:
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
-        """The fields that a condition over one item reads: it may name them by the item's entity or without."""
+        """The fields that a condition over one item reads. It may name them with or without the item's entity."""
         return (*self.source_paths, *self.target_paths)
 
     @cached_property
@@ -112,7 +114,7 @@ class Where:
 
 
 def _select_attributes(item: Item, paths: tuple[Path, ...]) -> dict[str, Any]:
-    return {name: jmespath_value(item[name]) for (name,) in paths if name in item}
+    return {name: make_jmespath_value(item[name]) for (name,) in paths if name in item}
 
 
 def compile_where(text: str, source_name: str, types: Mapping[str, str] | None = None) -> Where:
@@ -129,18 +131,18 @@ def compile_where(text: str, source_name: str, types: Mapping[str, str] | None =
         parsed = cast("dict[str, Any]", jmespath.compile(text).parsed)
     except JMESPathError as error:
         first = str(error).splitlines()[0].removeprefix("Bad jmespath expression: ").rstrip(":")
-        raise UserError(f"{text!r} is not a JMESPath expression: {first}", where_check.cure(text)) from error
+        raise UserError(f"{text!r} is not a JMESPath expression: {first}", where_check.suggest_cure(text)) from error
     except RecursionError:
         parsed = None
     except ValueError as error:  # such as a number of 5,000 digits
         raise UserError(f"`where` is not a JMESPath expression: {error}") from error
-    if parsed is None or where_check.depth(parsed) > WHERE_MAX_LEVELS:
+    if parsed is None or where_check.count_levels(parsed) > WHERE_MAX_LEVELS:
         raise UserError(f"`where` nests more than {WHERE_MAX_LEVELS} levels", WITH_A_LIST)
-    if wrong := where_check.mistake(parsed, types or {}):
+    if wrong := where_check.find_mistake(parsed, types or {}):
         raise UserError(f"{text!r}: {wrong.found}", wrong.cure)
     source: dict[Path, None] = {}
     target: dict[Path, None] = {}
-    for names in _roots(parsed):
+    for names in _list_roots(parsed):
         if not names:
             raise UserError(f"{text!r} reads the whole item", "name the attributes that decide")
         if names[0] != source_name:
@@ -154,7 +156,7 @@ def compile_where(text: str, source_name: str, types: Mapping[str, str] | None =
     return Where(text, source_name, tuple(source), tuple(target))
 
 
-def _roots(node: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+def _list_roots(node: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     """The names each path of the expression starts with, read off JMESPath's syntax tree; () stands for `@`."""
     kind, children = node["type"], node["children"]
     leading = _find_leading_names(node)
@@ -163,10 +165,10 @@ def _roots(node: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     elif kind in ("current", "identity"):
         yield ()
     elif kind in (*STEPS, "subexpression"):  # what follows the first part reads that part, not the item
-        yield from _roots(children[0])
+        yield from _list_roots(children[0])
     else:  # comparators, and, or, not, functions, multi-selects: each part stands alone; literals read nothing
         for child in children:
-            yield from _roots(child)
+            yield from _list_roots(child)
 
 
 def _find_leading_names(node: dict[str, Any]) -> tuple[tuple[str, ...], bool] | None:

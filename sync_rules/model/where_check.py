@@ -63,8 +63,8 @@ BARE_NUMBER = r"(?:[=<>]\s*-?\d)|(?:(?<![\w.\[])\d+\s*[=<>!])"
 SQL_WORD = r"(?i)\b(and|or|not)\b"
 
 
-def cure(text: str) -> str:
-    """The cure of the most common mistakes in a text that is not JMESPath; "" for none."""
+def suggest_cure(text: str) -> str:
+    """Suggest a cure for the most common mistakes in a text that is not JMESPath; "" if none is found."""
     bare = re.sub(OUTSIDE_QUOTES, " ", text)
     cures = []
     if re.search(SINGLE_EQUALS, bare):
@@ -76,7 +76,7 @@ def cure(text: str) -> str:
     return f"in JMESPath {'; '.join(cures)}" if cures else ""
 
 
-def depth(tree: Node) -> int:
+def count_levels(tree: Node) -> int:
     levels, row = 0, [tree]
     while row:
         levels += 1
@@ -91,39 +91,39 @@ class Mistake(NamedTuple):
     cure: str
 
 
-def mistake(tree: Node, types: Mapping[str, str]) -> Mistake | None:
-    """The first mistake of a condition; None for none. `types` are those of DynamoDB, by the names of attributes."""
+def find_mistake(tree: Node, types: Mapping[str, str]) -> Mistake | None:
+    """Find the first mistake of a condition; None if there is none. `types`: DynamoDB types by attribute name."""
     known = {name: frozenset({OF_DYNAMODB[kind]}) for name, kind in types.items()}
-    return next(_mistakes(tree, known), None)
+    return next(_list_mistakes(tree, known), None)
 
 
 Known = Mapping[str, frozenset[str]]
 
 
-def _mistakes(node: Node, known: Known) -> Iterator[Mistake]:
+def _list_mistakes(node: Node, known: Known) -> Iterator[Mistake]:
     if node["type"] == "function_expression":
-        yield from _in_call(node, known)
+        yield from _list_call_mistakes(node, known)
     elif node["type"] == "comparator":
-        yield from _in_comparison(node, known)
+        yield from _list_comparison_mistakes(node, known)
     elif node["type"] == "slice" and node["children"][2] == 0:
         yield Mistake("the step of a slice cannot be 0", "leave the step out")
-    for at, child in enumerate(children_of(node)):
-        yield from _mistakes(child, {} if reads_result(node, at) else known)
+    for at, child in enumerate(list_children(node)):
+        yield from _list_mistakes(child, {} if reads_result(node, at) else known)
 
 
-def children_of(node: Node) -> list[Node]:
+def list_children(node: Node) -> list[Node]:
     return [child for child in node["children"] if isinstance(child, dict)]
 
 
 def reads_result(node: Node, at: int) -> bool:
-    """True if a child of a node reads what another expression gave, and not the item."""
+    """True if a child of a node reads the result of another expression, and not the item."""
     later = node["type"] in ("subexpression", "index_expression", "pipe", *PROJECTIONS)
     return node["type"] == "expref" or (later and at > 0)
 
 
 # ---------------------------------------------------------------- functions
-def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
-    name, given = node["value"], children_of(node)
+def _list_call_mistakes(node: Node, known: Known) -> Iterator[Mistake]:
+    name, given = node["value"], list_children(node)
     spec = Functions.FUNCTION_TABLE.get(name)
     if spec is None:
         yield _explain_unknown_function(name)
@@ -136,23 +136,23 @@ def _in_call(node: Node, known: Known) -> Iterator[Mistake]:
         return
     for one, argument in zip(wanted, given, strict=False):
         accepted = [kind.partition("-") for kind in one["types"]]
-        found = _types(argument, known)
+        found = _infer_types(argument, known)
         if accepted and found is not None and not found & {kind for kind, _, _ in accepted}:
-            takes = _either(dict.fromkeys(kind for kind, _, _ in accepted))
-            what = f"{_format_node(argument, 'the argument')} is {_either(sorted(found))}"
+            takes = _format_types(dict.fromkeys(kind for kind, _, _ in accepted))
+            what = f"{_format_node(argument, 'the argument')} is {_format_types(sorted(found))}"
             yield Mistake(f"{name}() takes {takes}, and {what}", f"give it {takes}")
         elif one["types"] == ["expref"] and argument["type"] != "expref":
             yield Mistake(f"{name}() takes {SAID['expref']}", f"write &{_format_node(argument)}")
         elif argument["type"] == "literal" and isinstance(argument["value"], list):
             inner = {kind for _, _, kind in accepted if kind}
-            odd = [each for each in argument["value"] if inner and _type_of(each) not in inner]
+            odd = [each for each in argument["value"] if inner and _infer_type(each) not in inner]
             if odd:
                 takes = f"a list of {' or of '.join(sorted(inner))}s"
                 yield Mistake(f"{name}() takes {takes}, and {_format_node(argument)} is not one", f"give it {takes}")
     if name == "contains":
-        text, sought = (_types(argument, known) for argument in given)
+        text, sought = (_infer_types(argument, known) for argument in given)
         if text == ONLY_TEXT and sought is not None and TEXT not in sought:
-            what = f"{_format_node(given[1])} is {_either(sorted(sought))}"
+            what = f"{_format_node(given[1])} is {_format_types(sorted(sought))}"
             yield Mistake(f"{_format_node(given[0])} is a text and {what}: it contains none", "search for a text")
 
 
@@ -167,19 +167,19 @@ def _explain_unknown_function(name: str) -> Mistake:
 
 
 # ---------------------------------------------------------------- comparisons
-def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
-    sides = children_of(node)
+def _list_comparison_mistakes(node: Node, known: Known) -> Iterator[Mistake]:
+    sides = list_children(node)
     equality = node["value"] in ("eq", "ne")
     for side in sides:
         if side["type"] == "field" and side["value"].lower() in CONSTANTS and side["value"] not in known:
             meant = CONSTANTS[side["value"].lower()]
             yield Mistake(f"{side['value']} without backticks is an attribute of that name", f"write `{meant}`")
             return
-    left, right = (_types(side, known) for side in sides)
+    left, right = (_infer_types(side, known) for side in sides)
     always = "always true" if node["value"] == "ne" else "never true"
     if left is not None and right is not None and not left & right:
         stand = [
-            f"{_format_node(side)} is {_either(sorted(kinds))}"
+            f"{_format_node(side)} is {_format_types(sorted(kinds))}"
             for side, kinds in zip(sides, (left, right), strict=True)
         ]
         yield Mistake(f"{' and '.join(stand)}, so the comparison is {always}", _suggest_types(sides, (left, right)))
@@ -193,7 +193,7 @@ def _in_comparison(node: Node, known: Known) -> Iterator[Mistake]:
             return
     for side, own, other in ((sides[0], left, right), (sides[1], right, left)) if not equality else ():
         if own is not None and not own & ORDERED:
-            what = f"{_format_node(side)} is {_either(sorted(own))}, and only numbers and texts have an order"
+            what = f"{_format_node(side)} is {_format_types(sorted(own))}, and only numbers and texts have an order"
             yield Mistake(what, "compare it with == or !=, or compare something else")
             return
         if own == ONLY_TEXT and other != ONLY_TEXT and side["type"] == "literal" and SPELLING.fullmatch(side["value"]):
@@ -210,30 +210,32 @@ def _suggest_types(sides: list[Node], types: tuple[Types, Types]) -> str:
         if side["type"] == "literal" and other is not None:
             if isinstance(side["value"], str) and NUMBER in other and SPELLING.fullmatch(side["value"]):
                 return f"write `{side['value']}`"
-            if _type_of(side["value"]) in (NUMBER, YES_NO) and TEXT in other:
+            if _infer_type(side["value"]) in (NUMBER, YES_NO) and TEXT in other:
                 return f"write '{json.dumps(side['value'])}'"
     return "compare things of one type"
 
 
 # ---------------------------------------------------------------- names that may be meant as texts
-def bare_words(text: str) -> Iterator[tuple[str, Node]]:
-    """The names of attributes in comparisons without a literal, each with the other side: of two names the right one,
-    unless the left one is written like a constant.
+def list_bare_words(text: str) -> Iterator[tuple[str, Node]]:
+    """List the attribute names in comparisons without a literal, each with the other side. Of two names it is the right
+    one, unless the left name is written like a constant.
     """
     row: list[Node] = [cast("Node", jmespath.compile(text).parsed)]
     while row:
         node = row.pop()
-        row += children_of(node)
+        row += list_children(node)
         sides: list[Node] = []
         if node["type"] == "comparator" or (node["type"] == "function_expression" and node["value"] in SEARCHES):
-            sides = children_of(node)
+            sides = list_children(node)
         if len(sides) == 2 and not any(side["type"] == "literal" for side in sides):  # noqa: PLR2004
-            left, right = sides if node["type"] == "function_expression" or not _constant(sides[0]) else reversed(sides)
+            left, right = (
+                sides if node["type"] == "function_expression" or not _is_constant(sides[0]) else reversed(sides)
+            )
             if right["type"] == "field":
                 yield right["value"], left
 
 
-def _constant(node: Node) -> bool:
+def _is_constant(node: Node) -> bool:
     return node["type"] == "field" and CONSTANT.fullmatch(node["value"]) is not None
 
 
@@ -242,12 +244,12 @@ def list_quoted_names(text: str) -> list[str]:
 
 
 # ---------------------------------------------------------------- types
-def _types(node: Node, known: Known) -> Types:
+def _infer_types(node: Node, known: Known) -> Types:
     """The types that an expression can have; None: any."""
     kind = node["type"]
     match kind:
         case "literal":
-            return frozenset({_type_of(node["value"])})
+            return frozenset({_infer_type(node["value"])})
         case "field":
             return known.get(node["value"])
         case "comparator":
@@ -255,14 +257,14 @@ def _types(node: Node, known: Known) -> Types:
         case "function_expression":
             return RETURNS.get(node["value"])
         case "or_expression" | "and_expression":
-            left, right = (_types(child, known) for child in children_of(node))
+            left, right = (_infer_types(child, known) for child in list_children(node))
             return None if left is None or right is None else left | right
         case "subexpression" | "pipe":
-            return _types(children_of(node)[-1], {})
+            return _infer_types(list_children(node)[-1], {})
     return OF_NODES.get(kind)
 
 
-def _type_of(value: object) -> str:
+def _infer_type(value: object) -> str:
     match value:
         case None:
             return NOTHING
@@ -277,7 +279,7 @@ def _type_of(value: object) -> str:
     return "object"
 
 
-def _either(types: Any) -> str:
+def _format_types(types: Any) -> str:
     return " or ".join(SAID.get(kind, kind) for kind in types)
 
 
@@ -289,4 +291,4 @@ def _format_node(node: Node, short: str = "one side") -> str:
         return str(node["value"])
     if node["type"] == "function_expression":
         return f"{node['value']}()"
-    return short if node["type"] != "subexpression" else ".".join(map(_format_node, children_of(node)))
+    return short if node["type"] != "subexpression" else ".".join(map(_format_node, list_children(node)))

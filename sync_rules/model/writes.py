@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, nest, same, show_path
+from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, is_same_value, nest, show_path
 
 
 class Test(Enum):
@@ -49,7 +49,7 @@ def expect_item(partition: str, item: Item | None, paths: Iterable[Path]) -> tup
 
 @dataclass(slots=True)  # as a Change: made for every copy, and never changed
 class Update:
-    """Set and remove paths of one item that exists, if the guard holds. Never creates the item.
+    """A write that sets and removes paths of one item if the guard holds. It never creates the item.
 
     `adds` and `discards` put elements into sets and take them out (ADD and DELETE in DynamoDB's expressions): each is a
     top-level attribute and a set of elements. Other elements of the set are neither read nor compared.
@@ -71,7 +71,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """In a transaction: another item still satisfies the guard."""
+    """An action of a transaction that writes nothing: another item must still satisfy the guard."""
 
     key: ItemKey
     guard: tuple[Condition, ...]
@@ -79,7 +79,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write one whole item if the guard holds; it may be new. Only for items that belong to the pipeline."""
+    """A write of one whole item, which may be new, if the guard holds. Only for items that belong to the pipeline."""
 
     key: ItemKey
     item: Item
@@ -88,8 +88,8 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """In a transaction: add to numbers of an item, which may be new. Only for items that belong to the pipeline, and
-    the only write without a guard: another action of the transaction has the guard.
+    """An action of a transaction that adds to numbers of an item, which may be new. Only for items that belong to the
+    pipeline. It is the only write without a guard: another action of the transaction has the guard.
     """
 
     key: ItemKey
@@ -102,7 +102,7 @@ Action = Check | Update | Delete | Put | Increment
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """All of the actions or none, each on an item of its own. The target's action comes last."""
+    """All of the actions or none, each on another item. The target's action is the last."""
 
     actions: tuple[Action, ...]
 
@@ -121,8 +121,8 @@ class Status(Enum):
 class Result:
     """The store's answer to one write.
 
-    `item` is, after REFUSED, the target as it stands (None: no such item); `refused` names by position the actions of
-    a transaction whose guard did not hold. `reason` is the service's error code after REJECTED and FAILED.
+    `item`: after REFUSED, the target as it is now (None: no such item). `refused`: the positions of the actions in a
+    transaction whose guard did not hold. `reason` is the service's error code after REJECTED and FAILED.
     """
 
     status: Status
@@ -137,12 +137,12 @@ WRITTEN: Final = Result(Status.WRITTEN)
 Desired = Mapping[Path, AttributeValue | None]  # what a target must hold at each path; None: nothing
 
 
-def differences(image: Item, desired: Desired) -> dict[Path, AttributeValue | None]:
-    """The paths whose value differs from the desired one, with the desired value."""
+def find_differences(image: Item, desired: Desired) -> dict[Path, AttributeValue | None]:
+    """Return the paths whose value differs from the desired value, with the desired value."""
     found: dict[Path, AttributeValue | None] = {}
     for path, value in desired.items():  # a loop: every target comes by here, and most hold what they must
         now = image.get(path[0]) if len(path) == 1 else get(image, path)
-        if now != value and not same(now, value):
+        if now != value and not is_same_value(now, value):
             found[path] = value
     return found
 
@@ -152,13 +152,13 @@ def expect_values(image: Item, paths: Iterable[Path]) -> tuple[Condition, ...]:
     return tuple([expect_value(path, get(image, path)) for path in paths])
 
 
-def target_exists(key: ItemKey) -> Condition:
-    """UpdateItem would otherwise create a half-empty item."""
+def expect_existence(key: ItemKey) -> Condition:
+    """Return the condition that an item exists: UpdateItem would otherwise create a half-empty item."""
     return Condition(Test.EXISTS, (key.values[0][0],))
 
 
-def misfit(image: Item, paths: Iterable[Path]) -> str | None:
-    """The reason why a copy has no place: something that is not a map is on its path. None if it has one."""
+def find_misfit(image: Item, paths: Iterable[Path]) -> str | None:
+    """Return why a copy has no place: a value on its path is not a map. None if it has one."""
     for path in paths:
         for length in range(1, len(path)):
             value = get(image, path[:length])
@@ -168,16 +168,16 @@ def misfit(image: Item, paths: Iterable[Path]) -> str | None:
     return None
 
 
-def update_of(
+def make_update(
     key: ItemKey, image: Item, changes: Mapping[Path, AttributeValue | None], guard: Iterable[Condition]
 ) -> Update:
-    """One update that makes the changes to an item read as `image`, under `guard` and the guards of the paths.
+    """Make one update that makes the changes to an item read as `image`, under `guard` and the guards of the paths.
 
-    No path may be a `misfit`.
+    No path may be a `find_misfit`.
     """
     sets: dict[Path, AttributeValue] = {}
     removes: list[Path] = []
-    conditions = [target_exists(key), *guard, *expect_values(image, changes)]
+    conditions = [expect_existence(key), *guard, *expect_values(image, changes)]
     for path, value in changes.items():
         missing = _find_missing_map(image, path) if len(path) > 1 else None
         if value is None:
@@ -191,10 +191,10 @@ def update_of(
             conditions.append(expect_value(missing, None))
             if len(missing) > 1:
                 conditions.append(Condition(Test.IS_MAP, missing[:-1]))
-    return Update(key, tuple(sets.items()), tuple(removes), distinct(conditions))
+    return Update(key, tuple(sets.items()), tuple(removes), drop_repeated_conditions(conditions))
 
 
-def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+def drop_repeated_conditions(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     once: list[Condition] = []
     for condition in conditions:
         if condition not in once:

@@ -14,7 +14,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Alteration, Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import AttributeValue, Item, Path, get
-from sync_rules.model.writes import differences
+from sync_rules.model.writes import find_differences
 from sync_rules.pipeline.sources import Keys, Sources, Target
 from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import Blocked, Rule, Waiting
@@ -37,18 +37,20 @@ def collect_old_images(changes: Iterable[Change]) -> Images:
 def protect_target(
     rule: TargetRule, target: Target, changes: Mapping[Path, AttributeValue | None], sources: Sources, bounds: Bounds
 ) -> Blocked | None:
-    """The reason not to make these changes of a rule; None if they may be made."""
+    """Return the reason why a rule may not make these changes on a target; None if it may."""
     if rule.name not in bounds.unaccepted:
         return None
     altered = [path for path in changes if get(target.image, path) is not None]
     earlier = _list_earlier(rule, target, sources, bounds) if altered else ()
-    if not altered or any(_makes(rule, target, altered, *each) for each in earlier):
+    if not altered or any(_can_make_values(rule, target, altered, *each) for each in earlier):
         return None
     return block_unaccepted_rule(rule, bounds)
 
 
 def protect_part(part: Part, target: Item | None, alteration: Alteration, bounds: Bounds) -> Blocked | None:
-    """The reason not to write a part; None if it may be written. `target`: the item that it is written on, as read."""
+    """Return the reason why a part may not be written; None if it may. `target`: the item that holds the part, as
+    read.
+    """
     rule = part.rule
     if rule.name not in bounds.unaccepted or alteration is Alteration.SET:
         return None
@@ -59,11 +61,11 @@ def protect_part(part: Part, target: Item | None, alteration: Alteration, bounds
 
 
 def block_unaccepted_rule(rule: Rule, bounds: Bounds) -> Blocked:
-    """The reason to park what an unaccepted rule would do, with the way to accept it."""
+    """Return the reason to park the changes of an unaccepted rule, with the way to accept the rule."""
     return Blocked(f"{NOT_ACCEPTED}: {bounds.unaccepted[rule.name]}")
 
 
-def _makes(rule: TargetRule, target: Target, paths: Iterable[Path], sources: Sources, image: Item) -> bool:
+def _can_make_values(rule: TargetRule, target: Target, paths: Iterable[Path], sources: Sources, image: Item) -> bool:
     """True if a rule makes the present values at these paths from older sources and an older image of the target."""
     found = sources.of(rule, target)
     if isinstance(found, StoreError | Blocked | Waiting):
@@ -71,7 +73,7 @@ def _makes(rule: TargetRule, target: Target, paths: Iterable[Path], sources: Sou
     desired = rule.compute_values(found, image)
     if desired is None or isinstance(desired, Blocked):
         return False
-    return all(path in desired for path in paths) and not differences(
+    return all(path in desired for path in paths) and not find_differences(
         target.image, {path: desired[path] for path in paths}
     )
 

@@ -15,7 +15,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
-from sync_rules.model.writes import differences
+from sync_rules.model.writes import find_differences
 from sync_rules.pipeline.requests import Found, Work, read_all
 from sync_rules.pipeline.sources import Sources, Target, read_sources
 from sync_rules.rules.families import TargetRule
@@ -43,7 +43,7 @@ def _list_parents(rule: TargetRule, target: Target, sources: Sources) -> Iterabl
     if not isinstance(found, tuple) or not found or found[0] is None or not rule.levels(found[0]):
         return ()
     desired = rule.compute_values(found, target.image)
-    differs = isinstance(desired, Blocked) or (desired is not None and differences(target.image, desired))
+    differs = isinstance(desired, Blocked) or (desired is not None and find_differences(target.image, desired))
     return rule.source_keys(target.image) if differs else ()
 
 

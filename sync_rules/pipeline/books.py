@@ -1,4 +1,5 @@
-"""The marks of books: read before and after what they speak of, begun before the first entry, set when all is in them.
+"""The marks of books. A worker writes a mark before the first entry, and sets it complete when every entry exists. It
+reads a mark before and after the totals that the mark covers.
 
 Invariant: a rule uses a total or a rank only if the mark was complete before the read, and is the same after it. A mark
 that is read only afterwards may have become complete since, while the total was read half full. A mark that is read
@@ -17,7 +18,7 @@ from sync_rules.model.writes import Put, Result, Status
 from sync_rules.pipeline.requests import Apply, Found, Read, Scan, Work, read_all
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import PartRule, TargetRule
-from sync_rules.rules.ledger import is_suitable, key_in
+from sync_rules.rules.ledger import is_suitable, make_ledger_key
 from sync_rules.rules.ruleset import Rules
 
 TRIES_MAX: Final = 5
@@ -33,9 +34,9 @@ def read_marks(books: Iterable[Books]) -> Work[dict[Books, Found]]:
     return {one: found[one.mark] for one in wanted}
 
 
-def begin(books: Iterable[Books], *, restart: bool = False) -> Work[dict[Books, int | StoreError]]:
-    """Put the mark of these books where another mark is, or none. Returns how often each was begun, or the error.
-    `restart`: also where the mark is already theirs.
+def begin_books(books: Iterable[Books], *, restart: bool = False) -> Work[dict[Books, int | StoreError]]:
+    """Write the mark of each of these books if it is missing or from another version. Return how often each was begun,
+    or its StoreError. `restart`: also rewrite a mark of this version.
     """
     begun: dict[Books, int | StoreError] = {}
     for one, mark in (yield from read_marks(books)).items():
@@ -47,7 +48,7 @@ def restart_books(books: Iterable[Books]) -> Work[dict[Books, StoreError]]:
     """Restart these books even if the mark is already theirs: perhaps no handler has kept them since. A backfill that
     runs does not complete them. Returns the books that could not be restarted, each with its error.
     """
-    begun = yield from begin(books, restart=True)
+    begun = yield from begin_books(books, restart=True)
     return {one: error for one, error in begun.items() if isinstance(error, StoreError)}
 
 
@@ -65,8 +66,10 @@ def _begin(books: Books, mark: Item | None, *, restart: bool) -> Work[int | Stor
     return StoreError(TAKEN, "another version of the rule begins its books again and again") if begun is None else begun
 
 
-def finish(books: Books, begun: int) -> Work[bool]:
-    """Mark books complete, except if they were restarted since. Returns True for complete books. Raises StoreError."""
+def finish_books(books: Books, begun: int) -> Work[bool]:
+    """Mark books complete, unless they were restarted since they were begun this many times. Return True if they are
+    complete now. Raise StoreError if the mark cannot be written.
+    """
     for _ in range(TRIES_MAX):
         (mark,) = yield Read((books.mark,))
         if books.count_starts(mark) != begun or books.complete(mark):
@@ -84,11 +87,11 @@ def _write(mark: Put) -> Work[Result | StoreError]:
     return result if known else StoreError(result.reason, "the mark of the books could not be written")
 
 
-def begin_all(rules: Rules, names: Container[str]) -> Work[dict[str, int]]:
+def begin_all_books(rules: Rules, names: Container[str]) -> Work[dict[str, int]]:
     """Begin the books of the rules of these names. Returns how often each was begun. Raises StoreError."""
-    wanted = {rule.name: books for rule, books in books_of(rules).items() if rule.name in names}
+    wanted = {rule.name: books for rule, books in list_books(rules).items() if rule.name in names}
     begun: dict[str, int] = {}
-    found = yield from begin(wanted.values())
+    found = yield from begin_books(wanted.values())
     for name, books in wanted.items():
         known = found[books]
         if isinstance(known, StoreError):
@@ -97,20 +100,20 @@ def begin_all(rules: Rules, names: Container[str]) -> Work[dict[str, int]]:
     return begun
 
 
-def finish_all(rules: Rules, begun: Mapping[str, int]) -> Work[int]:
+def finish_all_books(rules: Rules, begun: Mapping[str, int]) -> Work[int]:
     """Mark the books of these rules complete, except books that were restarted since. Returns the number of books that
     are newly complete. Raises StoreError.
     """
     finished = 0
     for rule, books in (yield from read_incomplete_books(rules)).items():
         if rule.name in begun:
-            finished += yield from finish(books, begun[rule.name])
+            finished += yield from finish_books(books, begun[rule.name])
     return finished
 
 
 def read_incomplete_books(rules: Rules) -> Work[dict[PartRule, Books]]:
     """The rules whose books are not complete. Raises StoreError when a mark cannot be read."""
-    kept = books_of(rules)
+    kept = list_books(rules)
     found: dict[PartRule, Books] = {}
     marks = yield from read_marks(kept.values())
     for rule, books in kept.items():
@@ -122,26 +125,28 @@ def read_incomplete_books(rules: Rules) -> Work[dict[PartRule, Books]]:
     return found
 
 
-def books_of(rules: Rules) -> dict[PartRule, Books]:
-    """The books of all rules that keep some, by the rule that writes the entries."""
+def list_books(rules: Rules) -> dict[PartRule, Books]:
+    """List the books of all rules that keep books, by the rule that writes the entries."""
     parts = [rule for rule in rules.rules.values() if isinstance(rule, PartRule)]
     return {rule: rule.books for rule in parts if rule.books is not None}
 
 
-def identities(rules: Rules) -> dict[str, PartRule]:
-    """The rules that keep books, by the identity of their books."""
+def list_rules_by_identity(rules: Rules) -> dict[str, PartRule]:
+    """List the rules that keep books, by the identity of their books."""
     return {
         books.identity(rules.tables[books.mark.table], rule.source.table): rule
-        for rule, books in books_of(rules).items()
+        for rule, books in list_books(rules).items()
     }
 
 
 def find_books(rules: Rules, identity: str) -> Books | None:
-    """The books of an identity that another version of these rules has; None if these rules do not have its ledger."""
+    """Find books by the identity that another version of these rules gave them. Return None if these rules do not have
+    their ledger table.
+    """
     physical_name, partition, fingerprint, *_ = identity.split(" ")
     for table in rules.tables.values():
         if table.physical_name == physical_name and is_suitable(table):
-            return Books(key_in(table, partition), fingerprint)
+            return Books(make_ledger_key(table, partition), fingerprint)
     return None
 
 
@@ -154,15 +159,15 @@ def finish_empty(rules: Rules) -> Work[tuple[PartRule, ...]]:
     former version comes back, its mark must not say complete.
     """
     found = yield from read_incomplete_books(rules)
-    begun = yield from begin_all(rules, frozenset(rule.name for rule in found))
+    begun = yield from begin_all_books(rules, frozenset(rule.name for rule in found))
     left: list[PartRule] = []
     for rule, books in found.items():
-        if not ((yield from _nothing_in(rule, rules)) and (yield from finish(books, begun[rule.name]))):
+        if not ((yield from _is_surely_empty(rule, rules)) and (yield from finish_books(books, begun[rule.name]))):
             left.append(rule)
     return tuple(left)
 
 
-def _nothing_in(rule: PartRule, rules: Rules) -> Work[bool]:
+def _is_surely_empty(rule: PartRule, rules: Rules) -> Work[bool]:
     """True if one look is enough to say that there is neither a child nor an entry, nor an item that the rules make."""
     shown = (one for one in rules.rules.values() if isinstance(one, TargetRule) and one.books == rule.books)
     made = (one.target for one in shown if one.makes)
@@ -175,7 +180,9 @@ def _nothing_in(rule: PartRule, rules: Rules) -> Work[bool]:
 
 
 def describe_doubts(titles: Iterable[str]) -> tuple[str, ...]:
-    """A sentence for each rule whose mark says complete, though perhaps no handler has kept the books since."""
+    """Describe, in a sentence for each rule, books whose mark says complete although perhaps no handler has kept them
+    since.
+    """
     return tuple(
         f"the books of rule {title} say that they are complete, and the checkpoint does not say that they were kept "
         "since: unless a handler had this rule until 24 hours ago or less, it may be wrong until this is done: "

@@ -1,4 +1,6 @@
-"""Bounds on repetition: one item written, looked at, or fanned out too often, one failure reported too often."""
+"""Bounds on repetition: an item that is written, checked or fanned out too often, or a failure that is reported too
+often.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Final, TypeVar
 
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import Look, Message, PartMessage, PullMessage, PushMessage, encode
+from sync_rules.pipeline.messages import Look, Message, PartMessage, PullMessage, PushMessage, format_message
 from sync_rules.pipeline.requests import Failures, Host, Later, Queue
 
 DUE_MARGIN_SECONDS: Final = 2.0  # clocks are not exact, and a queue may count in whole seconds
@@ -29,9 +31,9 @@ def _remember(memory: OrderedDict[Key, Value], key: Key, value: Value, max_items
 
 @dataclass
 class Breaker:
-    """Counts how often the same is done to an item, such as writing one value, in windows of fixed length, for the
-    latest `max_items`. A value written again and again is parked, because something else keeps writing the attribute
-    back. A parent whose count rises a thousand times gets another value each time, and is just busy.
+    """A counter of repeated work on an item, such as writes of one value, in windows of `window_seconds`. It remembers
+    the latest `max_items`. If `allows` returns False, the caller parks the work: another program probably keeps
+    writing the attribute back. A count that rises a thousand times gets another value each time, and is not parked.
     """
 
     max_times: int
@@ -44,7 +46,7 @@ class Breaker:
         self._lock = self.host.lock()
 
     def allows(self, key: ItemKey, what: object = None) -> bool:
-        """Count that this is done to an item; False when the window's share of it is used up."""
+        """Count one more repetition of `what` on an item. Return False if the window had `max_times` of them before."""
         now, done = self.host.monotonic(), hash((key, repr(what)))  # a hash is small, and keeps no value
         with self._lock:
             since, count = self._windows.get(done, (now, 0))
@@ -56,8 +58,8 @@ class Breaker:
 
 @dataclass
 class DeduplicatedFailures:
-    """Failures that records the same rule, item and reason once in a while, not at every record of the item: an item
-    that cannot take a copy goes on changing.
+    """Failure records without repetitions: the same rule, item and reason is recorded once in `failure_again_seconds`.
+    An item that cannot take a copy goes on changing, and each change would record it again.
     """
 
     failures: Failures
@@ -88,8 +90,8 @@ class DeduplicatedFailures:
 
 @dataclass
 class LooksToCome:
-    """The looks that this process sent and that are not due yet. A target that stays parked has one chain of looks: a
-    look serves all requests from before it begins. A later request starts another chain.
+    """The looks that this process sent and that are not due yet. A target that stays parked has one chain of looks. A
+    look serves all requests made before it begins. A later request starts another chain.
     """
 
     limits: Limits
@@ -100,10 +102,10 @@ class LooksToCome:
         self._lock = self.host.lock()
 
     def send(self, message: Look, request: Later, queue: Queue) -> None:
-        """Send a look, unless a look at the same work is still to come for each of its rules. A look that goes on with
-        a chain is sent in any case. Raises StoreError.
+        """Send a look, unless a look at the same work is still to come for each of its rules. A look that continues a
+        chain is always sent. Raises StoreError.
         """
-        now, look = self.host.monotonic(), _same_look(message)
+        now, look = self.host.monotonic(), _drop_attempt(message)
         with self._lock:
             due = self._due.get(look, {})
             if message.attempt == 1 and all(due.get(rule, now) > now for rule in request.rules):
@@ -114,12 +116,12 @@ class LooksToCome:
             _remember(self._due, look, due, self.limits.failures_remembered_max_items)
 
     def begins(self, message: Look) -> None:
-        """Forget a look that begins: it serves no later request."""
+        """Forget a look that begins now: it serves no later request."""
         with self._lock:
-            self._due.pop(_same_look(message), None)
+            self._due.pop(_drop_attempt(message), None)
 
 
-def _same_look(message: Look) -> Look:
+def _drop_attempt(message: Look) -> Look:
     return replace(message, attempt=0)
 
 
@@ -149,28 +151,30 @@ class FanOutsToCome:
     def __post_init__(self) -> None:
         self._lock = self.host.lock()
 
-    def clocks(self) -> tuple[float, float]:
-        """Both clocks, now: since the epoch, and monotonic."""
+    def read_clocks(self) -> tuple[float, float]:
+        """Read both clocks: seconds since the epoch, and monotonic seconds."""
         return self.host.now(), self.host.monotonic()
 
     def send(self, message: PushMessage, queue: Queue) -> None:
         """Send a fan-out, unless one like it is still to come. Raises StoreError."""
-        began, delay_seconds = self.clocks(), self.delay_seconds(message)
+        began, delay_seconds = self.read_clocks(), self.delay_seconds(message)
         if delay_seconds is not None:
             queue.send(message, delay_seconds)
             self.note_fan_out(message, delay_seconds, began)
 
     def begins(self, message: PushMessage) -> None:
-        """Note that a fan-out begins: it serves no later request."""
+        """Note that a fan-out begins now: it serves no later request."""
         with self._lock:
-            same = _same_fan_out(message)
+            same = _format_fan_out(message)
             if same in self._last:
                 self._last[same] = replace(self._last[same], due=self.host.now())
 
     def delay_seconds(self, message: PushMessage) -> int | None:
-        """The delay with which a fan-out is sent; None when it is not, because one like it is still to come."""
+        """Compute the delay before a fan-out is sent. Return None if it need not be sent, because a fan-out like it is
+        still to come.
+        """
         with self._lock:
-            last, (now, monotonic) = self._last.get(_same_fan_out(message)), self.clocks()
+            last, (now, monotonic) = self._last.get(_format_fan_out(message)), self.read_clocks()
             if last is None or monotonic - last.due_monotonic >= last.next_seconds:
                 return 0
             if min(last.due - now, last.due_monotonic - monotonic) > DUE_MARGIN_SECONDS:
@@ -183,12 +187,12 @@ class FanOutsToCome:
         due, due_monotonic = (clock + delay_seconds for clock in began)
         with self._lock:
             sent = FanOut(due, due_monotonic, max(longer, self.limits.fan_out_again_first_seconds))
-            _remember(self._last, _same_fan_out(message), sent, self.limits.fan_outs_remembered_max_items)
+            _remember(self._last, _format_fan_out(message), sent, self.limits.fan_outs_remembered_max_items)
 
 
-def _same_fan_out(message: PushMessage) -> str:
+def _format_fan_out(message: PushMessage) -> str:
     """The same for fan-outs that serve each other: of the same source and rules, from the same target on."""
-    return encode(replace(message, found=False, spread=True))
+    return format_message(replace(message, found=False, spread=True))
 
 
 class PendingWork:

@@ -28,12 +28,20 @@ from sync_rules.pipeline.messages import (
     PartMessage,
     PullMessage,
     PushMessage,
-    item_of,
+    find_item,
 )
-from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.pipeline.records import read_event, split_changes
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Host, Later, Remembering, Work, World, run_work
-from sync_rules.pipeline.tasks import Tasks, chunks_of, list_unknown_rules, part_of, pull_of, pushes_of, tasks_of
+from sync_rules.pipeline.tasks import (
+    Tasks,
+    find_part,
+    list_chunks,
+    list_pushes,
+    list_unknown_rules,
+    make_pull,
+    make_tasks,
+)
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.ruleset import Rules
@@ -41,9 +49,9 @@ from sync_rules.rules.ruleset import Rules
 TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
 
 
-def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Report]:
-    """Process the changes of a batch."""
-    tasks = tasks_of(changes, rules)
+def process_changes(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Report]:
+    """Process the changes of a batch of stream records. Return the report of outcomes and unfinished items."""
+    tasks = make_tasks(changes, rules)
     if bounds.unaccepted:
         bounds = replace(bounds, old_images=collect_old_images(changes))
     return (yield from do_tasks(tasks, rules, bounds))
@@ -67,7 +75,7 @@ def process_message(message: Message, rules: Rules, bounds: Bounds, *, again: bo
             reason = error.reason
         else:
             return report
-    report.note(item_of(message), Unfinished(unknown, reason))
+    report.note(find_item(message), Unfinished(unknown, reason))
     report.outcomes.update((name, Outcome.FAILED) for name in unknown)
     return report
 
@@ -75,12 +83,12 @@ def process_message(message: Message, rules: Rules, bounds: Bounds, *, again: bo
 def _process_valid_message(message: Message, rules: Rules, bounds: Bounds, *, again: bool) -> Work[Report]:
     match message:
         case PullMessage():
-            one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
+            one = make_pull(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
             return (yield from do_tasks(Tasks(pulls=(one,) if one else ()), rules, bounds))
         case ChunkMessage():
-            return (yield from process_chunks(chunks_of(message, rules), bounds))
+            return (yield from process_chunks(list_chunks(message, rules), bounds))
         case PartMessage():
-            look = part_of(message, rules)
+            look = find_part(message, rules)
             return (yield from do_tasks(Tasks(parts=(look,) if look else ()), rules, bounds))
         case CallMessage():
             report = Report()
@@ -91,7 +99,7 @@ def _process_valid_message(message: Message, rules: Rules, bounds: Bounds, *, ag
 
 
 def _process_push(message: PushMessage, rules: Rules, bounds: Bounds, *, again: bool) -> Work[Report]:
-    pushes = pushes_of(message, rules)
+    pushes = list_pushes(message, rules)
     if not message.spread:
         return (yield from do_tasks(Tasks(pushes=pushes), rules, bounds))
     report = yield from spread([one for one in pushes if one.index is not None], rules, bounds)
@@ -137,9 +145,9 @@ class Consumer:
         https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
         """
         self._begin()
-        changes, unreadable = changes_of(read_event(event, self.rules, filtered=True))
+        changes, unreadable = split_changes(read_event(event, self.rules, filtered=True))
         unkept = self._park(unreadable)
-        report = run_work(process(changes, self.rules, self._bounds(remaining_ms)), self.world)
+        report = run_work(process_changes(changes, self.rules, self._bounds(remaining_ms)), self.world)
         self._count(report, len(changes), len(unreadable))
         failed = [change.position for change in changes if change.key in report.failed] if report.failed else []
         first = find_lowest([*unkept, *failed])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.values import AttributeValue, Item, Path, overlaps
+from sync_rules.model.values import AttributeValue, Item, Path, has_overlap
 from sync_rules.model.writes import (
     Check,
     Condition,
@@ -21,11 +21,11 @@ from sync_rules.model.writes import (
     Result,
     Transaction,
     Write,
-    differences,
-    distinct,
+    drop_repeated_conditions,
+    expect_existence,
     expect_item,
-    target_exists,
-    update_of,
+    find_differences,
+    make_update,
 )
 from sync_rules.pipeline.sources import Sources, Target, list_other_makers
 from sync_rules.rules.families import TargetRule
@@ -35,7 +35,7 @@ Changes = Mapping[Path, AttributeValue | None]
 
 @dataclass(slots=True)  # as a Change: made for every copy, and never changed
 class Intent:
-    """The write of one target, and the rules that want it. `wanted` has the changes by rule."""
+    """The write of one target, and the rules that want it. `wanted`: the changes of each rule."""
 
     target: Target
     rules: tuple[TargetRule, ...]
@@ -46,14 +46,14 @@ class Intent:
 
 
 def list_rules_to_delay(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
-    """The rules whose link or `where` another rule is about to change: they must wait for the image after that write.
-    Rules have no cycles, so at least one rule does not wait.
+    """List the rules whose link or `where` another rule is about to change. They must wait for the image after that
+    write. Rules have no cycles, so at least one rule does not wait.
     """
     return [
         rule
         for rule in wanted
         if any(
-            overlaps(path, read)
+            has_overlap(path, read)
             for other, changes in wanted.items()
             if other is not rule
             for path in changes
@@ -62,8 +62,8 @@ def list_rules_to_delay(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule
     ]
 
 
-def intent_of(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sources) -> Intent:
-    """One write for all rules of a target: an update, or a transaction when a rule is strict."""
+def make_intent(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sources) -> Intent:
+    """Make one write for all rules of a target: an update, or a transaction if a rule is strict."""
     changes = {path: value for paths in wanted.values() for path, value in paths.items()}
     guard = [condition for rule in wanted for condition in rule.link_guard(target.image)]
     checks: dict[ItemKey, list[Condition]] = {}
@@ -73,14 +73,16 @@ def intent_of(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sou
             assert not isinstance(source, StoreError), "a rule whose source was not read wants nothing"
             checks.setdefault(key, []).extend(rule.source_guard(source))
     guard += checks.pop(target.key, [])  # a transaction may name an item once: an item that is its own source
-    update = update_of(target.key, target.image, changes, guard)
-    sources_unchanged = tuple(Check(key, distinct(still)) for key, still in checks.items())
+    update = make_update(target.key, target.image, changes, guard)
+    sources_unchanged = tuple(Check(key, drop_repeated_conditions(still)) for key, still in checks.items())
     write = Transaction((*sources_unchanged, update)) if sources_unchanged else update
     return Intent(target, tuple(wanted), changes, write, wanted=wanted)
 
 
 def list_deleting_rules(target: Target, sources: Sources) -> list[TargetRule]:
-    """The rules whose `on_delete: delete` applies: only on a REMOVE record, only while the source is absent."""
+    """List the rules that must delete the target by `on_delete: delete`: a REMOVE record reported their source, and it
+    is absent.
+    """
     return [
         rule
         for rule in target.removed
@@ -88,26 +90,26 @@ def list_deleting_rules(target: Target, sources: Sources) -> list[TargetRule]:
     ]
 
 
-def deletion_of(rule: TargetRule, target: Target, sources: Sources) -> Intent:
-    """The delete of a target that lost its source by a rule. Its guard compares the link alone, because a late write of
-    the copy must not save an orphan.
+def make_delete_intent(rule: TargetRule, target: Target, sources: Sources) -> Intent:
+    """Make the delete of a target that lost its source by a rule. The guard compares the link alone, because a late
+    write of the copy must not save an orphan.
     """
     source = find_lost_source(rule, target, sources)
     assert source is not None, "one of the deleting rules"
     source_absent = Check(source, rule.source_guard(None))
-    delete = Delete(target.key, (target_exists(target.key), *rule.link_guard(target.image)))
+    delete = Delete(target.key, (expect_existence(target.key), *rule.link_guard(target.image)))
     return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
 
 
-def creation_of(intent: Intent) -> Intent:
-    """The put of a target that does not exist, with all that its rules want."""
+def make_put_intent(intent: Intent) -> Intent:
+    """Make the put of a target that does not exist, with all that its rules want."""
     target = intent.target
     absent = expect_item(target.key.values[0][0], None, ())
     return replace(intent, write=Put(target.key, apply_write(intent.write, target.image) or {}, absent))
 
 
-def removal_of(target: Target) -> Intent:
-    """The delete of a target without members. Its guard compares every attribute that was seen."""
+def make_removal_intent(target: Target) -> Intent:
+    """Make the delete of a target without members. The guard compares every attribute of its image."""
     keys = target.key.attributes()
     seen = expect_item(target.key.values[0][0], target.image, [(name,) for name in target.image if name not in keys])
     makers = (*target.makers, *list_other_makers(target.makers))  # the item is all theirs
@@ -116,7 +118,9 @@ def removal_of(target: Target) -> Intent:
 
 
 def find_lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:
-    """The source that a target names and that does not exist. An item that is its own source has none."""
+    """Find the source that a target names and that does not exist; None if all exist. An item that is its own source
+    has not lost it.
+    """
     for key in rule.source_keys(target.image):
         if key != target.key and sources.items[key] is None:
             return key
@@ -124,18 +128,18 @@ def find_lost_source(rule: TargetRule, target: Target, sources: Sources) -> Item
 
 
 def has_source_changed(write: Write, result: Result) -> bool:
-    """True if the guard of a source was refused, and that of the target was not."""
+    """True if the guard of a source was refused, and the guard of the target was not."""
     target_action = len(write.actions) - 1 if isinstance(write, Transaction) else 0
     return bool(result.refused) and target_action not in result.refused
 
 
 def explain_refusal(intent: Intent, item: Item | None) -> Outcome:
-    """The outcome of a refused write, by the item that the refusal returned."""
+    """Choose the outcome of a refused write by the item that the refusal returned (None: no such item)."""
     if item is None:
         return Outcome.GONE
     if is_relinked(intent, item):
         return Outcome.RELINKED
-    if intent.changes and not differences(item, intent.changes):
+    if intent.changes and not find_differences(item, intent.changes):
         return Outcome.RIGHT  # by another writer, or here if the first answer was lost
     return Outcome.SUPERSEDED
 

@@ -59,8 +59,8 @@ def _run(key: ItemKey, call: Call, bounds: Bounds, report: Report) -> Work[None]
 
 
 def run_message(message: CallMessage, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
-    """Make the call that a message asks for. One whose rule no longer exists is set aside: a rule that says
-    `renamed_from` can still take it.
+    """Make the call that a message asks for. A call whose rule no longer exists is set aside with a failure record. A
+    rule with `renamed_from` can still make it.
     """
     key = message.change.key
     asked = Call(message.rule, message.function, message.change, message.attempt, message.kept)

@@ -17,15 +17,15 @@ from typing import Any, Protocol
 
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError
-from sync_rules.pipeline.failure_records import FailureRecord, parse_time, read_failure_record, time_text
-from sync_rules.pipeline.messages import KINDS, Message, decode
+from sync_rules.pipeline.failure_records import FailureRecord, format_time, parse_time, read_failure_record
+from sync_rules.pipeline.messages import KINDS, Message, parse_message
 
 REDRIVEN = "redriven"  # the field of a batch that says when and why its retry failed
 
 
 @dataclass(frozen=True, slots=True)
 class FailedEntry:
-    """One failure, as it lies in its store. `where` is how people find it, `handle` how the store does."""
+    """One failure, as its store keeps it. `where` is the place for people, `handle` the place for the store."""
 
     text: bytes = field(repr=False)  # may hold values of an item
     where: str
@@ -36,7 +36,9 @@ class FailureStore(Protocol):
     """A file, a queue or a bucket that keeps entries."""
 
     def entries(self) -> Iterator[FailedEntry]:
-        """The entries of now, each once. Raises StoreError, and UserError when there is no such store."""
+        """Yield each entry that the store holds now, once. Raises StoreError, or UserError if the store does not
+        exist.
+        """
 
     def remove(self, entry: FailedEntry) -> None:
         """Remove an entry that was processed, by the end of `close` at the latest. Raises StoreError."""
@@ -45,7 +47,7 @@ class FailureStore(Protocol):
         """Rewrite an entry after a failed retry. A store that cannot write leaves it as it is."""
 
     def close(self) -> None:
-        """End the work on these entries: the remaining ones are there for the next reader. Raises StoreError."""
+        """End the work on these entries. The next reader finds the entries that remain. Raises StoreError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,9 @@ class Span:
 
 @dataclass(frozen=True)
 class GivenUp:
-    """A batch that was given up. `event` is the event of the function, None where only its span is known.
+    """A batch that Lambda or `run` gave up. `event`: the event of the function, None if only its span is known.
 
-    `reason` is why the last retry failed, "" if there was none.
+    `reason`: why the last retry failed, "" if there was none.
     """
 
     span: Span
@@ -81,18 +83,18 @@ class GivenUp:
         return function in (self.function, ":".join(names[:7]), *names[6:7])
 
     def again(self, reason: str, at: datetime) -> dict[str, Any]:
-        """The record of the same batch after a failed retry, for JSON."""
-        return {**self.body, REDRIVEN: {"reason": reason, "at": time_text(at)}}
+        """Return the record of this batch for JSON after a failed retry, with its reason and time."""
+        return {**self.body, REDRIVEN: {"reason": reason, "at": format_time(at)}}
 
 
 Failed = FailureRecord | GivenUp | Message
 
 
 def read_entry(text: bytes | str) -> Failed:
-    """Read an entry by its form.
+    """Read an entry: a failure record, a batch that was given up, or a message.
 
     Raises:
-        RecordError: when it is nothing that can be retried.
+        RecordError: when it is not JSON or has another form.
     """
     try:
         text = text.decode() if isinstance(text, bytes) else text
@@ -104,33 +106,35 @@ def read_entry(text: bytes | str) -> Failed:
     if "DDBStreamBatchInfo" in body:
         return _read_batch(body)
     if body.get("kind") in KINDS.values():
-        return decode(text)
+        return parse_message(text)
     if "reason" in body and "rule" in body:
         return read_failure_record(body)
     raise RecordError("neither a failure record, nor the record of a batch that was given up, nor a message")
 
 
 def _read_batch(body: dict[str, Any]) -> GivenUp:
-    info, context = _map(body["DDBStreamBatchInfo"]), _map(body.get("requestContext"))
-    span = Span(*(_text(info, name) for name in ("streamArn", "shardId", "startSequenceNumber", "endSequenceNumber")))
-    event = _event(body["payload"]) if body.get("payload") is not None else None
+    info, context = _read_map(body["DDBStreamBatchInfo"]), _read_map(body.get("requestContext"))
+    span = Span(
+        *(_read_text(info, name) for name in ("streamArn", "shardId", "startSequenceNumber", "endSequenceNumber"))
+    )
+    event = _parse_event(body["payload"]) if body.get("payload") is not None else None
     if event is None and not all((span.stream_arn, span.shard_id, span.first.isdigit(), span.last.isdigit())):
         raise RecordError("the record of a batch with neither a payload nor a range of sequence numbers")
     size = info.get("batchSize")
     return GivenUp(
         span,
         event,
-        condition=_text(context, "condition"),
-        function=_text(context, "functionArn"),
+        condition=_read_text(context, "condition"),
+        function=_read_text(context, "functionArn"),
         records=len(event["Records"]) if event is not None else size if isinstance(size, int) else 0,
-        first=_time(_text(info, "approximateArrivalOfFirstRecord")),
-        last=_time(_text(info, "approximateArrivalOfLastRecord")),
-        reason=_text(_map(body.get(REDRIVEN)), "reason"),
+        first=_parse_time(_read_text(info, "approximateArrivalOfFirstRecord")),
+        last=_parse_time(_read_text(info, "approximateArrivalOfLastRecord")),
+        reason=_read_text(_read_map(body.get(REDRIVEN)), "reason"),
         body=body,
     )
 
 
-def _event(payload: object) -> Mapping[str, Any]:
+def _parse_event(payload: object) -> Mapping[str, Any]:
     """The event: JSON text as Lambda writes it, or a map, as some emulators and recordings have it."""
     try:
         event = json_bytes.parse_json(payload) if isinstance(payload, str) else payload
@@ -141,16 +145,16 @@ def _event(payload: object) -> Mapping[str, Any]:
     return event
 
 
-def _map(value: object) -> Mapping[str, Any]:
+def _read_map(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(body: Mapping[str, Any], name: str) -> str:
+def _read_text(body: Mapping[str, Any], name: str) -> str:
     value = body.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _time(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     try:
         return parse_time(text)
     except ValueError:
@@ -161,7 +165,7 @@ def _time(text: str) -> datetime | None:
 @dataclass
 class FailureGroup:
     """Failures of one sort. `what` is the rule, the condition and shard, or the kind of message. `records` counts the
-    stream records of batches. `items` has the hashes of the failed items; one item may have many records.
+    stream records of batches. `items`: hashes of the failed items; an item may have many records.
     """
 
     sort: str  # failures, batches, messages, unreadable

@@ -16,56 +16,56 @@ from typing import Any
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import Failure, ItemKey
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 from sync_rules.rules.key_json import type_key
-from sync_rules.rules.ledger import keeps_books, without_amount
+from sync_rules.rules.ledger import hide_amount, keeps_books
 
 PlainKey = Mapping[str, str]
 
 
-def failure_record(failure: Failure, at: datetime) -> dict[str, Any]:
-    """A failure, ready for JSON. Table and key are null when the stream record was not readable; `at` is ISO 8601 in
-    UTC.
+def make_failure_record(failure: Failure, at: datetime) -> dict[str, Any]:
+    """Make the record of a failure, for JSON. Table and key are null if the stream record was unreadable; `at` is ISO
+    8601 in UTC.
 
-    A part is named by its element, null for a target, and by the member that it is made from. `call` is there only for
-    a call, and says where its change is kept.
+    A part is named by its element, null for a target, and by `member`, the item that it is made from. `call` is only in
+    the record of a call, and says where its change is kept.
     """
     record = {
         "rule": failure.rule,
         "table": failure.key and failure.key.table,
-        "key": failure.key and plain_key(failure.key),
+        "key": failure.key and make_plain_key(failure.key),
         "reason": failure.reason,
         "position": failure.position,
-        "member": failure.member and {"table": failure.member.table, "key": plain_key(failure.member)},
+        "member": failure.member and {"table": failure.member.table, "key": make_plain_key(failure.member)},
         "element": failure.element,
-        "at": time_text(at),
+        "at": format_time(at),
     }
     return record if not failure.call else {**record, "call": failure.call}
 
 
-def time_text(at: datetime) -> str:
-    """A time as failure records have it: 2026-11-21T12:00:00.001+00:00."""
+def format_time(at: datetime) -> str:
+    """Format a time as failure records have it: 2026-11-21T12:00:00.001+00:00."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def parse_time(text: str) -> datetime:
-    """The time that `time_text` wrote; UTC where the text names no offset. Raises ValueError."""
+    """Parse the text that `format_time` wrote. A text without an offset is in UTC. Raises ValueError."""
     at = datetime.fromisoformat(text)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def printable(key: ItemKey) -> str:
-    """A key for people to read, with invisible characters escaped as in JSON, and without the amount in a rank's."""
-    return visible(str(without_amount(key)))
+def format_key(key: ItemKey) -> str:
+    """Format a key for people to read: invisible characters are escaped as in JSON, and a rank's amount is left out."""
+    return escape_invisible(str(hide_amount(key)))
 
 
 def show_key(key: ItemKey) -> dict[str, str]:
-    """A key for people and machines that only read it."""
-    return plain_key(without_amount(key))
+    """Make a map of a key for reports, without a rank's amount: readers cannot build the key from it."""
+    return make_plain_key(hide_amount(key))
 
 
-def plain_key(key: ItemKey) -> dict[str, str]:
-    """A key for people to copy: {"PK": "USER#1", "SK": "00ff"}."""
+def make_plain_key(key: ItemKey) -> dict[str, str]:
+    """Make a map of a key that people can copy into a command: {"PK": "USER#1", "SK": "00ff"}."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, _, value in key.values}
 
 
@@ -91,15 +91,19 @@ class FailureRecord:
 
     @property
     def about(self) -> tuple[str | None, PlainKey | None]:
-        """The item that people know: of a rule that keeps books, the one that is not counted, and not its entry."""
+        """The table and key to show people: for a rule that keeps books, the child that is not counted, not its ledger
+        entry.
+        """
         return self.member if self.member is not None and keeps_books(self.rule) else (self.table, self.key)
 
     def again(self, reason: str, at: datetime) -> dict[str, Any]:
-        """The record of the same failure after a failed retry, for JSON: the first time stays, the reason is new."""
-        return {**self.body, "reason": reason, "last": time_text(at)}
+        """Return the record of this failure for JSON after a failed retry: the reason and the last time are new, the
+        first time stays.
+        """
+        return {**self.body, "reason": reason, "last": format_time(at)}
 
     def failure(self, tables: Mapping[str, Table]) -> Failure:
-        """The failure, with keys typed by the tables of the rules.
+        """Restore the failure, with keys typed by the tables of the rules.
 
         Raises:
             RecordError: when the rules have no such table, or the table has another key.
@@ -115,52 +119,56 @@ def read_failure_record(body: Mapping[str, Any]) -> FailureRecord:
     Raises:
         RecordError: when it is not a failure record. Names the field, and never its value.
     """
-    rule, reason = _expect(body, "rule", str), _expect(body, "reason", str)
-    table, key, member = _expect(body, "table", str, None), _expect(body, "key", dict, None), body.get("member")
+    rule, reason = _require_field(body, "rule", str), _require_field(body, "reason", str)
+    table, key, member = (
+        _require_field(body, "table", str, None),
+        _require_field(body, "key", dict, None),
+        body.get("member"),
+    )
     if member is not None and not (isinstance(member, dict) and isinstance(member.get("table"), str)):
-        raise _unlike("member")
-    first = _time(body, "at")
+        raise _make_field_error("member")
+    first = _read_time(body, "at")
     return FailureRecord(
         rule,
         table,
-        key and _plain(key, "key"),
+        key and _require_plain_key(key, "key"),
         reason,
         first,
-        _time(body, "last") if body.get("last") else first,
-        _expect(body, "position", str, "") or "",
-        None if member is None else (member["table"], _plain(member.get("key"), "member")),
-        _expect(body, "element", str, None),
-        _expect(body, "call", str, "") or "",
+        _read_time(body, "last") if body.get("last") else first,
+        _require_field(body, "position", str, "") or "",
+        None if member is None else (member["table"], _require_plain_key(member.get("key"), "member")),
+        _require_field(body, "element", str, None),
+        _require_field(body, "call", str, "") or "",
         body,
     )
 
 
-def _expect(body: Mapping[str, Any], name: str, kind: type, *default: object) -> Any:
+def _require_field(body: Mapping[str, Any], name: str, kind: type, *default: object) -> Any:
     value = body.get(name, *default)
     if not isinstance(value, kind) and not (default and value is None):
-        raise _unlike(name)
+        raise _make_field_error(name)
     return value
 
 
-def _plain(key: object, name: str) -> PlainKey:
+def _require_plain_key(key: object, name: str) -> PlainKey:
     if not isinstance(key, dict) or not all(isinstance(value, str) for value in key.values()):
-        raise _unlike(name)
+        raise _make_field_error(name)
     return key
 
 
-def _unlike(name: str) -> RecordError:
+def _make_field_error(name: str) -> RecordError:
     return RecordError(f"a failure record whose {name!r} is not what one has")
 
 
-def _time(body: Mapping[str, Any], name: str) -> datetime:
+def _read_time(body: Mapping[str, Any], name: str) -> datetime:
     try:
-        return parse_time(_expect(body, name, str))
+        return parse_time(_require_field(body, name, str))
     except ValueError as error:
         raise RecordError(f"a failure record whose {name!r} is not a time") from error
 
 
 def restore_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> ItemKey:
-    """The key that `plain_key` wrote, typed by the key schema of its table.
+    """Restore the key that `make_plain_key` wrote, typed by the key schema of its table.
 
     Raises:
         RecordError: when there is no such table, or the table has another key. Names no value.

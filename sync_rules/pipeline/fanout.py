@@ -18,24 +18,24 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.handover import (
     Listing,
-    chunk_message,
+    choose_inline_max_items,
     hand_over,
-    inline_max_items,
     list_page,
+    make_chunk_message,
     report_unfinished_pushes,
-    second_look_of_push,
     send_chunks,
     send_second_look,
+    send_second_look_of_push,
 )
 from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import ALL, Later, Work, do_together, read_all
-from sync_rules.pipeline.sources import Target, absent_target, list_other_makers, split
-from sync_rules.pipeline.tasks import Chunk, PartLook, Pull, Push, message_of
+from sync_rules.pipeline.sources import Target, list_other_makers, make_absent_target, split
+from sync_rules.pipeline.tasks import Chunk, PartLook, Pull, Push, make_part_message
 from sync_rules.rules.families import Part, TargetRule
-from sync_rules.rules.rule import attributes_read
+from sync_rules.rules.rule import list_attributes_read
 from sync_rules.rules.ruleset import Rules
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
         return report
     unread = [one for one in pulls if one.image is None]
     looks = any(one.attempt for one in unread)  # a parked target is read as a whole: is there room in it now?
-    attributes = ALL if looks else attributes_read((rule, rule.target) for one in unread for rule in one.rules)
+    attributes = ALL if looks else list_attributes_read((rule, rule.target) for one in unread for rule in one.rules)
     images = yield from read_all((one.key for one in unread), attributes)
     targets = []
     for one in pulls:
@@ -67,18 +67,18 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
         elif image is not None:
             fresh = one.image is None
             targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members, fresh=fresh))
-        elif (absent := absent_target(one.key, one.rules, one.attempt)) is not None:
+        elif (absent := make_absent_target(one.key, one.rules, one.attempt)) is not None:
             beside = list_other_makers(absent.makers)  # an item comes with all that rules keep on it
             targets.append(replace(absent, rules=(*absent.rules, *beside)))
     report.add((yield from reconcile(targets, bounds)))
     present = {target.key: target for target in targets}
     for one in pulls:
         if one.settles and one.key in present:
-            yield from _second_look_of_pull(one, present[one.key], bounds, report)
+            yield from _send_second_look_of_pull(one, present[one.key], bounds, report)
     return report
 
 
-def _second_look_of_pull(one: Pull, target: Target, bounds: Bounds, report: Report) -> Work[None]:
+def _send_second_look_of_pull(one: Pull, target: Target, bounds: Bounds, report: Report) -> Work[None]:
     """Send the second look of a pull whose members are listed through an index."""
     settles = [
         rule.settle_seconds
@@ -101,9 +101,9 @@ class Listed:
 
 
 def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
-    """Reconcile everything that some items list, a bounded number at a time. A message asks for the rest.
+    """Reconcile all targets of these pushes, a bounded number at a time. A message asks for the rest.
 
-    The report names as failed the items that started the pushes, if their listing or some target was not finished.
+    The report names the item that started a push as failed if the listing or a target was not finished.
     """
     report = Report()
     listings = [Listing(one, one.cursor) for one in pushes]
@@ -116,7 +116,7 @@ def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
         report.alterations.update(done.alterations)
         for listing in active:
             if listing.done and not listing.failed:
-                yield from second_look_of_push(listing, bounds)
+                yield from send_second_look_of_push(listing, bounds)
         # pushes that had no turn in this round come first in the next one
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
     return report_unfinished_pushes(listings, report)
@@ -150,7 +150,7 @@ def _relay(listing: Listing, rules: Rules, bounds: Bounds, report: Report, *, ah
     if bounds.out_of_time():
         raise StoreError(OUT_OF_TIME)
     push = listing.push
-    names = _attributes_read([listing])[push.rules[0].listed_entity.table.name]
+    names = _list_attributes_read([listing])[push.rules[0].listed_entity.table.name]
     page = yield from list_page(listing, rules, bounds, names, bounds.limits.fan_out_relay_max_items)
     if listing.failed:
         return
@@ -160,14 +160,14 @@ def _relay(listing: Listing, rules: Rules, bounds: Bounds, report: Report, *, ah
     listed = {key: Listed(image, [listing]) for key, image in page}
     done = yield from _reconcile_listed_items(listed, bounds)
     failed = tuple(done.failed if done.failed.keys() <= listed.keys() else listed)  # else parts, of any of them
-    report.add(_without_failures(done))
+    report.add(_drop_failures(done))
     listing.failed, listing.targets_failed = "", False
     yield from send_chunks(push, failed, bounds.limits)
     if rest is not None and not ahead:
         yield Later(rest)
 
 
-def _without_failures(report: Report) -> Report:
+def _drop_failures(report: Report) -> Report:
     """A report without the targets that failed: the worker of their chunk counts them."""
     report.failed = {}
     report.outcomes = Counter({of: n for of, n in report.outcomes.items() if of[1] is not Outcome.FAILED})
@@ -175,7 +175,9 @@ def _without_failures(report: Report) -> Report:
 
 
 def process_chunks(chunks: Sequence[Chunk], bounds: Bounds) -> Work[Report]:
-    """Reconcile exactly these targets; nothing is listed. If one fails, its whole chunk is delivered again."""
+    """Reconcile the targets of these chunks. Nothing is listed. If a target fails, its whole chunk is delivered
+    again.
+    """
     report = Report()
     for one in chunks:
         report.add((yield from _process_chunk(one, bounds)))
@@ -195,15 +197,15 @@ def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
             listing.fail(OUT_OF_TIME)
         else:
             listed = {key: Listed(listings=[listing]) for key in targets[start : start + step]}
-            yield from _read_images(listed, tuple(listed), _attributes_read([listing]))
+            yield from _read_images(listed, tuple(listed), _list_attributes_read([listing]))
             done = yield from _reconcile_listed_items(listed, bounds)
         if start and not report.failed and listing.failed.startswith(OUT_OF_TIME):
             try:
-                yield Later(chunk_message(chunk.push, targets[start:]))
+                yield Later(make_chunk_message(chunk.push, targets[start:]))
             except StoreError as error:
                 listing.failed = str(error)
             else:
-                report.add(_without_failures(done))
+                report.add(_drop_failures(done))
                 return report
         report.add(report_unfinished_pushes([listing], done))
     return report
@@ -215,14 +217,14 @@ def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
     """
     listed: dict[ItemKey, Listed] = {}
     unread: dict[ItemKey, None] = {}
-    attributes = _attributes_read(active)
+    attributes = _list_attributes_read(active)
     room = bounds.limits.fan_out_round_max_items
     waiting = list(active)
     while waiting and room > 0:
         some, waiting = _split_turn(waiting, bounds.limits)
         inline = []
         for listing in some:
-            if bounds.out_of_time() or listing.listed_items >= inline_max_items(listing.push, bounds.limits):
+            if bounds.out_of_time() or listing.listed_items >= choose_inline_max_items(listing.push, bounds.limits):
                 yield from hand_over(listing, bounds)
             else:
                 inline.append(listing)
@@ -253,9 +255,9 @@ def _split_turn(waiting: list[Listing], limits: Limits) -> tuple[list[Listing], 
     return waiting[:size], waiting[size:]
 
 
-def _attributes_read(listings: Iterable[Listing]) -> Mapping[str, Names]:
+def _list_attributes_read(listings: Iterable[Listing]) -> Mapping[str, Names]:
     """The attributes that the rules of all these pushes read of listed items, by table: several may list one item."""
-    return attributes_read((rule, rule.listed_entity) for one in listings for rule in one.push.rules)
+    return list_attributes_read((rule, rule.listed_entity) for one in listings for rule in one.push.rules)
 
 
 def _read_images(
@@ -286,7 +288,7 @@ def _reconcile_listed_items(listed: Mapping[ItemKey, Listed], bounds: Bounds) ->
     report = yield from reconcile(targets, bounds)
     _note_outcomes(report, ((key, key, row.listings) for key, row in listed.items()), PullMessage)
     of_parts = yield from reconcile_parts([PartLook(part) for part in parts], bounds)
-    _note_outcomes(of_parts, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
+    _note_outcomes(of_parts, ((part.target, part, asked.values()) for part, asked in parts.items()), make_part_message)
     report.add(of_parts)
     return report
 
@@ -305,12 +307,14 @@ def _note_outcomes(
 
 
 def list_linked_rules(push: Push, image: Item) -> tuple[TargetRule, ...]:
-    """The rules of a push that still link this image to the source; a target that moved has its own record."""
+    """List the rules of a push that link this image to its source. A target that names another source now has its own
+    record.
+    """
     return tuple([rule for rule in push.target_rules if push.source in rule.source_keys(image)])
 
 
 def list_parts(push: Push, key: ItemKey, image: Item) -> list[Part]:
-    """The parts of the item that started a push, as a listed item names them."""
+    """List the parts that a listed item contributes to the item that started the push."""
     return [
         part
         for rule in push.part_rules

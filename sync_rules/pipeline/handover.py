@@ -17,7 +17,7 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
-from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, PushMessage, key_bytes
+from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, PushMessage, count_key_bytes
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Later, List, Work
 from sync_rules.pipeline.sources import NO_NAMES
@@ -49,7 +49,7 @@ class Listing:
         return self.push.found or self.wrote
 
     def fail(self, reason: str) -> None:
-        """Note that the listing, or an item that it listed, could not be finished."""
+        """Note that the listing, or an item in it, was not finished."""
         self.first_failed = self.first_failed if self.failed else self.round_began
         self.failed = reason
 
@@ -101,8 +101,8 @@ def report_unfinished_pushes(listings: Iterable[Listing], report: Report) -> Rep
 
 
 # ---------------------------------------------------------------- to other workers
-def inline_max_items(push: Push, limits: Limits) -> int:
-    """The number of targets that one invocation reconciles before it sends the rest on."""
+def choose_inline_max_items(push: Push, limits: Limits) -> int:
+    """Choose how many targets of a push one invocation reconciles before it sends the rest on."""
     return limits.fan_out_second_look_max_items if push.delay_seconds else limits.fan_out_inline_max_items
 
 
@@ -151,8 +151,10 @@ def send_second_look(
         yield Later(replace(message, delay_seconds=delay), delay)
 
 
-def second_look_of_push(listing: Listing, bounds: Bounds) -> Work[None]:
-    """Send the second look of a push after the last page of its index."""
+def send_second_look_of_push(listing: Listing, bounds: Bounds) -> Work[None]:
+    """Send the second look of a push after the last page of its index. The listing fails if the message cannot be
+    sent.
+    """
     push = listing.push
     if push.index is None or listing.handed_over:
         return
@@ -176,7 +178,7 @@ def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]
         except StoreError as error:
             listing.failed = str(error)
         if not listing.failed:
-            yield from second_look_of_push(listing, bounds)
+            yield from send_second_look_of_push(listing, bounds)
     return report_unfinished_pushes(listings, Report())
 
 
@@ -195,9 +197,9 @@ def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:
             page = yield from list_page(listing, rules, bounds)
             *full, waiting = split_keys([*waiting, *(key for key, _ in page)], limits)
             for keys in full:
-                yield Later(chunk_message(push, keys))
+                yield Later(make_chunk_message(push, keys))
     if waiting and not listing.failed:
-        yield Later(chunk_message(push, waiting))
+        yield Later(make_chunk_message(push, waiting))
     if listing.handed_over:
         yield Later(replace(push, cursor=listing.cursor).message())
 
@@ -205,7 +207,7 @@ def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:
 def send_chunks(push: Push, keys: Collection[ItemKey], limits: Limits) -> Work[None]:
     """Send these targets of a push on, so that a worker reads them again. Raises StoreError."""
     for some in split_keys(keys, limits) if keys else ():
-        yield Later(chunk_message(push, some))
+        yield Later(make_chunk_message(push, some))
 
 
 def split_keys(keys: Iterable[ItemKey], limits: Limits) -> list[list[ItemKey]]:
@@ -213,7 +215,7 @@ def split_keys(keys: Iterable[ItemKey], limits: Limits) -> list[list[ItemKey]]:
     some: list[ItemKey] = []
     found, room = [some], limits.fan_out_chunk_max_bytes
     for key in keys:
-        size = key_bytes(key)
+        size = count_key_bytes(key)
         if some and (len(some) >= limits.fan_out_chunk_max_items or size > room):
             some = []
             found.append(some)
@@ -223,5 +225,5 @@ def split_keys(keys: Iterable[ItemKey], limits: Limits) -> list[list[ItemKey]]:
     return found
 
 
-def chunk_message(push: Push, keys: Iterable[ItemKey]) -> ChunkMessage:
+def make_chunk_message(push: Push, keys: Iterable[ItemKey]) -> ChunkMessage:
     return ChunkMessage(push.message_names, push.source, tuple(keys), push.removed)

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Final
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
+from sync_rules.model.numbers import compute_total, format_number, is_holdable, read_number
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Action, Check, Increment, Put, Transaction, Update, Write, expect_item
 from sync_rules.pipeline.requests import Found
@@ -37,7 +37,7 @@ def join_writes(wanted: Iterable[tuple[PartLook, Write]]) -> list[JointWrite]:
     """Merge writes where possible: elements of one set into one update, transactions into one."""
     groups: dict[object, list[JointWrite]] = {}
     for look, write in wanted:
-        joints = groups.setdefault(_joinable_by(write), [])
+        joints = groups.setdefault(_make_join_key(write), [])
         both = _join(joints[-1].write, write) if joints else None
         if both is None:
             joints.append(JointWrite((look,), write))
@@ -46,7 +46,7 @@ def join_writes(wanted: Iterable[tuple[PartLook, Write]]) -> list[JointWrite]:
     return [joint for joints in groups.values() for joint in joints]
 
 
-def _joinable_by(write: Write) -> object:
+def _make_join_key(write: Write) -> object:
     """Writes can be merged only if this is equal for both."""
     if isinstance(write, Update):
         return write.key, bool(write.adds)
@@ -66,13 +66,13 @@ def _join_elements(one: Update, two: Update) -> Update | None:
     """Merge updates of one item that both ADD or both DELETE: one expression may not name a set twice."""
     if one.guard != two.guard or one.sets or two.sets or one.removes or two.removes:
         return None
-    return replace(one, adds=_union(one.adds, two.adds), discards=_union(one.discards, two.discards))
+    return replace(one, adds=_merge_elements(one.adds, two.adds), discards=_merge_elements(one.discards, two.discards))
 
 
 Elements = tuple[tuple[Path, AttributeValue], ...]
 
 
-def _union(one: Elements, two: Elements) -> Elements:
+def _merge_elements(one: Elements, two: Elements) -> Elements:
     sets: dict[Path, AttributeValue] = dict(one)
     for path, value in two:
         ((kind, elements),) = value.items()
@@ -106,15 +106,15 @@ def _sum(one: Increment, two: Increment) -> Increment | None:
     """The exact sum of both; None when DynamoDB could not hold it in one number."""
     amounts = {name: Decimal(amount) for name, amount in one.amounts}
     for name, amount in two.amounts:
-        amounts[name] = total_of((amounts.get(name, Decimal(0)), Decimal(amount)))
+        amounts[name] = compute_total((amounts.get(name, Decimal(0)), Decimal(amount)))
     if not all(map(is_holdable, amounts.values())):
         return None
-    return replace(one, amounts=tuple((name, spell(amount)) for name, amount in amounts.items()))
+    return replace(one, amounts=tuple((name, format_number(amount)) for name, amount in amounts.items()))
 
 
 # ---------------------------------------------------------------- totals as a whole
 def list_increments(write: Write) -> tuple[Increment, ...]:
-    """The totals that a write adds to."""
+    """List the increments of a write: the numbers that it adds to totals."""
     actions = write.actions if isinstance(write, Transaction) else ()
     return tuple(action for action in actions if isinstance(action, Increment))
 
@@ -125,7 +125,9 @@ def fits_numbers(increment: Increment) -> bool:
 
 
 def put_totals(write: Transaction, totals: Mapping[ItemKey, Found]) -> Transaction | Blocked:
-    """The same booking, with the new total in place of each difference that no number can hold."""
+    """Return a transaction with a whole new total in place of each increment that DynamoDB cannot hold. Return Blocked
+    if the total is not a number, or too long.
+    """
     actions: list[Action] = []
     for action in write.actions:
         if isinstance(action, Increment) and not fits_numbers(action):
@@ -145,13 +147,13 @@ def add_to_total(increment: Increment, total: Item | None) -> Update | Put | Blo
     numbers: dict[str, AttributeValue] = {}
     for name, amount in increment.amounts:
         value = (total or {}).get(name)
-        held = Decimal(0) if value is None else number_of(value)
+        held = Decimal(0) if value is None else read_number(value)
         if held is None:
             return TOTAL_BROKEN
-        number = total_of((held, Decimal(amount)))
+        number = compute_total((held, Decimal(amount)))
         if not is_holdable(number):
             return Blocked("NumberTooLong")
-        numbers[name] = {"N": spell(number)}
+        numbers[name] = {"N": format_number(number)}
     guard = expect_item(increment.key.values[0][0], total, [(name,) for name in numbers])
     if total is None:
         return Put(increment.key, {**increment.key.attributes(), **numbers}, guard)

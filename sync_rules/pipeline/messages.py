@@ -16,7 +16,7 @@ from typing import Any, Final
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.json_bytes import compact, tag_binary, untag_binary
+from sync_rules.model.json_bytes import format_compact_json, tag_binary, untag_binary
 from sync_rules.model.numbers import SPELLING
 from sync_rules.model.values import Item
 from sync_rules.pipeline.records import DATES, read_image
@@ -26,12 +26,12 @@ COUNT_MAX: Final = 10_000  # of tries or seconds, in a message
 
 @dataclass(frozen=True, slots=True)
 class PushMessage:
-    """Reconcile the targets of a source, from `cursor` on.
+    """A request to reconcile the targets of a source, from `cursor` on.
 
-    `removed`: a REMOVE record of the source started this, so `on_delete: delete` applies. `delay_seconds` is 0 for the
-    first pass, and for a second look the delay that it waited; `found`: an earlier page of it had to write. `spread`:
-    workers share it. The receiver sends the keys of an index on as chunks, and reconciles none; of the base table it
-    reconciles one page, and sends the rest on before it writes.
+    `removed`: a REMOVE record of the source started this, so `on_delete: delete` applies. `delay_seconds`: the delay
+    before this second look, 0 for the first pass. `found`: an earlier page of this pass wrote something. `spread`:
+    workers share the push. The receiver sends the keys of an index on as chunks, and reconciles none. From the base
+    table it reconciles a page, and sends the rest on before it writes.
     """
 
     rules: tuple[str, ...]
@@ -45,7 +45,7 @@ class PushMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChunkMessage:
-    """Reconcile these targets of a source, for these rules. `removed` as in a `PushMessage`."""
+    """A request to reconcile these targets of a source, for these rules. `removed` as in a `PushMessage`."""
 
     rules: tuple[str, ...]
     source: ItemKey
@@ -55,8 +55,8 @@ class ChunkMessage:
 
 @dataclass(frozen=True, slots=True)
 class PullMessage:
-    """Pull one target again: all of its rules, with a fresh image. `attempt` counts how often it was parked;
-    `delay_seconds` is, for a second look at what an index showed of its members, the delay it waited.
+    """A request to pull one target, for all its rules, with a fresh image. `attempt` counts how often the target was
+    parked. `delay_seconds`: the delay before a second look at members that an index lists, else 0.
     """
 
     target: ItemKey
@@ -66,7 +66,7 @@ class PullMessage:
 
 @dataclass(frozen=True, slots=True)
 class PartMessage:
-    """Reconcile one part again. `attempt` counts how often it was parked."""
+    """A request to reconcile one part again. `attempt` counts how often the part was parked."""
 
     rule: str
     target: ItemKey
@@ -77,9 +77,9 @@ class PartMessage:
 
 @dataclass(frozen=True, slots=True)
 class CallMessage:
-    """Call a user's function again with this change, values and all. `attempt` counts how often it failed.
+    """A request to call a user's function with this change, values and all. `attempt` counts the failed calls.
 
-    `kept` is the place where a change that is too large for a message is kept whole; the message has its key alone.
+    `kept`: the place of a change that is too large for a message; the message then has only the item's key.
     """
 
     rule: str
@@ -104,8 +104,8 @@ KINDS: Final[Mapping[type[Message], str]] = {
 }
 
 
-def names_in(message: Message) -> tuple[str, ...]:
-    """The rules that a message asks for, by name; none for a pull, which asks for all rules of its target."""
+def list_rule_names(message: Message) -> tuple[str, ...]:
+    """List the names of the rules that a message asks for. A pull names none: it asks for all rules of its target."""
     match message:
         case PushMessage() | ChunkMessage():
             return message.rules
@@ -114,8 +114,8 @@ def names_in(message: Message) -> tuple[str, ...]:
     return ()
 
 
-def item_of(message: Message) -> ItemKey:
-    """The item that a message is about: the source of a fan-out, the target of a look, the item that changed."""
+def find_item(message: Message) -> ItemKey:
+    """Find the item that a message is about: the source of a fan-out, the target of a look, the item that changed."""
     match message:
         case PushMessage() | ChunkMessage():
             return message.source
@@ -124,8 +124,8 @@ def item_of(message: Message) -> ItemKey:
     return message.target
 
 
-def encode(message: Message) -> str:
-    """The message as JSON text, the same for the same message."""
+def format_message(message: Message) -> str:
+    """Format a message as JSON. Equal messages have the same text."""
     bare = replace(message, targets=()) if isinstance(message, ChunkMessage) else message  # `asdict` would copy each
     body = {"kind": KINDS[type(message)], **asdict(bare)}
     if isinstance(message, ChunkMessage):
@@ -139,20 +139,20 @@ def encode(message: Message) -> str:
     return _write_text(body)
 
 
-def key_bytes(key: ItemKey) -> int:
-    """The bytes that one more target adds to the text of a chunk."""
+def count_key_bytes(key: ItemKey) -> int:
+    """Count the bytes that one more target key adds to the text of a chunk message."""
     return len(_write_text(_fold_keys([key])[0]["values"]).encode()) - 1
 
 
 def _write_text(body: object) -> str:
-    return compact(_spell(body), default=tag_binary, sort_keys=True)
+    return format_compact_json(_convert_keys(body), default=tag_binary, sort_keys=True)
 
 
-def _spell(body: Any) -> Any:
+def _convert_keys(body: Any) -> Any:
     """Keys as maps: JSON would write a named tuple as a list."""
     if isinstance(body, ItemKey):
         return body._asdict()
-    return {name: _spell(value) for name, value in body.items()} if isinstance(body, dict) else body
+    return {name: _convert_keys(value) for name, value in body.items()} if isinstance(body, dict) else body
 
 
 def _fold_keys(keys: Iterable[ItemKey]) -> list[dict[str, Any]]:
@@ -172,8 +172,8 @@ def _unfold_keys(groups: Iterable[Mapping[str, Any]]) -> tuple[ItemKey, ...]:
     )
 
 
-def decode(text: str) -> Message:
-    """The message that `encode` wrote.
+def parse_message(text: str) -> Message:
+    """Parse the text that `format_message` wrote.
 
     Raises:
         RecordError: when the text is not such a message.
@@ -185,7 +185,7 @@ def decode(text: str) -> Message:
         message = None if make is None else make(**body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"not a message of sync-rules: {type(error).__name__}") from error
-    if message is None or not isinstance(item_of(message), ItemKey) or not _is_well_formed(message):
+    if message is None or not isinstance(find_item(message), ItemKey) or not _is_well_formed(message):
         raise RecordError("not a message of sync-rules: expected a push, a chunk, a pull, a part or a call")
     return message
 

@@ -21,7 +21,7 @@ from sync_rules.model.sizes import TOO_LARGE, is_too_large
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Check, Delete, Put, Result, Status, Test, Transaction, Update, Write
 from sync_rules.pipeline.acceptance import protect_part
-from sync_rules.pipeline.books import begin
+from sync_rules.pipeline.books import begin_books
 from sync_rules.pipeline.joint_writes import (
     TOTAL_BROKEN,
     JointWrite,
@@ -34,7 +34,7 @@ from sync_rules.pipeline.joint_writes import (
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked_items
 from sync_rules.pipeline.requests import Found, Work, apply_writes, read_all
 from sync_rules.pipeline.sources import split
-from sync_rules.pipeline.tasks import PartLook, message_of
+from sync_rules.pipeline.tasks import PartLook, make_part_message
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Part
 from sync_rules.rules.rule import Blocked
@@ -76,7 +76,9 @@ def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
 
 
 def read_parts(parts: Iterable[Part]) -> Work[list[tuple[Part, Found, Found]]]:
-    """Read, for each part, the item that it is written on, then the item that it is made from, unless it was seen."""
+    """Read the target of each part, then its source. Return the part, its target and its source. The source is None if
+    the part has none, or keeps what a record showed.
+    """
     parts = list(parts)
     targets = yield from read_all(part.target for part in parts)
     read = {part: part.source for part in parts if part.source is not None and part.seen is None}
@@ -95,7 +97,10 @@ def _decide(
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
             continue
         meant = [
-            (replace(look, part=one), _check_room(_write_for(replace(look, part=one), target, source, report), target))
+            (
+                replace(look, part=one),
+                _check_room(_compute_write(replace(look, part=one), target, source, report), target),
+            )
             for one in part.rule.expand_part(part, target, source)
         ]
         if all(write is None for _, write in meant):
@@ -104,17 +109,17 @@ def _decide(
             meant = [(one, _protect(one.part, target, write, bounds)) for one, write in meant]
         stuck += ((one, write) for one, write in meant if isinstance(write, Blocked))
         wanted += ((one, write) for one, write in meant if write is not None and not isinstance(write, Blocked))
-    return (yield from _book_totals(wanted, stuck, report)), stuck
+    return (yield from _replace_unfit_increments(wanted, stuck, report)), stuck
 
 
 def _protect(part: Part, target: Item | None, write: Write | Blocked | None, bounds: Bounds) -> Write | Blocked | None:
     """The write; blocked if it alters a value of others for a rule that is not accepted."""
     if write is None or isinstance(write, Blocked):
         return write
-    return protect_part(part, target, _alteration_by(part, write), bounds) or write
+    return protect_part(part, target, _classify_alteration(part, write), bounds) or write
 
 
-def _write_for(look: PartLook, target: Item | None, source: Item | None, report: Report) -> Write | Blocked | None:
+def _compute_write(look: PartLook, target: Item | None, source: Item | None, report: Report) -> Write | Blocked | None:
     part = look.part
     write = part.rule.write_for(part, target, source)
     if look.rebuild and (look.rejected or isinstance(write, Blocked)):
@@ -130,7 +135,7 @@ def _check_room(write: Write | Blocked | None, target: Item | None) -> Write | B
     return NO_ROOM if no_room else write
 
 
-def _book_totals(
+def _replace_unfit_increments(
     wanted: list[tuple[PartLook, Write]], stuck: list[tuple[PartLook, Blocked]], report: Report
 ) -> Work[list[tuple[PartLook, Write]]]:
     """The writes, with the new total in place of each difference that no number can hold. Totals are read last."""
@@ -154,7 +159,9 @@ def _begin_books(
     wanted: Sequence[tuple[PartLook, Write]], begun: dict[Books, int | StoreError], report: Report
 ) -> Work[list[tuple[PartLook, Write]]]:
     """Begin the books of these parts, once in a round; then give the parts that can be written."""
-    begun |= yield from begin(books for look, _ in wanted if (books := look.part.rule.books) and books not in begun)
+    begun |= yield from begin_books(
+        books for look, _ in wanted if (books := look.part.rule.books) and books not in begun
+    )
     ready: list[tuple[PartLook, Write]] = []
     for look, write in wanted:
         books = look.part.rule.books
@@ -218,7 +225,7 @@ def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> 
         report.count(rules, Outcome.COPIED)
         for look in joint.looks:
             if look.part.rule.books is None:  # a ledger is the pipeline's own
-                report.alterations[look.part.rule.name, _alteration_by(look.part, joint.write)] += 1
+                report.alterations[look.part.rule.name, _classify_alteration(look.part, joint.write)] += 1
         report.written.update(look.part.target for look in joint.looks)
     elif result.status is Status.REFUSED or (result.status is Status.REJECTED and len(joint.looks) > 1):
         return joint.looks
@@ -234,7 +241,7 @@ def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> 
     return ()
 
 
-def _alteration_by(part: Part, write: Write) -> Alteration:
+def _classify_alteration(part: Part, write: Write) -> Alteration:
     """The alteration of a part by a write: an item or an element is one value."""
     actions = write.actions if isinstance(write, Transaction) else (write,)
     action = next((one for one in actions if one.key == part.target and not isinstance(one, Check)), actions[-1])
@@ -268,6 +275,6 @@ def _park(look: PartLook, blocked: Blocked, bounds: Bounds, report: Report) -> W
     element = part.rule.label(part)
     failure = Failure(part.rule.name, part.target, blocked.reason, "", part.source, apart=True, element=element)
     try:
-        yield from report.park([failure], message_of(part, look.attempt + 1), bounds, patient=blocked.patient)
+        yield from report.park([failure], make_part_message(part, look.attempt + 1), bounds, patient=blocked.patient)
     except StoreError as error:
         _fail(look, str(error), report)

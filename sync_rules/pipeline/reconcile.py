@@ -16,24 +16,24 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.semantics import apply_write
-from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, is_too_large, item_bytes
+from sync_rules.model.sizes import FULL_BYTES, TOO_LARGE, count_item_bytes, is_too_large
 from sync_rules.model.values import Item
-from sync_rules.model.writes import Desired, Result, Status, differences, misfit
+from sync_rules.model.writes import Desired, Result, Status, find_differences, find_misfit
 from sync_rules.pipeline.acceptance import block_unaccepted_rule, protect_target
 from sync_rules.pipeline.ancestors import read_expected_sources
 from sync_rules.pipeline.decide import (
     Changes,
     Intent,
-    creation_of,
-    deletion_of,
     explain_refusal,
     find_lost_source,
     has_source_changed,
-    intent_of,
     is_relinked,
     list_deleting_rules,
     list_rules_to_delay,
-    removal_of,
+    make_delete_intent,
+    make_intent,
+    make_put_intent,
+    make_removal_intent,
 )
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked_items
@@ -60,7 +60,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     for _ in range(bounds.limits.source_reads_max_tries):
         if not waiting:
             return report
-        waiting = yield from _with_whole_images(waiting, bounds)
+        waiting = yield from _read_whole_images(waiting, bounds)
         sources = yield from read_expected_sources(waiting, bounds)
         decisions = Decisions()
         for target in waiting:
@@ -83,7 +83,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     return report
 
 
-def _with_whole_images(targets: Sequence[Target], bounds: Bounds) -> Work[Sequence[Target]]:
+def _read_whole_images(targets: Sequence[Target], bounds: Bounds) -> Work[Sequence[Target]]:
     """The targets, with whole images of those that had no room lately: of others a listing reads only a part."""
     full = [one.key for one in targets if one.key in bounds.full and not one.attempt] if bounds.full else []
     if not full:
@@ -92,7 +92,7 @@ def _with_whole_images(targets: Sequence[Target], bounds: Bounds) -> Work[Sequen
     for key, image in (yield from read_all(full)).items():
         if image is not None and not isinstance(image, StoreError):
             images[key] = image
-            if item_bytes(image) < FULL_BYTES:
+            if count_item_bytes(image) < FULL_BYTES:
                 bounds.full.pop(key, None)
     return [replace(target, image=images.get(target.key, target.image)) for target in targets]
 
@@ -120,17 +120,17 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     deleting = list_deleting_rules(target, sources) if target.removed else []
     accepted = [rule for rule in deleting if rule.name not in bounds.unaccepted]
     if accepted:
-        decisions.intents.append(deletion_of(accepted[0], target, sources))
+        decisions.intents.append(make_delete_intent(accepted[0], target, sources))
         return
     decisions.stuck += ((target, [rule], block_unaccepted_rule(rule, bounds)) for rule in deleting)
     target = target.only(rule for rule in target.rules if rule not in deleting) if deleting else target
     if target.absent:
-        target = _without_empty(target, sources, decisions)
+        target = _drop_empty_rules(target, sources, decisions)
     elif target.key in sources.empty and _remove(target, bounds, decisions):
         return
     wanted: dict[TargetRule, Changes] = {}
     for rule in target.rules:
-        changes = _changes_by(rule, target, sources, report, decisions)
+        changes = _compute_changes(rule, target, sources, report, decisions)
         if changes and (protected := protect_target(rule, target, changes, sources, bounds)):
             decisions.stuck.append((target, [rule], protected))
         elif changes:
@@ -144,11 +144,11 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, de
     if later:
         decisions.deferred.append(target.only(later))
         wanted = {rule: wanted[rule] for rule in wanted if rule not in later}
-    intent = intent_of(target, wanted, sources)
-    decisions.intents.append(creation_of(intent) if target.absent else intent)
+    intent = make_intent(target, wanted, sources)
+    decisions.intents.append(make_put_intent(intent) if target.absent else intent)
 
 
-def _without_empty(target: Target, sources: Sources, decisions: Decisions) -> Target:
+def _drop_empty_rules(target: Target, sources: Sources, decisions: Decisions) -> Target:
     """An absent target with the rules that decide about it: all of them if it has a member of any rule. Else it is
     right for the rules without members, and the others wait or fail.
     """
@@ -166,7 +166,7 @@ def _remove(target: Target, bounds: Bounds, decisions: Decisions) -> bool:
     if not target.fresh:
         decisions.old.append(target)
         return True
-    removal, unexpected = removal_of(target), target.makers[0].find_unexpected_attribute(target.image)
+    removal, unexpected = make_removal_intent(target), target.makers[0].find_unexpected_attribute(target.image)
     if unexpected is None and not bounds.may_write(target.key, "removed"):
         unexpected = Blocked("Contended")
     if unexpected is not None:
@@ -182,7 +182,9 @@ def _remove(target: Target, bounds: Bounds, decisions: Decisions) -> bool:
     return True
 
 
-def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, decisions: Decisions) -> Changes:
+def _compute_changes(
+    rule: TargetRule, target: Target, sources: Sources, report: Report, decisions: Decisions
+) -> Changes:
     """The changes that one rule wants. A rule that cannot succeed is parked alone, and holds up no other rule."""
     wanted = None if target.removed else sources.find_shared_values(rule, target.image)
     if wanted is not None:
@@ -212,8 +214,8 @@ def _list_changes(
     rule: TargetRule, target: Target, desired: Desired, left_out: Blocked | None, decisions: Decisions
 ) -> Changes:
     """The changes that make a target what a rule desires. `left_out`: something that should be in it and is not."""
-    changes = differences(target.image, desired)
-    if changes and (reason := misfit(target.image, changes)):
+    changes = find_differences(target.image, desired)
+    if changes and (reason := find_misfit(target.image, changes)):
         decisions.stuck.append((target, [rule], Blocked(reason)))
         return {}
     if left_out is not None:

@@ -52,7 +52,7 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
         names = _list_names(record, table, rules) if filtered and table is not None else None
         if names is False:
             continue
-        position = position_of(record)
+        position = read_position(record)
         try:
             change = _read_record(record, table, position, rules, names)
         except RecordError as error:
@@ -66,7 +66,7 @@ def _find_stream_table(record: Any, rules: Rules) -> Table | None:
     """Return the table of the stream that a record names; None if the record names no known stream."""
     try:
         arn = record["eventSourceARN"]
-        return rules.of_stream(arn) if "/stream/" in arn else None
+        return rules.find_table_of_stream(arn) if "/stream/" in arn else None
     except (KeyError, TypeError, RecordError):
         return None
 
@@ -74,14 +74,14 @@ def _find_stream_table(record: Any, rules: Rules) -> Table | None:
 def _list_names(record: Any, table: Table, rules: Rules) -> Names | Literal[False]:
     """The attributes that rules read of a stream record; False if no rule can concern it."""
     try:
-        return rules.record_filters[table.name].asks(record["dynamodb"])
+        return rules.record_filters[table.name].find_watched_attributes(record["dynamodb"])
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         # it is read in full, and reported
         return None
 
 
-def position_of(record: object) -> str:
-    """The sequence number of a record in Lambda's answer, "" when it has none."""
+def read_position(record: object) -> str:
+    """Read the sequence number that names a record in Lambda's answer; "" if the record has none."""
     for part, name in (("dynamodb", "SequenceNumber"), ("kinesis", "sequenceNumber")):
         inner = record.get(part) if isinstance(record, dict) else None
         number = inner.get(name) if isinstance(inner, dict) else None
@@ -186,7 +186,7 @@ def _find_table(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | No
     arn = str(body.get("eventSourceARN", ""))
     name = arn if STREAM_ARN.match(arn) else body.get("tableName")
     if isinstance(name, str):
-        return rules.of_stream(name)
+        return rules.find_table_of_stream(name)
     fitting = [t for t in rules.streamed_tables if {a.name for a in t.key} == keys.keys() and t.key_of(keys)]
     if len(fitting) > 1:
         names = ", ".join(table.name for table in fitting)
@@ -290,8 +290,8 @@ def _read_binary(content: object) -> bytes:
         raise RecordError("a binary attribute of a record is not base64") from error
 
 
-def changes_of(parsed: Iterable[Change | Failure]) -> tuple[list[Change], list[Failure]]:
-    """Separate the readable from the unreadable, each in order."""
+def split_changes(parsed: Iterable[Change | Failure]) -> tuple[list[Change], list[Failure]]:
+    """Split records that were read into changes and failures, each in the order of the records."""
     changes: list[Change] = []
     failures: list[Failure] = []
     for one in parsed:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import NOT_IN_INDEX, Alteration, Failure, ItemKey, Outcome, alteration
+from sync_rules.model.items import NOT_IN_INDEX, Alteration, Failure, ItemKey, Outcome, classify_alteration
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
@@ -71,12 +71,12 @@ class Report:
             self.outcomes[rule.name, outcome] += 1
 
     def count_alterations(self, image: Item, wanted: Mapping[TargetRule, Mapping[Path, AttributeValue | None]]) -> None:
-        """Count what a write of these changes did to the values of a target that was read as `image`."""
+        """Count how a write of these changes altered the values of a target that was read as `image`."""
         for rule, changes in wanted.items():
             for path, value in changes.items():
                 before = get(image, path)
                 if before is not None or value is not None:
-                    self.alterations[rule.name, alteration(before, value)] += 1
+                    self.alterations[rule.name, classify_alteration(before, value)] += 1
 
     def fail(self, target: Target, reason: str) -> None:
         """Count all rules of a target as failed, and note why."""
@@ -109,8 +109,8 @@ class Report:
         looks[message] = replace(retry, rules=tuple(dict.fromkeys([*before.rules, *retry.rules])))
 
     def park_unlisted_items(self, items: Iterable[tuple[str, ItemKey]]) -> Work[None]:
-        """Keep a failure record, by rule, of each item that an index does not list. Nothing else is wrong with it yet,
-        but no later change of its source will reach it.
+        """Keep a failure record of each item that the index of a rule does not list. The item is right so far, but no
+        later change of its source will reach it.
         """
         for rule, key in items:
             try:
@@ -121,8 +121,8 @@ class Report:
                 self.outcomes[rule, Outcome.PARKED] += 1
 
     def trace_failures(self, origins: Mapping[ItemKey, Iterable[ItemKey]]) -> None:
-        """Report, instead of each item that could not be finished, the items whose records asked for its work: an item
-        that is not in `origins` asked itself.
+        """Report the items whose records asked for unfinished work, instead of the items that the work is about. An
+        item that is not in `origins` asked for its own work.
         """
         failed, self.failed = self.failed, {}
         for key, unfinished in failed.items():
@@ -130,7 +130,7 @@ class Report:
                 self.note(origin, unfinished)
 
     def note(self, key: ItemKey, unfinished: Unfinished) -> None:
-        """Note an item that could not be finished; of several reasons the last."""
+        """Note an item whose work was not finished. The last of several reasons counts."""
         before = self.failed.get(key, Unfinished((), ""))
         rules = tuple(dict.fromkeys([*before.rules, *unfinished.rules]))
         parts = tuple(dict.fromkeys([*before.parts, *unfinished.parts]))

@@ -24,10 +24,11 @@ from sync_rules.pipeline.messages import CallMessage, Message
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Items by key, strongly consistent, any number. Answer: tuple[Item | None, ...] in the order of the keys.
+    """A request for items by key, strongly consistent, any number. Answer: tuple[Item | None, ...] in the order of the
+    keys.
 
-    `attributes` names, by table, the attributes that rules read beside the key; None, or a table that is not named,
-    means all. The answer may have more.
+    `attributes`: by table, the attributes that rules read besides the key. None, or a table without an entry, means
+    all. The answer may have more.
     """
 
     keys: tuple[ItemKey, ...]
@@ -36,11 +37,11 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """One page of a Query. Answer: Page.
+    """A request for one page of a Query. Answer: Page.
 
     A page of the base table (`index` None) is strongly consistent, and its items are images. A page of an index may
     lag, and only the keys of its rows may be used. `backward`: from the last sort key to the first. `attributes` are
-    read beside the key; None: all of them. The answer may have more.
+    read besides the key; None: all of them. The answer may have more.
     """
 
     table: str
@@ -54,7 +55,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One page of a segment of a table scan. Answer: Page. Its items are images only if `consistent`."""
+    """A request for one page of a segment of a table scan. Answer: Page. Its items are images only if `consistent`."""
 
     table: str
     limit: int
@@ -74,18 +75,19 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Guarded writes to distinct targets, in any order. Answer: tuple[Result, ...], one per write."""
+    """A request to make guarded writes on distinct targets, in any order. Answer: tuple[Result, ...], one per write."""
 
     writes: tuple[Write, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Send a message to be processed after a delay, at least once. Answer: None, once the message is safe.
+    """A request to send a message that is processed after a delay, at least once. Answer: None, once the message is
+    safe.
 
-    `rules` are those that are parked, if the message is a look at parked work, or all rules of a fan-out that is handed
-    over: nothing is sent while a look for each of them is still to come, because one look serves all that asked for it
-    before it began.
+    `rules`: the parked rules if the message retries parked work, or all rules of a fan-out that is handed over. The
+    message is not sent if an earlier message for each of these rules is still to come. One look serves all requests
+    made before it begins.
     """
 
     message: Message
@@ -95,21 +97,23 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Keep a failure record. Answer: None, once it is safe."""
+    """A request to keep a failure record. Answer: None, once it is safe."""
 
     failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
 class KeepCall:
-    """Keep a call with its change where a later process finds it. Answer: str, its place, once it is safe."""
+    """A request to keep a call with its change where a later process finds it. Answer: str, its place, once it is
+    safe.
+    """
 
     message: CallMessage
 
 
 @dataclass(frozen=True, slots=True)
 class FetchCall:
-    """A call that was kept at this place. Answer: CallMessage."""
+    """A request for the call that is kept at this place. Answer: CallMessage."""
 
     place: str
 
@@ -135,17 +139,19 @@ class Store(Protocol):
     """A DynamoDB, real or simulated. Each call may raise StoreError after retries of its own; `apply` never does."""
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
-        """Sees every write acknowledged before it started."""
+        """Read items by key. The answer includes every write that was acknowledged before the read began."""
 
     def list(self, request: List) -> Page:
-        """Consistent for the base table; an index may miss or still show what changed lately."""
+        """Return a page of a Query. A page of an index may miss recent changes, or show items as they were."""
 
     def scan(self, request: Scan) -> Page:
-        """May lag, unless it is consistent; every item that exists throughout the scan is seen at least once."""
+        """Return a page of a Scan. It may lag unless `consistent`. A scan returns each item that exists throughout it
+        at least once.
+        """
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
-        """Each write is atomic and conditional, and creates only items that rules make. Refused guards are not
-        retried.
+        """Make each write atomically and under its guard. Return one result per write. Only items that rules make are
+        created. A refused write is not retried.
         """
 
 
@@ -161,40 +167,46 @@ class Queue(Protocol):
     """Messages for later: unordered, delivered at least once, delays up to 900 seconds (the limit of SQS)."""
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """Returns once the message is safe. Raises StoreError."""
+        """Send a message. Return once the queue has stored it. Raises StoreError."""
 
 
 class Failures(Protocol):
-    """Keeps failure records, which have rule, key and reason, and never a value of an item."""
+    """The sink of failure records, which have rule, key and reason, and never a value of an item."""
 
     def park(self, failure: Failure) -> None:
-        """Returns once the record is safe. Raises StoreError."""
+        """Keep a failure record. Return once it is safe. Raises StoreError."""
 
 
 class Pending(Protocol):
-    """Knows which looks at parked work, and which large fan-outs, are still to come."""
+    """The looks at parked work, and the large fan-outs, that are still to come."""
 
     def send(self, request: Later, queue: Queue) -> None:
         """Send a message, unless one that is still to come serves it. Raises StoreError."""
 
 
 class Caller(Protocol):
-    """Calls users' functions."""
+    """The port that calls users' functions."""
 
     def call(self, call: Call) -> bool | None:
-        """Returns once the function returned, now or earlier for the same change; False when it is not meant to be
-        called, because the change is from before the rule's beginning. Raises StoreError.
+        """Call a function with a change, once per change. Return False without a call if the change is older than the
+        rule's beginning. Raises StoreError.
         """
 
 
 class KeptCalls(Protocol):
-    """Keeps calls with the values of their changes: those too large for a message, and those that were given up."""
+    """The place that keeps calls with the values of their changes: calls too large for a message, and calls given
+    up.
+    """
 
     def keep_call(self, message: CallMessage) -> str:
-        """Returns its place once it is safe; the same change of a rule has one place. Raises StoreError."""
+        """Keep a call, and return its place once it is safe. The same change of a rule has one place. Raises
+        StoreError.
+        """
 
     def fetch_call(self, place: str) -> CallMessage:
-        """The call that is kept there. Raises StoreError, CallNotKept when there is none."""
+        """Return the call that is kept at a place. Raises StoreError; its reason is CallNotKept if the place is
+        empty.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +257,7 @@ class World:
     share: Share = map
 
     def answer(self, request: Request) -> Any:
-        """The answer of the port that a single request is for. Raises StoreError."""
+        """Return the answer of the port that a request is for. Raises StoreError."""
         return _ANSWERS[type(request)](self, request)
 
     def _send(self, request: Later) -> None:
@@ -269,8 +281,8 @@ _ANSWERS: Final[Mapping[type[Request], Callable[[World, Any], Any]]] = {
 
 
 def read_all(keys: Iterable[ItemKey], attributes: Mapping[str, Names] = ALL) -> Work[dict[ItemKey, Found]]:
-    """Read items by key, each once, strongly consistent, table by table: a table that fails holds up no other.
-    `attributes` names, by table, the attributes that rules read, as in `Read`.
+    """Read items by key, each once, strongly consistent, table by table. If a table cannot be read, its keys get the
+    StoreError. `attributes`: by table, the attributes that rules read, as in `Read`.
     """
     tables: dict[str, dict[ItemKey, None]] = {}
     for key in keys:
@@ -350,7 +362,7 @@ def _merge(group: Mapping[int, Any]) -> Request:
 
 
 def apply_writes(writes: Sequence[Write], bounds: Bounds) -> Work[Sequence[Result]]:
-    """Apply writes to distinct targets. Without time left each of them fails, so that its record is delivered again."""
+    """Make writes on distinct targets. If no time is left, each write fails, so that its record is delivered again."""
     if bounds.out_of_time():
         return [NOT_SENT] * len(writes)
     results: Sequence[Result] = (yield Apply(tuple(writes))) if writes else ()

@@ -20,7 +20,7 @@ from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.requests import Found, List, Page, Work, do_together, read_all
 from sync_rules.rules.books import Books
 from sync_rules.rules.families import Members, TargetRule
-from sync_rules.rules.rule import Blocked, Rule, Waiting, attributes_read
+from sync_rules.rules.rule import Blocked, Rule, Waiting, list_attributes_read
 
 T = TypeVar("T")
 Keys = tuple[ItemKey, ...] | StoreError | Blocked
@@ -31,9 +31,10 @@ TOO_MANY: Final = Blocked("TooManyMembers")
 
 @dataclass(slots=True)  # as a Change: made for every record, and never changed
 class Target:
-    """A target as it was read, and the rules to check. `removed`: the rules whose source was removed, by a record.
-    `members`: the items that hinted at it; it may be made of them. `absent`: it does not exist, rules may make it, and
-    `image` is its key. `fresh`: its image is no record's or scan's, but was read for this round.
+    """A target as it was read, and the rules to check. `removed`: the rules whose source a REMOVE record deleted.
+    `members`: the items that hinted at the target, and may belong to it. `absent`: the target does not exist, rules
+    may make it, and `image` is its key. `fresh`: the image was read for this round, and is not from a record or
+    scan.
     """
 
     key: ItemKey
@@ -55,14 +56,14 @@ class Target:
         return tuple(rule for rule in self.rules if rule.makes)
 
 
-def absent_target(key: ItemKey, rules: Iterable[TargetRule], attempt: int = 0) -> Target | None:
-    """The target of this key, which does not exist; None if no rule makes it."""
+def make_absent_target(key: ItemKey, rules: Iterable[TargetRule], attempt: int = 0) -> Target | None:
+    """Make the target for a key that has no item; None if no rule makes such items."""
     makers = tuple(rule for rule in rules if rule.makes)
     return Target(key, key.attributes(), makers, attempt=attempt, absent=True) if makers else None
 
 
 def list_other_makers(makers: Sequence[TargetRule]) -> tuple[TargetRule, ...]:
-    """The rules that make the same targets as these rules, and are not among them."""
+    """List the rules that make the same targets as these rules, and are not among them."""
     here = {rule.name for rule in makers}
     return tuple(rule for rule in makers[0].list_makers_beside() if rule.name not in here)
 
@@ -80,8 +81,8 @@ class Sources:
     _alike: dict[tuple[TargetRule, tuple[ItemKey, ...]], Desired | None] = field(default_factory=dict)
 
     def find_shared_values(self, rule: TargetRule, target: Item) -> Desired | None:
-        """Return the values that a rule wants on all targets of one source, computed once for all of them: most
-        records come from the copies that the pipeline wrote. None if the rule decides for each target.
+        """Return the values that a rule wants on all targets of one source, computed once: most records come from
+        copies that the pipeline wrote. Return None if the rule decides for each target.
         """
         if not rule.alike:
             return None
@@ -89,17 +90,19 @@ class Sources:
         try:
             return self._alike[asked]
         except KeyError:
-            wanted = self._alike[asked] = self._of_all(*asked)
+            wanted = self._alike[asked] = self._compute_shared_values(*asked)
             return wanted
 
-    def _of_all(self, rule: TargetRule, keys: tuple[ItemKey, ...]) -> Desired | None:
+    def _compute_shared_values(self, rule: TargetRule, keys: tuple[ItemKey, ...]) -> Desired | None:
         items = [self.items[key] for key in keys]
         found = tuple(item for item in items if item is not None and not isinstance(item, StoreError))
         desired = rule.compute_values(found, {}) if found and len(found) == len(items) else None
         return None if isinstance(desired, Blocked) else desired
 
-    def unusable(self, rule: TargetRule) -> StoreError | Waiting | None:
-        """The reason why nothing may be made of what a rule reads, by the mark of its books."""
+    def find_obstacle(self, rule: TargetRule) -> StoreError | Waiting | None:
+        """Return why the values that a rule reads may not be used: its mark cannot be read, or is not complete. None if
+        they may.
+        """
         if rule.books is None:
             return None
         mark = self.marks[rule.books]
@@ -108,8 +111,10 @@ class Sources:
         return None if rule.books.complete(mark) else Waiting.BACKFILL
 
     def of(self, rule: TargetRule, target: Target) -> tuple[Item | None, ...] | StoreError | Blocked | Waiting:
-        """The sources of a target by a rule: the items that it names, then the members that belong to it."""
-        if rule.books is not None and (unusable := self.unusable(rule)) is not None:
+        """Return the sources of a target by a rule: the items that the target names, then its members. Return the
+        reason if they may not be used.
+        """
+        if rule.books is not None and (unusable := self.find_obstacle(rule)) is not None:
             return unusable
         keys, items = rule.source_keys(target.image), self.expected.get(rule, self.items)
         found: list[Item | None] = []
@@ -131,7 +136,7 @@ class Sources:
     def select(
         self, rule: TargetRule, target: Target, keys: Iterable[ItemKey]
     ) -> dict[ItemKey, Item] | StoreError | Blocked:
-        """The items under these keys that are members of a target."""
+        """Return the items under these keys that are members of a target, or the reason why that is unknown."""
         selected: dict[ItemKey, Item] = {}
         for key in keys:
             item = self.items[key]
@@ -167,8 +172,8 @@ def split_rounds(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence
 
 
 def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
-    """Read the sources of these targets, each once. Of a target whose rules here have no member of it, read the other
-    rules that make it, too.
+    """Read the sources of these targets, each once. If no rule of a target has a member for it, also read the members
+    of the other rules that make it.
     """
     sources = yield from _read_sources(targets, bounds)
     empty = [target for target in targets if target.makers and _is_empty(target.makers, target, sources)]
@@ -184,14 +189,14 @@ def _is_empty(makers: Iterable[TargetRule], target: Target, sources: Sources) ->
 
 def _read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
     rules = dict.fromkeys(rule for some in dict.fromkeys(target.rules for target in targets) for rule in some)
-    sources = Sources(attributes_read((rule, rule.source) for rule in rules))
+    sources = Sources(list_attributes_read((rule, rule.source) for rule in rules))
     books = dict.fromkeys(rule.books for rule in rules if rule.books is not None)
     sources.marks |= yield from read_marks(books)
     wanted: dict[ItemKey, None] = {}
     lists: list[tuple[TargetRule, Target, Members]] = []
     for target in targets:
         for rule in target.rules:
-            if rule.books is not None and sources.unusable(rule) is not None:
+            if rule.books is not None and sources.find_obstacle(rule) is not None:
                 continue
             for key in rule.source_keys(target.image):
                 wanted[key] = None
@@ -204,7 +209,7 @@ def _read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
             sources.members[target.key, rule.name] = keys
             wanted |= {} if isinstance(keys, StoreError | Blocked) else dict.fromkeys(keys)
     sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
-    used = (rule.books for rule in rules if rule.books is not None and sources.unusable(rule) is None)
+    used = (rule.books for rule in rules if rule.books is not None and sources.find_obstacle(rule) is None)
     for one, mark in (yield from read_marks(used)).items():
         same = isinstance(mark, StoreError) or mark == sources.marks[one]
         sources.marks[one] = mark if same else None
@@ -219,7 +224,7 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
     rows = 0
     keys: dict[ItemKey, None] = {} if members.index is None else dict.fromkeys((*members.named, *target.members))
     while True:
-        page = yield from list_page(members, cursor, sources.attributes, bounds)
+        page = yield from list_members_page(members, cursor, sources.attributes, bounds)
         if isinstance(page, StoreError):
             return page
         rows += len(page.items)
@@ -240,10 +245,12 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
             return TOO_MANY
 
 
-def list_page(
+def list_members_page(
     members: Members, cursor: Item | None, attributes: Mapping[str, Names], bounds: Bounds
 ) -> Work[Page | StoreError]:
-    """List a page of members, with these attributes of theirs."""
+    """List a page of members, with the attributes that rules read of them. Return the StoreError if it cannot be
+    listed.
+    """
     names = attributes[members.table] if members.index is None else NO_NAMES
     limit = bounds.limits.fan_out_page_max_items
     if members.enough and cursor is None:  # most likely one page is enough

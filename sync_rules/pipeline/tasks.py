@@ -1,4 +1,4 @@
-"""From the changes of a batch to the work that they ask for, each piece once.
+"""Turns the changes of a batch into the work that they ask for, each piece once.
 
 Invariant: every relevant change in a batch counts, even where the net difference is nothing, because something may have
 acted in between; only the image is the newest. A target's own record checks all its rules, a hint only its rule.
@@ -13,7 +13,7 @@ from functools import cached_property
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Call, Change, ItemKey
 from sync_rules.model.values import Item
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PushMessage, names_in
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PushMessage, list_rule_names
 from sync_rules.rules.families import ListingRule, Part, PartRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -101,16 +101,16 @@ class PartLook:
     rejected: bool = False
 
 
-def message_of(part: Part, attempt: int = 0) -> PartMessage:
+def make_part_message(part: Part, attempt: int = 0) -> PartMessage:
     return PartMessage(part.rule.message_name, part.target, part.source, part.rule.label(part), attempt)
 
 
 @dataclass
 class Tasks:
-    """The work of a batch. `origins` has, for the key of a piece of work, the items whose records asked for it, unless
-    that is only the item of this key, as it mostly is. `since_ms` is, per rule, the time of the oldest change that
-    concerns it (milliseconds since the epoch), from which lag is measured. Each effect comes with the key of the item
-    that changed. `unlisted` are the items that the index of a rule does not list.
+    """The work of a batch. `origins`: by key of the item to work on, the items whose records asked for the work, unless
+    only its own record did. `since_ms`: per rule, the time of the oldest change that concerns it (milliseconds since
+    the epoch), from which lag is measured. Each effect has the key of the item that changed. `unlisted`: the items
+    that the index of a rule does not list.
     """
 
     pulls: tuple[Pull, ...] = ()
@@ -122,7 +122,7 @@ class Tasks:
     since_ms: dict[str, int] = field(default_factory=dict)
 
     def only(self, names: Container[str]) -> Tasks:
-        """The tasks of the rules of these names in tables, with fresh images: no effects, and nothing unlisted."""
+        """Return the tasks of the rules of these names, with fresh images: pulls, pushes and parts, no effects."""
         pulls = (replace(one, image=None, rules=tuple(r for r in one.rules if r.name in names)) for one in self.pulls)
         pushes = (replace(one, rules=tuple(r for r in one.rules if r.name in names)) for one in self.pushes)
         return Tasks(
@@ -132,11 +132,11 @@ class Tasks:
         )
 
     def trace(self, work: ItemKey, change: Change) -> None:
-        """Note the record that asked for a piece of work that may be another item's."""
+        """Note that a change asked for work on an item, which may be another item."""
         self.origins.setdefault(work, {})[change.key] = None
 
-    def concerns(self, rules: Iterable[Rule], change: Change) -> None:
-        """Note the oldest change that concerns each rule."""
+    def note_change(self, rules: Iterable[Rule], change: Change) -> None:
+        """Note a change for the rules that it concerns: the oldest change of a rule measures its lag."""
         made_ms = change.created_ms
         if made_ms is not None:
             for rule in rules:
@@ -146,8 +146,8 @@ class Tasks:
 
 @dataclass(slots=True)
 class TargetWork:
-    """Work collected for one target: rules and members that hinted at it; if a record of its own asked, all its rules,
-    and the newest of these records.
+    """The work collected for one target: the rules and members that hinted at it. If records of the target itself
+    asked, `into` has all its rules, and `newest` the newest of these records.
     """
 
     hinted: dict[TargetRule, None]
@@ -157,8 +157,8 @@ class TargetWork:
     appeared: bool = False
 
 
-def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
-    """The work of a batch of changes, which are in the order of their stream."""
+def make_tasks(changes: Iterable[Change], rules: Rules) -> Tasks:
+    """Make the tasks of a batch of changes, which are in the order of their stream."""
     batch = _Batch()
     for change in changes:
         entity = rules.entity_of(change.key)
@@ -181,20 +181,20 @@ class _Batch:
 
     def add(self, change: Change, entity: Entity, rules: Rules) -> None:
         self.newest[change.key] = change
-        concern = rules.concern(entity)
+        concern = rules.find_concern(entity)
         entering = rules.list_rules_in_reach(change, entity) if concern.listed else ()
         if concern.into:
             self._ask_pull(change, concern.into, entering)
         for anchored in concern.anchored:
             if anchored.pushes(change):
                 self.pushed[change.key, anchored] = change.new is None or self.pushed.get((change.key, anchored), False)
-                self.found.concerns((anchored,), change)
+                self.found.note_change((anchored,), change)
         for hinting in concern.hinting:
             self._ask_hinted_pulls(change, hinting, entering)
         for effect_rule in concern.effects:
             if (call := effect_rule.effect(change)) is not None:
                 self.effects.append((change.key, call))
-                self.found.concerns((effect_rule,), change)
+                self.found.note_change((effect_rule,), change)
         for part_rule in concern.parts:
             self._ask_parts(change, part_rule, entity, entering)
         if concern.listed:
@@ -211,7 +211,7 @@ class _Batch:
         one.into = into
         one.newest = change
         one.appeared |= change.old is None
-        self.found.concerns(into, change)
+        self.found.note_change(into, change)
 
     def _ask_hinted_pulls(self, change: Change, rule: TargetRule, entering: tuple[Rule, ...]) -> None:
         """Ask for pulls of the targets that a record of a source names by itself."""
@@ -221,19 +221,19 @@ class _Batch:
             if hint.member is not None:
                 one.members[hint.member] = None
             self.found.trace(hint.target, change)
-            self.found.concerns((rule,), change)
+            self.found.note_change((rule,), change)
 
     def _ask_parts(self, change: Change, rule: PartRule, entity: Entity, entering: tuple[Rule, ...]) -> None:
         """Ask for the parts that a record of either side names."""
         for part in (part for seen in _adapt_change(change, rule, entering) for part in rule.parts(seen, entity)):
             self.parts[part] = None
             self.found.trace(part.target, change)
-            self.found.concerns((rule,), change)
+            self.found.note_change((rule,), change)
 
     def tasks(self) -> Tasks:
         if self.found.origins:
             self._trace_own()
-        pulls = (_pull(key, one, self.newest.get(key)) for key, one in self.asked.items())
+        pulls = (_make_pull(key, one, self.newest.get(key)) for key, one in self.asked.items())
         return replace(
             self.found,
             pulls=tuple(one for one in pulls if one is not None),
@@ -265,7 +265,7 @@ def _list_blind_rules(change: Change, entity: Entity, rules: Rules) -> Iterator[
     return (rule for rule in now if rule not in before)
 
 
-def _pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
+def _make_pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
     """The pull of a target; None if it was deleted, and no rule makes it again. Its newest image in the batch is used
     only if no member hinted at it: a member may have changed later than that image, and then no record of the target
     need follow.
@@ -283,7 +283,7 @@ def _pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
 
 
 def group_pushes(pushed: Mapping[tuple[ItemKey, Rule], bool]) -> tuple[Push, ...]:
-    """Merge the pushes of one item that list in the same way."""
+    """Merge the pushes of one item whose rules list by the same Query."""
     groups: dict[tuple[object, ...], Push] = {}
     for (anchor, rule), removed in pushed.items():
         group = (anchor, *rule.lists_by)
@@ -292,26 +292,26 @@ def group_pushes(pushed: Mapping[tuple[ItemKey, Rule], bool]) -> tuple[Push, ...
     return tuple(groups.values())
 
 
-def pull_of(
+def make_pull(
     key: ItemKey, rules: Rules, image: Item | None = None, attempt: int = 0, delay_seconds: int = 0
 ) -> Pull | None:
-    """The pull of a target by its key, for a message or a repair; None when no rule writes such items."""
+    """Make the pull of a target by its key, for a message or a repair; None if no rule writes such items."""
     entity = rules.entity_of(key)
     into = rules.into_target(entity) if entity is not None else ()
     return Pull(key, image, into, attempt, settles=delay_seconds > 0, delay_seconds=delay_seconds) if into else None
 
 
 def list_unknown_rules(message: Message, rules: Rules) -> tuple[str, ...]:
-    """The rules of a message that these rules do not know, under a former name either. A call of an unknown rule is set
-    aside instead. A pull names no rules: it may be of an item that no rule writes, so it asks for nothing then.
+    """List the rules of a message that these rules know neither by name nor by a former name. A call has none: a call
+    of an unknown rule is set aside instead. A pull names no rules.
     """
     if isinstance(message, CallMessage):
         return ()
-    return tuple(name for name in names_in(message) if rules.find_rule_by_name(name) is None)
+    return tuple(name for name in list_rule_names(message) if rules.find_rule_by_name(name) is None)
 
 
-def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
-    """The part that a message asks for; None when its rule no longer exists, or is now about other items."""
+def find_part(message: PartMessage, rules: Rules) -> PartLook | None:
+    """Find the part that a message asks for. Return None if its rule no longer exists, or is now about other items."""
     rule = rules.find_rule_by_name(message.rule)
     if not isinstance(rule, PartRule):
         return None
@@ -326,32 +326,32 @@ def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
     return PartLook(Part(rule, message.target, message.source, message.element), message.attempt)
 
 
-def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
-    """The pushes that a message asks for, by the rules of now: rules that no longer exist are skipped, and a rule that
-    lists in another way than before lists from the start.
+def list_pushes(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
+    """List the pushes that a message asks for, by the present rules. Rules that no longer exist are skipped. A rule
+    whose Query has changed lists from the start.
     """
     return tuple(
         replace(
             push,
-            cursor=message.cursor if _fits(message.cursor, push.rules[0]) else None,
+            cursor=message.cursor if _has_cursor_keys(message.cursor, push.rules[0]) else None,
             delay_seconds=message.delay_seconds,
             found=message.found,
             spread=message.spread,
         )
-        for push in _pushes_of(message, rules)
+        for push in _list_pushes(message, rules)
     )
 
 
-def chunks_of(message: ChunkMessage, rules: Rules) -> tuple[Chunk, ...]:
-    """The targets that a message asks for, by push. Rules that no longer exist are skipped."""
+def list_chunks(message: ChunkMessage, rules: Rules) -> tuple[Chunk, ...]:
+    """List the targets that a message asks for, by push. Rules that no longer exist are skipped."""
     chunks = (
         Chunk(push, tuple(key for key in message.targets if rules.entity_of(key) is push.rules[0].listed_entity))
-        for push in _pushes_of(message, rules)
+        for push in _list_pushes(message, rules)
     )
     return tuple(chunk for chunk in chunks if chunk.targets)
 
 
-def _pushes_of(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push, ...]:
+def _list_pushes(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push, ...]:
     entity = rules.entity_of(message.source)
     known = [
         rule
@@ -361,7 +361,7 @@ def _pushes_of(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push,
     return group_pushes({(message.source, rule): message.removed for rule in known})
 
 
-def _fits(cursor: Item | None, rule: Rule) -> bool:
+def _has_cursor_keys(cursor: Item | None, rule: Rule) -> bool:
     """True for a cursor of the Query that this rule uses to list."""
     table = rule.listed_entity.table
     index = rule.find.index if rule.find is not None else None

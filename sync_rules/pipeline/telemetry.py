@@ -55,15 +55,15 @@ SETUP_REASONS: Final = frozenset({  # errors that no retry cures: something is m
 })  # fmt: skip
 
 
-def title_of(name: str) -> str:
-    """The rule's name in the rules file, from which several rules may have been compiled."""
+def parse_title(name: str) -> str:
+    """Return the name in the rules file of a rule with this name. Several compiled rules may have one title."""
     return name.partition(".")[0]
 
 
 def sum_over_rules(
     counts: Mapping[tuple[str, Outcome], int] | Mapping[tuple[str, Alteration], int],
 ) -> dict[str, int]:
-    """The counts of outcomes or alterations over all rules, by their names."""
+    """Sum the counts of outcomes or alterations over all rules, by the name of the outcome or alteration."""
     found: Counter[str] = Counter()
     for (_, each), count in counts.items():
         found[each.value] += count
@@ -72,10 +72,10 @@ def sum_over_rules(
 
 @dataclass
 class Telemetry:
-    """Totals so far. `lags` has, per rule and second, the greatest lag in milliseconds of the batches that ended then:
-    the age of a batch's oldest change. DynamoDB rounds the time of a change down to the second. `failed` holds the
-    last `FAILED_KEPT_MAX_ITEMS` items that could not be finished, `reasons` counts error codes, and the failed calls of
-    each rule.
+    """The totals so far. `lags` has, per rule and second, the greatest lag in milliseconds of the batches that ended
+    then: the age of a batch's oldest change. DynamoDB rounds the time of a change down to the second. `failed` holds
+    the last `FAILED_KEPT_MAX_ITEMS` unfinished items. `reasons` counts error codes, and the failed calls of each
+    rule.
     """
 
     records: int = 0
@@ -102,14 +102,14 @@ class Telemetry:
             self.lags[rule] = recent | {int(now_seconds): lag_ms}
 
     def read_lags_ms(self, now_seconds: float | None = None) -> dict[str, int]:
-        """The greatest lag in milliseconds, by the rule's name in the rules file, of its batches in the last minute, or
-        of all if the time is not given. A rule without such a batch has none.
+        """Return the greatest lag in milliseconds of each rule, by its name in the rules file. It is that of the
+        batches of the last minute, or of all if no time is given. A rule without such a batch has none.
         """
         found: dict[str, int] = {}
         for rule, lags in self.lags.items():
             for second, lag_ms in lags.items():
                 if now_seconds is None or now_seconds - LAG_SECONDS < second <= now_seconds:
-                    found[title_of(rule)] = max(lag_ms, found.get(title_of(rule), 0))
+                    found[parse_title(rule)] = max(lag_ms, found.get(parse_title(rule), 0))
         return found
 
     def total(self, *outcomes: Outcome) -> int:

@@ -68,7 +68,7 @@ STAGES: Final[dict[str, Stage]] = {
 def do_tasks(
     tasks: Tasks, rules: Rules, bounds: Bounds, instead: Mapping[str, Stage] = MappingProxyType({})
 ) -> Work[Report]:
-    """Do all tasks, stage by stage. `instead` has the stages, by name, that the caller does in its own way."""
+    """Do all tasks, stage by stage. `instead`: by name, the stages that the caller does in its own way."""
     report = Report()
     for name, stage in STAGES.items():
         yield from instead.get(name, stage)(tasks, rules, bounds, report)

@@ -1,4 +1,4 @@
-"""Reads a graph in three steps: edges by Query, their nodes by BatchGetItem, the nodes' neighbours by BatchGetItem.
+"""Read a graph in three steps: edges by Query, their nodes by BatchGetItem, the nodes' neighbours by BatchGetItem.
 
 Invariant: each request has one result, in the order of the requests; None for a missing item.
 """
@@ -20,16 +20,15 @@ from sync_rules.model.values import Item, Path
 from sync_rules.read.key_range import KeyRange
 from sync_rules.read.listing import Listing
 from sync_rules.read.neighbours import NeighbourReader, Neighbours
-from sync_rules.read.reader import Client, Reader, find_rule, reader_of
+from sync_rules.read.reader import Client, Reader, find_rule, make_reader
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.ruleset import Rules
 
 
 @dataclass(frozen=True)
 class ThreeSteps:
-    """Edges, and for each edge its node and the node's neighbours; None where the node of an edge is missing.
-
-    `cursor` gives the next page of edges; None when there are no more.
+    """Edges, and for each edge its node and the node's neighbours; None if the node of an edge is missing. `cursor`
+    reads the next page of edges; it is None after the last page.
     """
 
     edges: list[dict[str, Any]]
@@ -67,7 +66,7 @@ class Graph:
         neighbours: Sequence[Entity] = (),
         link: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._reader = reader_of(client)
+        self._reader = make_reader(client)
         self._rule = rule
         self._neighbours = NeighbourReader(self._reader, rule, neighbours, link) if neighbours else None
 
@@ -81,15 +80,15 @@ class Graph:
         neighbour: str | Sequence[str] | None = None,
         link: Mapping[str, str] = MappingProxyType({}),
     ) -> Graph:
-        """The graph that the `collect` rule of this name keeps.
-
-        `neighbour` is the entity at the other end of its edges, or several where they are mixed: users and teams. Their
-        identity fields are read from the edge's key and element, under the names in `link` (neighbour's field: edge's
-        field) or else under their own. `link` may also name an attribute of the neighbour's key, {PK: field}: a value
-        such as TEAM#7 tells by its form which entity it is of.
+        """Return the graph that the `collect` rule of this name keeps. `neighbour` is the entity at the other end of
+        its edges, or several entities if the ends are mixed, such as users and teams. Their identity fields are read
+        from the edge's key and element, by default under the same names. `link` maps the neighbour's fields to other
+        field names of the edge. It may also map an attribute of the neighbour's key to an edge field: {PK: target}.
+        The field's value, such as TEAM#7, then shows the entity.
 
         Raises:
-            UserError: when there is no such rule or entity, or an edge does not name the entity, or not which of them.
+            UserError: if no such rule or entity exists, or edges lack the neighbour's key or do not show its
+                entity.
         """
         rule = find_rule(rules, name, CollectRule)
         names = (neighbour,) if isinstance(neighbour, str) else tuple(neighbour or ())
@@ -114,14 +113,13 @@ class Graph:
         index: str | None = None,
         backward: bool = False,
     ) -> Listing:
-        """The edges under one partition key, of the table or of an index, in the order of the sort key.
-
-        `equals` gives key attributes their values. One of the others may narrow the sort key, which each names first:
-        the beginning of its values, its least and greatest value, only the least, or only the greatest. The ends of a
-        range belong to it.
+        """Return the edges under one partition key, of the table or of an index, in the order of the sort key. `equals`
+        gives the values of key attributes. One other option may narrow the sort key; each begins with its name.
+        `begins_with` gives the beginning of its values, `between` its least and greatest value, `gte` only the
+        least, `lte` only the greatest. Both ends belong to the range.
 
         Raises:
-            UserError: when two of them are given, one is not of its form, or a range is none.
+            UserError: if two of them are given, an option has another form, or a range is invalid.
         """
         for name, given, form in (
             ("begins_with", begins_with, ("ATTRIBUTE", "beginning")),
@@ -133,10 +131,10 @@ class Graph:
         if sum(one is not None for one in (begins_with, between, gte, lte)) > 1:
             raise UserError("two conditions on a sort key: give one of begins_with, between, gte and lte")
         conditions = KeyConditions(tuple(self._reader.raw_attributes(equals, equals).items()), begins_with)
-        within = self._range(between, gte, lte)
+        within = self._make_range(between, gte, lte)
         return Listing(self._reader, self._rule.source.table, conditions, index, backward, within=within)
 
-    def _range(
+    def _make_range(
         self, between: tuple[str, Any, Any] | None, gte: tuple[str, Any] | None, lte: tuple[str, Any] | None
     ) -> KeyRange | None:
         """The range that one of these options gives; None without any."""
@@ -151,10 +149,10 @@ class Graph:
         return KeyRange(name, **values)
 
     def edges_of(self, node: Mapping[str, Any], *, backward: bool = False) -> Listing:
-        """The edges of one node, also when its set was left out.
+        """Return the edges of one node, also if its set was left out.
 
         Raises:
-            UserError: when no Query lists the edges.
+            UserError: if no Query lists the edges.
         """
         if self._rule.find is None:
             raise UserError("no key leads from a node to its edges: ask `edges` by an index")
@@ -164,56 +162,53 @@ class Graph:
 
     # ------------------------------------------------------------ step 2: nodes
     def nodes(self, keys: Iterable[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
-        """The items of these keys, in the order of the keys; None for a missing item.
-
+        """Return the items of these keys, in the order of the keys; None for a missing item.
         A key may come twice, and may be a whole item: only its key attributes are used.
 
         Raises:
-            UnprocessedKeysError: when the service leaves keys unprocessed to the end.
+            UnprocessedKeysError: if DynamoDB leaves keys unprocessed after all retries.
         """
         table = self._rule.target.table
         return self._reader.outputs(self._reader.get(table, [self._reader.key_of(table, key) for key in keys]))
 
     # ------------------------------------------------------------ step 3: neighbours
     def neighbours(self, items: Iterable[Mapping[str, Any] | None]) -> list[Neighbours | None]:
-        """The neighbours of each of these nodes, named by its edge set; None for None. A node without the attribute has
-        no edges.
+        """Return the neighbours of each of these nodes, from the nodes' edge sets; None for None. A node without the
+        attribute has no edges.
 
         Raises:
-            UserError: when the graph was made without `neighbour`, or there is no set in the attribute.
-            UnprocessedKeysError: when the service leaves keys unprocessed to the end.
+            UserError: if the graph was made without `neighbour`, or the attribute is not a set.
+            UnprocessedKeysError: if DynamoDB leaves keys unprocessed after all retries.
         """
         names = (self._rule.into, *(attribute.name for attribute in self._rule.target.table.key))
         return self.around([None if item is None else self._reader.raw_attributes(item, names) for item in items])
 
     def around(self, nodes: Sequence[Item | None]) -> list[Neighbours | None]:
-        """Like `neighbours`, of raw nodes."""
-        return self._neighbour_reader().of(nodes)
+        """Return the neighbours of each of these raw nodes, as `neighbours` does."""
+        return self._require_neighbour_reader().of(nodes)
 
-    def _neighbour_reader(self) -> NeighbourReader:
+    def _require_neighbour_reader(self) -> NeighbourReader:
         if self._neighbours is None:
             raise UserError("no `neighbour` was named: give the entity at an edge's other end")
         return self._neighbours
 
     # ------------------------------------------------------------ all three
     def three_steps(self, edges: Listing, *, limit: int | None = None, cursor: str | None = None) -> ThreeSteps:
-        """Edges, their nodes, and the neighbours of these: a Query and two BatchGetItems, each repeated as its quota
-        requires.
-
-        Without `limit` all edges are read; with it, that many after `cursor`.
+        """Read edges, their nodes, and the nodes' neighbours: a Query and two BatchGetItems, each repeated as its quota
+        requires. Without `limit` it reads all edges; with `limit`, that number after `cursor`.
 
         Raises:
             UserError, UnprocessedKeysError: like the steps.
         """
-        around = self._neighbour_reader().of  # an error in it is raised before two steps are paid for
+        around = self._require_neighbour_reader().of  # an error in it is raised before two steps are paid for
         nodes = NodeRead(self._rule.target.table, self._rule.pointer, self._reader.output)
         return read_steps(edges, nodes, around, limit, cursor)
 
 
 @dataclass(frozen=True)
 class NodeRead:
-    """The read of nodes: their table, the key that an edge names, the form of a node, and the paths that are read, None
-    for all.
+    """How to read nodes: their table, the key that an edge names, the form of a node, and the paths to read (None for
+    all).
     """
 
     table: Table
@@ -229,7 +224,7 @@ def read_steps(
     limit: int | None,
     cursor: str | None,
 ) -> ThreeSteps:
-    """Read edges, their nodes, and with `around` the neighbours of these. Without a limit all edges are read."""
+    """Read edges, their nodes, and with `around` the nodes' neighbours. Without a limit, read all edges."""
     reader = edges.reader
     rows, after = edges.part(limit, cursor)
     found = reader.get(nodes.table, [nodes.pointer(row) for row in rows], projects=nodes.projects)

@@ -1,6 +1,6 @@
 """A Query that is iterated to its end, or read page by page, with a token to continue in another request.
 
-Invariant: a page holds as many items as its limit unless the listing ends; its token continues exactly after its last
+Invariant: a page holds as many items as its limit unless the listing ends. Its token continues exactly after its last
 item, and only for the same query.
 """
 
@@ -26,10 +26,9 @@ DIGEST_CHARACTERS = 12
 
 @dataclass(frozen=True)
 class Page:
-    """Some items of a listing, and the token for the next page.
-
-    `cursor` is None when nothing follows. The page of a token may be empty, too: DynamoDB finds the end only by reading
-    on. A token contains key values, encoded and not encrypted.
+    """Some items of a listing, and the token for the next page. `cursor` is None after the last page. The page of a
+    token may be empty: DynamoDB finds the end only by reading further. A token contains key values, encoded and not
+    encrypted.
     """
 
     items: list[Any]
@@ -38,10 +37,9 @@ class Page:
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The items under one key condition, in the order of the sort key. Each iteration queries again, 1 MB at a time.
-
-    An index is eventually consistent: an item written a moment ago may be missing, one just deleted may still be there.
-    `rows` and `page_of_rows` give raw items, whatever the reader's mode. `projects`, `consistent` and `whole` are as in
+    """The items under one key condition, in the order of the sort key. Each iteration queries again, 1 MB at a time. An
+    index is eventually consistent: a new item may be missing, and a deleted item may still appear. `rows` and
+    `page_of_rows` return raw items in every mode of the reader. `projects`, `consistent` and `whole` are as in
     `Reader.query`.
     """
 
@@ -60,7 +58,7 @@ class Listing:
         return map(self.reader.output, self.rows())
 
     def rows(self) -> Iterator[Item]:
-        """Every item, raw."""
+        """Yield every item, raw."""
         start: Item | None = None
         while True:
             found, start = self.ask(start, None)
@@ -69,16 +67,18 @@ class Listing:
                 return
 
     def page(self, limit: int, cursor: str | None = None) -> Page:
-        """The first `limit` items, or those after an earlier page's `cursor`.
+        """Return the first `limit` items, or those after an earlier page's `cursor`.
 
         Raises:
-            UserError: for a limit below 1, or a cursor that is not of this listing.
+            UserError: for a limit below 1, or a cursor of another listing.
         """
         rows, after = self.page_of_rows(limit, cursor)
         return Page([self.reader.output(row) for row in rows], after)
 
     def part(self, limit: int | None, cursor: str | None) -> tuple[list[Item], str | None]:
-        """Every row, or with a limit those of a page. Raises UserError for a cursor without a limit."""
+        """Return every row or, with a limit, the rows of a page, and the next cursor. Raises UserError for a cursor
+        without a limit.
+        """
         if limit is not None:
             return self.page_of_rows(limit, cursor)
         if cursor is not None:
@@ -86,7 +86,7 @@ class Listing:
         return list(self.rows()), None
 
     def page_of_rows(self, limit: int, cursor: str | None = None) -> tuple[list[Item], str | None]:
-        """Like `page`, with raw items."""
+        """Return a page of raw items and the next cursor, as `page` does."""
         if limit < 1:
             raise UserError(f"limit is {limit}: expected at least 1")
         start = None if cursor is None else self.decode(cursor)
@@ -98,7 +98,9 @@ class Listing:
                 return rows, None if start is None else self.encode(start)
 
     def ask(self, start: Item | None, limit: int | None) -> tuple[list[Item], Item | None]:
-        """One request: the rows that are kept, and the key after which the next ones begin; None at the end."""
+        """Make one request. Return its rows that pass `keep`, and the key after which the next rows begin (None at the
+        end).
+        """
         if self.conditions is None:
             return [], None
         rows, after = self.reader.query(
@@ -123,23 +125,23 @@ class Listing:
         return hashlib.sha256(query.encode()).hexdigest()[:DIGEST_CHARACTERS]
 
     def encode(self, start: Item) -> str:
-        """The token of a key."""
+        """Return the token of a key."""
         text = json.dumps([self._digest, start], default=_encode_bytes, separators=(",", ":"))
         return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
     def decode(self, cursor: str) -> Item:
-        """The key of a token. Raises UserError for one of another listing."""
+        """Return the key of a token. Raises UserError if the token is of another listing."""
         try:
             text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
             digest, start = json_bytes.parse_json(text, object_hook=_decode_bytes)
-            valid = digest == self._digest and self._within(start)
+            valid = digest == self._digest and self._is_within(start)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise UserError("not a cursor: expected the `cursor` of an earlier page") from error
         if not valid:
             raise UserError("this cursor is of another listing: expected one of the same query, in the same direction")
         return dict(start)
 
-    def _within(self, start: Mapping[str, Any]) -> bool:
+    def _is_within(self, start: Mapping[str, Any]) -> bool:
         """Tell whether a key belongs to this listing: an altered token cannot reach beyond its own query."""
         if self.conditions is None:
             return False

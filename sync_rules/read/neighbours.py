@@ -1,4 +1,4 @@
-"""Reads the neighbours of nodes: the items that the elements of their sets name, by BatchGetItem.
+"""Read the neighbours of nodes: the items that the elements of their sets name, by BatchGetItem.
 
 Invariant: each node has one result, in the order of the nodes; None for a missing node.
 """
@@ -12,17 +12,17 @@ from typing import Any
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.python_values import plain_of
+from sync_rules.model.python_values import make_plain_value
 from sync_rules.model.templates import Fields
 from sync_rules.model.values import AttributeValue, Item
-from sync_rules.read.reader import Reader, raw_key_of
+from sync_rules.read.reader import Reader, require_key
 from sync_rules.rules.kinds.collect import CollectRule
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """One element of an edge set. `fields` are the fields of the element, such as a role, and of the edge's key; `item`
-    is the item at the other end, None when it is gone.
+    """One element of an edge set. `fields` are the fields of the element, such as a role, and of the edge's key. `item`
+    is the item at the other end, or None if it is deleted.
     """
 
     element: Any
@@ -32,10 +32,8 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The neighbours of one node, in the order of their elements.
-
-    `omitted`: the set was left out because it grew too large; `edges_of` reads the edges. `strange`: elements that do
-    not match the template, so no rule put them there.
+    """The neighbours of one node, in the order of their elements. `omitted`: the set was left out because it grew too
+    large; `edges_of` reads the edges. `strange`: elements that do not match the template, so no rule wrote them.
     """
 
     found: tuple[Neighbour, ...] = ()
@@ -77,8 +75,8 @@ class _End:
 
 
 class NeighbourReader:
-    """Reads the neighbours of nodes, named by the sets that a rule keeps on them. A neighbour is of the first entity
-    whose key an edge names.
+    """A reader of the neighbours of nodes, which the nodes' sets name. A neighbour is of the first entity whose key the
+    edge can name.
     """
 
     def __init__(
@@ -94,7 +92,7 @@ class NeighbourReader:
                 raise UserError(f"no edge names its neighbour by {missing}. Known: {', '.join(sorted(known))}")
 
     def of(self, nodes: Sequence[Item | None]) -> list[Neighbours | None]:
-        """The neighbours of each of these raw nodes, None for None: one batch of keys for all of them."""
+        """Return the neighbours of each of these raw nodes, None for None, with one batch of keys for all nodes."""
         elements = [[] if node is None else [*self._parse(node)] for node in nodes]
         keys = [key for some in elements for _, _, key in some if key is not None]
         items: dict[ItemKey, Item | None] = {}
@@ -102,13 +100,13 @@ class NeighbourReader:
             of_table = [key for key in keys if key.table == table.name]
             items |= zip(of_table, self._reader.get(table, of_table), strict=True)
         return [
-            None if node is None else self._neighbours(node, some, items)
+            None if node is None else self._make_neighbours(node, some, items)
             for node, some in zip(nodes, elements, strict=True)
         ]
 
     def _parse(self, node: Item) -> Iterator[Element]:
-        at = raw_key_of(self._rule.target.table, node)
-        for element in self._elements(node):
+        at = require_key(self._rule.target.table, node)
+        for element in self._list_elements(node):
             (text,) = element.values()
             edge = self._rule.edge_key(at, text)
             bound = {} if edge is None else self._rule.source.fields(edge) or {}
@@ -116,7 +114,7 @@ class NeighbourReader:
             ends = (key for end in self._ends if (key := end.key(fields)) is not None)
             yield element, fields, None if edge is None else next(ends, None)
 
-    def _elements(self, node: Item) -> list[AttributeValue]:
+    def _list_elements(self, node: Item) -> list[AttributeValue]:
         into = self._rule.into
         ((kind, content),) = node.get(into, {"NULL": True}).items()
         if kind == "NULL":
@@ -124,10 +122,12 @@ class NeighbourReader:
         if kind == "SS":
             return [{"S": text} for text in sorted(content)]
         if kind == "NS":
-            return sorted(({"N": text} for text in content), key=plain_of)
+            return sorted(({"N": text} for text in content), key=make_plain_value)
         raise UserError(f"{into!r} of table {self._rule.target.table.physical_name} holds no set, nor NULL, but {kind}")
 
-    def _neighbours(self, node: Item, elements: Sequence[Element], items: Mapping[ItemKey, Item | None]) -> Neighbours:
+    def _make_neighbours(
+        self, node: Item, elements: Sequence[Element], items: Mapping[ItemKey, Item | None]
+    ) -> Neighbours:
         reader = self._reader
         found = (
             Neighbour(reader.value(element), reader.output(fields), *reader.outputs([items[key]]))

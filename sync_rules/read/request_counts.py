@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Final
 
-from sync_rules.adapters.plain_client import client_of
+from sync_rules.adapters.plain_client import unwrap_client
 
 METHODS: Final = {
     "query": "Query",
@@ -26,7 +26,7 @@ METHODS: Final = {
 
 @dataclass
 class Requests:
-    """The requests so far, each by its operation, such as Query."""
+    """The requests so far: the operation of each, such as Query."""
 
     operations: list[str] = field(default_factory=list)
 
@@ -37,25 +37,23 @@ class Requests:
 
     @property
     def by_operation(self) -> Mapping[str, int]:
-        """The number of requests of each operation that was asked."""
+        """The number of requests of each operation that was called."""
         return {name: self.operations.count(name) for name in dict.fromkeys(self.operations)}
 
 
 @contextmanager
 def requests_of(client: Any) -> Iterator[Requests]:
-    """Count all requests that a client makes within the block. A request that is retried counts once.
-
-    Of a boto3 client all operations count, of a resource or one of its tables those of its client. Any other object
-    needs methods of their names.
+    """Count all requests that a client makes within the block. A request that is retried counts once. For a boto3
+    client, resource or table, all operations of its client count. Any other object needs methods of their names.
     """
-    found, client = Requests(), client_of(client)
+    found, client = Requests(), unwrap_client(client)
     events = getattr(getattr(client, "meta", None), "events", None)
-    with _of_boto3(events, found) if events is not None else _of_methods(client, found):
+    with _count_boto3_requests(events, found) if events is not None else _count_method_calls(client, found):
         yield found
 
 
 @contextmanager
-def _of_boto3(events: Any, found: Requests) -> Iterator[None]:
+def _count_boto3_requests(events: Any, found: Requests) -> Iterator[None]:
     def counts(model: Any, **_: Any) -> None:
         found.operations.append(model.name)
 
@@ -67,7 +65,7 @@ def _of_boto3(events: Any, found: Requests) -> Iterator[None]:
 
 
 @contextmanager
-def _of_methods(client: Any, found: Requests) -> Iterator[None]:
+def _count_method_calls(client: Any, found: Requests) -> Iterator[None]:
     before = {name: vars(client)[name] for name in METHODS if name in vars(client)}
     for name, operation in METHODS.items():
         if hasattr(client, name):

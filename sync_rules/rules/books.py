@@ -16,7 +16,7 @@ from typing import Final
 
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import number_of
+from sync_rules.model.numbers import read_number
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Put, expect_item
 
@@ -35,7 +35,9 @@ class Books:
     fingerprint: str
 
     def identity(self, ledger: Table, counted: Table) -> str:
-        """A text that identifies these books: ledger, key of the mark, rule, and the table of the counted items."""
+        """Return a text that identifies these books: ledger, key of the mark, rule, and the table of the counted
+        items.
+        """
         return f"{ledger.physical_name} {self.mark.values[0][2]!s} {self.fingerprint} {counted.physical_name}"
 
     def count_starts(self, mark: Item | None) -> int | None:
@@ -49,11 +51,11 @@ class Books:
         return mark is not None and self.count_starts(mark) is not None and mark.get(COMPLETE) == {"BOOL": True}
 
     def begin(self, mark: Item | None) -> Put:
-        """Begin these books, whatever the mark (None: no mark) says."""
+        """Return the put that begins these books, whatever the mark says (None: there is no mark)."""
         return self._put(mark, _read_starts(mark or {}) + 1, complete=False)
 
     def finish(self, mark: Item | None, begun: int) -> Put:
-        """Mark these books, as they were begun, complete."""
+        """Return the put that marks these books complete. `begun`: how often they were begun."""
         return self._put(mark, begun, complete=True)
 
     def _put(self, before: Item | None, begun: int, *, complete: bool) -> Put:
@@ -67,5 +69,5 @@ class Books:
 
 
 def _read_starts(mark: Item) -> int:
-    number = number_of(mark.get(BEGUN))
+    number = read_number(mark.get(BEGUN))
     return int(number) if number is not None and 0 <= number < BEGUN_MAX else 0

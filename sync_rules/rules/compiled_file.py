@@ -51,7 +51,8 @@ def name_compiled_file(rules_file: Path) -> Path:
 
 
 def dump(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON, *, source: bytes = b"") -> bytes:
-    """The compiled form of rules, for functions that run on this version of Python. `source`: their rules file.
+    """Compile rules into bytes for functions that run on this version of Python. `source`: the content of their rules
+    file.
 
     Raises:
         pickle.UnpicklingError: for rules of a class that no function would read.
@@ -67,10 +68,10 @@ def dump(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON, *, source: by
     stamp = {"sync-rules": __version__, "python": python, "marks": marks, "classes": writer.classes}
     stamp["source"] = hashlib.sha256(source).hexdigest() if source else ""
     line, body = json.dumps(stamp, separators=(",", ":")).encode(), file.getvalue()
-    return b"\n".join((line, _digest(line, body), body))
+    return b"\n".join((line, _compute_digest(line, body), body))
 
 
-def _digest(line: bytes, body: bytes) -> bytes:
+def _compute_digest(line: bytes, body: bytes) -> bytes:
     return hashlib.sha256(line + b"\n" + body).hexdigest().encode()
 
 
@@ -89,7 +90,7 @@ class _RulesPickler(pickle.Pickler):
         if isinstance(obj, type) or not is_dataclass(obj):
             return NotImplemented
         names = [field.name for field in fields(obj)]
-        self.classes[_name(type(obj))] = names
+        self.classes[_format_name(type(obj))] = names
         reduced: Any = object.__reduce_ex__(obj, PROTOCOL)
         make, arguments, state = reduced[:3]
         if isinstance(state, dict):  # else it has slots, and no room for more
@@ -98,7 +99,7 @@ class _RulesPickler(pickle.Pickler):
 
 
 def load(file: Path) -> Rules:
-    """The rules of a compiled file or, if there is none, of the rules file.
+    """Load the rules of a compiled file or, if there is none, of the rules file.
 
     Raises:
         UserError: when neither can be read, or the compiled file was built from another rules file.
@@ -116,7 +117,8 @@ def load(file: Path) -> Rules:
 
 
 def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, source: bytes | None = None) -> Rules:
-    """The rules in a compiled file. `name` is for messages; `source`: the rules file beside it, if there is one.
+    """Read the rules in a compiled file. `name` is for messages. `source`: the content of the rules file next to it, if
+    it exists.
 
     Raises:
         UserError: when the file is of another version, Python or rules file, or was changed; when a variable is not
@@ -134,7 +136,7 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
             f"{name}: compiled by sync-rules {built[0]} for Python {built[1]}, and here is sync-rules {__version__} on"
             f" Python {OF_THIS_PYTHON}. {AGAIN}"
         )
-    if digest != _digest(line, body):
+    if digest != _compute_digest(line, body):
         raise UserError(f"{name}: not as the build left it: the digest of its content is another. {AGAIN}")
     if source is not None and stamp.get("source") not in (None, "", hashlib.sha256(source).hexdigest()):
         raise UserError(
@@ -236,7 +238,7 @@ class _Sections(Mapping[str, object]):
         return len(self._content)
 
 
-def _name(kind: Any) -> str:
+def _format_name(kind: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -249,4 +251,4 @@ def _resolve_variables(rules: Rules, name: str) -> Rules:
             raise UserError(f"{name}: table {table.name}: {wrong}")
     for first, table in find_clashes(rules.tables.values()):
         raise UserError(f"{name}: {describe_clash(first, table)}")
-    return replace(rules, fingerprint=fingerprints.of_all(rules.tables, rules.entities, rules.rules))
+    return replace(rules, fingerprint=fingerprints.compute_file_fingerprint(rules.tables, rules.entities, rules.rules))

@@ -61,8 +61,8 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A rule as an arrow from the paths `reads` of its source to the paths `writes` of `to`: an entity, or a name
-    outside the tables and its sort. `writes` is None if another rule of the same title writes them.
+    """An arrow for a rule, from the paths `reads` of its source to the paths `writes` of `to`. `to`: an entity, or a
+    name outside the tables and its sort. `writes` is None if another rule of the same title writes them.
     """
 
     to: Entity | tuple[str, str]
@@ -73,9 +73,9 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Connection:
-    """Items of `pointing` name items of `named` by `link`. `reads`: the attributes of the rule's value, each with its
-    entity; `conditions`: those of its conditions. `includes` is false for an item of `pointing` that a condition or a
-    sparse index leaves out. `optional`: an item may name nothing.
+    """The link of a rule: items of `pointing` name items of `named` by `link`. `reads`: the attributes of the rule's
+    value, each with its entity. `conditions`: those of its conditions. `includes` is false for an item of `pointing`
+    that a condition or a sparse index leaves out. `optional`: an item may name nothing.
     """
 
     pointing: Entity
@@ -88,7 +88,7 @@ class Connection:
 
 
 class Description(ABC):
-    """The answers of a rule that tools ask for."""
+    """The answers of a rule that only tools ask for."""
 
     fills_index_keys = False  # `check` warns of a copy in an index's key, unless the rule exists to fill it
     transacts = False  # each write is a transaction
@@ -102,11 +102,13 @@ class Description(ABC):
 
     @property
     def always_writes(self) -> tuple[str, ...]:
-        """The top-level attributes that every target has by this rule, whatever else it holds."""
+        """The top-level attributes that this rule writes on every target, whatever else the target holds."""
         return ()
 
     def type_of(self, path: Path, known: TypeOf) -> str | None:
-        """The DynamoDB type of the value at one of `copies`; None if items decide. `known`: other types."""
+        """Return the DynamoDB type of the value at this path, one of `copies`; None if items decide. `known` gives the
+        types of attributes.
+        """
         return None
 
     @property
@@ -115,7 +117,7 @@ class Description(ABC):
         return {}
 
     def list_defaults(self, item: Item) -> tuple[Path, ...]:
-        """The copies on this target whose value is the rule's default."""
+        """List the copies on this target whose value is the rule's default."""
         return ()
 
     @property
@@ -134,16 +136,16 @@ class Description(ABC):
         return None
 
     def draw(self) -> Drawing | None:
-        """The rule as an arrow; None where the arrow of another rule shows it."""
+        """Return the arrow of the rule; None if the arrow of another rule includes it."""
         return None
 
     @abstractmethod
     def uses(self) -> Iterator[Use]:
-        """The operations on tables that the rule needs, in order within one moment."""
+        """List the operations on tables that the rule needs, in order within one moment."""
 
     @final
     def list_transaction_uses(self) -> Iterator[Use]:
-        """The writes and checks in transactions. Their tables must allow transactions."""
+        """List the writes and checks that the rule makes in transactions. Their tables must allow transactions."""
         uses = [use for use in self.uses() if use.operation is not Operation.READ]
         for moment in (Moment.WRITTEN, Moment.DELETED):
             of_moment = [use for use in uses if use.moment is moment]
@@ -161,7 +163,7 @@ class Description(ABC):
         return False
 
 
-def name_of(entity: Entity) -> str:
-    """The name of an entity for people."""
+def format_entity_name(entity: Entity) -> str:
+    """Format the name of an entity for people. Items of a ledger are called ledger entry or total."""
     words = {"ledger": "ledger entry", "total": "total", "rank": "ledger entry"}
     return words.get(entity.name.rpartition(".")[2], entity.name) if "." in entity.name else entity.name

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from sync_rules.model.durations import seconds_of
+from sync_rules.model.durations import parse_duration
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import text_of
+from sync_rules.model.numbers import read_text
 from sync_rules.model.values import TYPES, parse_path
-from sync_rules.rules.formula import EPOCH, Read, moment_of
+from sync_rules.rules.formula import EPOCH, Read, parse_moment
 
 EXPIRY = re.compile(r"\s*ttl\s*\((.*)\)\s*", re.DOTALL)
 ARGUMENTS = re.compile(r'\s*((?:"[^"]*"|[^",\s{}])+)\s*,\s*(\w+)\s*')
@@ -26,7 +26,7 @@ TIME: Final = "expected an ISO 8601 date and time, or seconds since 1970"
 
 @dataclass(frozen=True)
 class Expiry:
-    """The second, since 1970, `seconds` after the date in a `field`."""
+    """A formula for Time to Live: the moment in `field` plus `seconds`, as seconds since 1970."""
 
     field: str
     seconds: int
@@ -38,25 +38,27 @@ class Expiry:
         return (self.field,)
 
     def text(self, read: Read) -> str | None:
-        """The number in digits; None when the field is missing, or holds no date."""
+        """Return the number in digits; None if the field is missing, or has no date."""
         value = read(self.field)
-        moment = None if value is None else moment_of(value)
+        moment = None if value is None else parse_moment(value)
         return None if moment is None else str((moment - EPOCH) // timedelta(seconds=1) + self.seconds)
 
     def is_total(self, given: object) -> bool:
-        """True if it makes a number of every item: never, as not every text is a date."""
+        """True if the formula makes a number of every item. It never does, because not every text is a date."""
         return False
 
     def unread(self, read: Read) -> str | None:
-        """The reason why a field that is there gives no number, without its value. None where it does."""
+        """Return why a field with a value gives no number, without the value; None if it gives a number, or has no
+        value.
+        """
         value = read(self.field)
         if value is None or "NULL" in value or self.text(read) is not None:
             return None
         found = TYPES[next(iter(value))]
-        return f"{self.field} is a {found}{' that is not a time' if text_of(value) is not None else ''}: {TIME}"
+        return f"{self.field} is a {found}{' that is not a time' if read_text(value) is not None else ''}: {TIME}"
 
     def body(self) -> Mapping[str, object]:
-        """The expiry as plain values: two of equal bodies make the same numbers."""
+        """Return the expiry as plain values. Expiries with equal values make the same numbers."""
         return {"ttl": self.field, "seconds": self.seconds}
 
 
@@ -76,4 +78,4 @@ def parse_expiry(text: str) -> Expiry:
     if found is None:
         raise UserError(f"{text!r} is not an expiry: {MEANT}")
     parse_path(found[1])
-    return Expiry(found[1], seconds_of(found[2]))
+    return Expiry(found[1], parse_duration(found[2]))

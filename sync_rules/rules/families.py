@@ -16,7 +16,7 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer
 from sync_rules.model.values import Item, Path, describe_place, has_changed
 from sync_rules.model.writes import Condition, Desired, Write, expect_values
 from sync_rules.rules.books import Books
-from sync_rules.rules.description import Connection, Moment, Operation, Use, name_of
+from sync_rules.rules.description import Connection, Moment, Operation, Use, format_entity_name
 from sync_rules.rules.rule import Blocked, Node, Rule, let_in, list_uses_to_list, list_uses_to_sweep, make_check_use
 
 
@@ -61,7 +61,7 @@ class ListingRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Look at this target. `member`: the item that hints at a target made of several items."""
+    """A request to check this target. `member`: the item that hints at a target made of several items."""
 
     target: ItemKey
     member: ItemKey | None = None
@@ -92,7 +92,7 @@ class TargetRule(Rule):
     books: Books | None = None  # the books that targets show; the rule writes only if these are complete
 
     def hints(self, change: Change) -> Iterable[Hint]:
-        """The targets that a record of a source names, both as the source was and as it is."""
+        """List the targets that a record of a source names, both by its old and its new image."""
         return ()
 
     @property
@@ -102,7 +102,7 @@ class TargetRule(Rule):
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
-        """The target paths of guards and of the listing: a change of one requires a look."""
+        """The target paths of guards and of the listing. A record that changes them asks for a check of the target."""
         return (*self.deciding_paths, *self.copies)
 
     @property
@@ -141,21 +141,25 @@ class TargetRule(Rule):
         return False
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
-        """The sources that a target names; empty when it names none, or when its sources are its `members`."""
+        """Return the keys of the sources that a target names; empty if it names none, or if its sources are its
+        `members`.
+        """
         return ()
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
-        """The listing of the items that this target is made of; None if it is not made of several, or can have none."""
+        """Return the Query for the items that this target is made of. None if it is not made of several, or can have
+        none.
+        """
         return None
 
     def is_member(self, key: ItemKey, member: Item) -> bool | Blocked:
-        """True if an item is one of those that the target of this key is made of."""
+        """True if an item is a member of the target with this key. Blocked if that cannot be decided."""
         return True
 
     @abstractmethod
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
-        """The value for each path (None: no value), or None if the rule does not apply to the target. `sources`: the
-        items of `source_keys`, in order, or the members of the target.
+        """Compute the value for each path (None: no value). Return None if the rule does not apply to the target.
+        `sources`: the items of `source_keys`, in order, or the members of the target.
         """
 
     def has_members(self, sources: Sequence[Item | None]) -> bool | Blocked:
@@ -163,19 +167,21 @@ class TargetRule(Rule):
         return True
 
     def list_makers_beside(self) -> tuple[TargetRule, ...]:
-        """The other rules that make the same items."""
+        """List the other rules that make the same items."""
         return ()
 
     def find_unexpected_attribute(self, item: Item) -> Blocked | None:
-        """The reason not to remove a target that the rule makes; None without one."""
+        """Return why a target that the rule makes may not be removed; None if it may."""
         return None
 
     def apply_to(self, item: Item, sources: Sequence[Item | None]) -> Item:
-        """The item as a hierarchical rule will leave it; as it is where the rule cannot write it."""
+        """Return the item as a hierarchical rule will leave it. An item that the rule cannot write stays as it is."""
         return item
 
     def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
-        """A part that is missing from the value although it belongs there; it is reported, and the rest is written."""
+        """Find a part that the value lacks although it belongs there. It is reported, and the rest of the value is
+        written.
+        """
         return None
 
     def mask_paths(self, desired: Desired) -> tuple[Path, ...]:
@@ -187,7 +193,7 @@ class TargetRule(Rule):
         return next((copy for copy in self.copies if path[: len(copy)] == copy), path[:1])
 
     def copies_of(self, source: Item, target: Item) -> tuple[Path, ...]:
-        """The copies on a target that one of its sources decides."""
+        """Return the copies on a target that this source, one of several, decides."""
         return self.copies
 
     def deletes(self, target: Item) -> bool:
@@ -195,11 +201,11 @@ class TargetRule(Rule):
         return False
 
     def restricts(self, target: Item) -> bool:
-        """True if the deletion of this target's source is reported."""
+        """True if the pipeline reports this target when its source is deleted."""
         return False
 
     def orphans(self, target: Item) -> bool:
-        """True if a target whose source does not exist is reported by verify, which cannot repair it."""
+        """True if verify reports this target when its source does not exist. Verify cannot repair it."""
         return self.deletes(target) or self.restricts(target)
 
     def outlives(self, image: Item) -> bool:
@@ -207,22 +213,24 @@ class TargetRule(Rule):
         return False
 
     def find_value_sources(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
-        """The sources of the values at these paths of a target; None if they cannot be told apart."""
+        """Find the sources of the values at these paths of a target; None if it is unknown which source has which
+        value.
+        """
         return None
 
     def nodes(self) -> tuple[Node, ...]:
-        """A node for each copy, which reads all watched paths of a source, or the whole source."""
+        """Return a node for each copy. It reads all watched paths of a source, or the whole source."""
         watched = ((),) if self.watches_in_source is None else self.watches_in_source
         reads = tuple((self.source, path) for path in watched)
         deciding = tuple((self.target, path) for path in self.deciding_paths)
         return tuple(Node(self, (self.target, copy), reads, deciding) for copy in self.copies)
 
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
-        """Guard: the target still names the same source, and the rule still applies to it."""
+        """Return the conditions that the target still names the same source, and that the rule still applies to it."""
         return expect_values(image, self.deciding_paths)
 
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
-        """Guard: the source is as it was read. For the transactions of strict rules and of deletes."""
+        """Return the conditions that the source is as it was read, for transactions of strict rules and of deletes."""
         return ()
 
     @property
@@ -231,7 +239,7 @@ class TargetRule(Rule):
 
     # ---------------------------------------------------------------- what it needs of tables
     def uses(self) -> Iterator[Use]:
-        on, table = name_of(self.target), self.target.table
+        on, table = format_entity_name(self.target), self.target.table
         yield from self.list_uses_to_read()
         yield from self.list_uses_to_find()
         yield Use(Moment.BY_KEY, Operation.READ, table, f"{on}, if only its key is known")
@@ -243,18 +251,18 @@ class TargetRule(Rule):
 
     def list_uses_to_read(self) -> Iterator[Use]:
         """The reads for each check of a target, besides that of its own image."""
-        why = f"{name_of(self.source)}, whose values {name_of(self.target)} has"
+        why = f"{format_entity_name(self.source)}, whose values {format_entity_name(self.target)} has"
         yield Use(Moment.CHECKED, Operation.READ, self.source.table, why)
 
     def list_uses_to_find(self) -> Iterator[Use]:
         """The reads and listings that find targets from a record of a source."""
-        why = f"{name_of(self.target)}, which a record of {name_of(self.source)} names"
+        why = f"{format_entity_name(self.target)}, which a record of {format_entity_name(self.source)} names"
         yield Use(Moment.HINTED, Operation.READ, self.target.table, why)
         yield from list_uses_to_list(self, Moment.LISTED)
 
     def list_uses_to_write(self) -> Iterator[Use]:
         update = Operation.UPDATE if self.strict else Operation.UPDATES
-        yield Use(Moment.WRITTEN, update, self.target.table, f"copies on {name_of(self.target)}")
+        yield Use(Moment.WRITTEN, update, self.target.table, f"copies on {format_entity_name(self.target)}")
         if self.strict:
             yield make_check_use(self, "strict: ")
 
@@ -271,8 +279,8 @@ class Seen:
 class Part:
     """One derived thing with a write of its own: an element of a set, an entry of a ledger, a mirrored item.
 
-    `target` is the item that holds it, `source` the item that it is derived from (None: no item can be). `seen`: the
-    past state that it is derived from; no message, record or report contains it.
+    `target` is the item that holds the part, `source` the item that it is derived from (None: no item can be). `seen`:
+    the past state that it is derived from; no message, record or report contains it.
     """
 
     rule: PartRule
@@ -287,39 +295,41 @@ class PartRule(Rule):
 
     @property
     def books(self) -> Books | None:
-        """The books that the parts are in, which begin before the first part is written; None for parts in none."""
+        """The books that the parts are in. They begin before the first part is written. None for parts without
+        books.
+        """
         return None
 
     @abstractmethod
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The parts that a record of a source or of a target names, as the item was and as it is."""
+        """Return the parts that a record of a source or of a target names, by its old and its new image."""
 
     def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
-        """The parts that a part means: itself, or several for one from a message or report, which name only items."""
+        """Return the part itself. A part from a message or report names only items, and may mean several parts."""
         return (part,)
 
     def label(self, part: Part) -> str:
-        """The element for messages, records and reports; "" if it could show values besides keys."""
+        """Return the element for messages, records and reports; "" if it could show values besides keys."""
         return ""
 
     def list_read_paths(self, source: Item) -> tuple[Path, ...] | None:
-        """The paths of a source that its parts depend on; None: all."""
+        """List the paths of a source that its parts depend on; None: all."""
         return None
 
     def list_compared_paths(self, target: Item) -> tuple[Path, ...]:
-        """The paths of a target that decide if its parts are right."""
+        """List the paths of a target that decide whether its parts are right."""
         return self.copies
 
     @abstractmethod
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """The write that makes a part right; None for a part that is right."""
+        """Return the write that makes a part right. None if the part is right, Blocked if no write can make it so."""
 
     def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Write | None:
         """The write that restores a damaged part without moving its total. The repair then adds up the total again."""
         return None
 
     def nodes(self) -> tuple[Node, ...]:
-        """One node for the whole target, which reads the whole source: the empty path is the whole item."""
+        """Return one node for the whole target, which reads the whole source: the empty path is the whole item."""
         return (Node(self, (self.target, ()), ((self.source, ()),)),)
 
     def unconditional(self) -> Self:
@@ -327,12 +337,12 @@ class PartRule(Rule):
         return self
 
     def find_total(self, item: Item) -> ItemKey | None:
-        """The total that counts the part in this item; None for no total."""
+        """Find the key of the total that counts the part in this item; None if no total does."""
         return None
 
     # ---------------------------------------------------------------- what it needs of tables
     def uses(self) -> Iterator[Use]:
-        target, source = name_of(self.target), name_of(self.source)
+        target, source = format_entity_name(self.target), format_entity_name(self.source)
         read = Operation.READ
         yield Use(Moment.CHECKED, read, self.target.table, f"{target} as it is, before it is written")
         yield Use(Moment.CHECKED, read, self.source.table, f"{source}, from which it is made")
@@ -341,7 +351,7 @@ class PartRule(Rule):
         yield from list_uses_to_sweep(self)
 
     def list_uses_to_write(self) -> Iterator[Use]:
-        table, name = self.target.table, name_of(self.target)
+        table, name = self.target.table, format_entity_name(self.target)
         yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, where one is missing")
         yield Use(Moment.WRITTEN, Operation.DELETE, table, f"{name}, where there should be none")
         yield Use(Moment.WRITTEN, Operation.UPDATE, table, f"what differs on {name}")
@@ -353,7 +363,9 @@ class EffectRule(Rule):
 
     @abstractmethod
     def effect(self, change: Change) -> Call | None:
-        """The call for this record of the source, if any. It says if the condition failed."""
+        """Return the call for this record of the source, if any. Its `unsure` says why the condition could not be
+        evaluated.
+        """
 
     @property
     def swept_entities(self) -> tuple[Entity, ...]:
@@ -367,4 +379,4 @@ class EffectRule(Rule):
 
     @abstractmethod
     def retry(self, asked: Call) -> Call | None:
-        """The call to retry, from a message; None if the rule does not call for it any more."""
+        """Return the call to retry, given the call of a message; None if the rule does not want it any more."""

@@ -16,63 +16,69 @@ from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 
-def of_all(tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: Mapping[str, Rule]) -> str:
-    """A SHA-256 over tables, entities and rules. The marks of books follow from the rules."""
+def compute_file_fingerprint(
+    tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: Mapping[str, Rule]
+) -> str:
+    """Compute a SHA-256 over tables, entities and rules. It leaves out the marks of books, which follow from the
+    rules.
+    """
     sides = {side.name for rule in rules.values() for side in (rule.source, rule.target)}
     marks = {entity.name for rule in rules.values() for entity in rule.owned_entities} - sides
-    return _digest(
+    return _compute_digest(
         {
-            "tables": {name: _table_body(table) for name, table in tables.items()},
-            "entities": {name: _entity_body(entity) for name, entity in entities.items() if name not in marks},
-            "rules": {name: _rule_body(rule) for name, rule in rules.items()},
+            "tables": {name: _make_table_body(table) for name, table in tables.items()},
+            "entities": {name: _make_entity_body(entity) for name, entity in entities.items() if name not in marks},
+            "rules": {name: _make_rule_body(rule) for name, rule in rules.items()},
         }
     )
 
 
-def of_each(rules: Rules) -> dict[str, str]:
-    """A SHA-256 over each rule of the file, by its title: its body, its items, and their keys."""
-    return _of_titles({name: (rule.title, rule) for name, rule in rules.rules.items()})
+def compute_rule_fingerprints(rules: Rules) -> dict[str, str]:
+    """Compute a SHA-256 over each rule of the file, by its title: its body, its items, and their keys."""
+    return _compute_title_fingerprints({name: (rule.title, rule) for name, rule in rules.rules.items()})
 
 
 def map_former_titles(rules: Rules) -> dict[str, tuple[str, str]]:
-    """The former title of each rule that was renamed, by its title, and the digest that it has under that title."""
+    """Return, by the title of each renamed rule, its former title and the digest that it has under that title."""
     former = {rule.former_name: rule for rule in rules.rules.values()}
-    prints = _of_titles({name: (rule.title, rule) for name, rule in former.items() if name is not None})
+    prints = _compute_title_fingerprints(
+        {name: (rule.title, rule) for name, rule in former.items() if name is not None}
+    )
     return {rule.title: (rule.renamed_from, prints[rule.title]) for rule in former.values() if rule.renamed_from}
 
 
-def _of_titles(named: Mapping[str, tuple[str, Rule]]) -> dict[str, str]:
+def _compute_title_fingerprints(named: Mapping[str, tuple[str, Rule]]) -> dict[str, str]:
     bodies: dict[str, dict[str, Any]] = {}
     for name, (title, rule) in named.items():
         about = {
-            side.name: [_entity_body(side), [(a.name, a.type) for a in side.table.key]]
+            side.name: [_make_entity_body(side), [(a.name, a.type) for a in side.table.key]]
             for side in (rule.source, rule.target)
         }
-        bodies.setdefault(title, {})[name] = [_rule_body(rule), about]
-    return {title: _digest(body) for title, body in bodies.items()}
+        bodies.setdefault(title, {})[name] = [_make_rule_body(rule), about]
+    return {title: _compute_digest(body) for title, body in bodies.items()}
 
 
-def of_books(rule: Rule, parent: Entity) -> str:
-    """A SHA-256 over all that decides what the books of a rule hold: its body, its items and its parents, and their
-    keys, under whatever names.
+def compute_books_fingerprint(rule: Rule, parent: Entity) -> str:
+    """Compute a SHA-256 over all that decides what the books of a rule hold: its body, its items, its parents and their
+    keys, but no names.
     """
-    keys = [[_entity_body(side), [(a.name, a.type) for a in side.table.key]] for side in (rule.source, parent)]
-    return _digest({"kind": rule.kind, "keys": keys, **rule.body()})
+    keys = [[_make_entity_body(side), [(a.name, a.type) for a in side.table.key]] for side in (rule.source, parent)]
+    return _compute_digest({"kind": rule.kind, "keys": keys, **rule.body()})
 
 
-def _digest(body: object) -> str:
+def _compute_digest(body: object) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _rule_body(rule: Rule) -> dict[str, Any]:
+def _make_rule_body(rule: Rule) -> dict[str, Any]:
     return {"kind": rule.kind, "source": rule.source.name, "target": rule.target.name, **rule.body()}
 
 
-def _entity_body(entity: Entity) -> dict[str, Any]:
+def _make_entity_body(entity: Entity) -> dict[str, Any]:
     return {"table": entity.table.name, "key": {name: template.text for name, template in entity.templates.items()}}
 
 
-def _table_body(table: Table) -> dict[str, Any]:
+def _make_table_body(table: Table) -> dict[str, Any]:
     return {
         "key": [(a.name, a.type) for a in table.key],
         "indexes": {

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import text_of, word_of
+from sync_rules.model.numbers import read_text, read_word
 from sync_rules.model.templates import PIECE
 from sync_rules.model.values import AttributeValue, parse_path
 
@@ -37,8 +37,8 @@ IN_NUMBERS: Final = frozenset("0123456789+-.eE")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def stable_hash(text: str) -> int:
-    """A number of 64 bits that this text has on every machine and in every version."""
+def compute_stable_hash(text: str) -> int:
+    """Compute a number of 64 bits for a text, the same on every machine and in every version."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
@@ -50,17 +50,17 @@ class Slot:
     formats: tuple[Format, ...] = ()
 
     def text(self, read: Read) -> str | None:
-        """The text for this slot, never the empty string."""
+        """Return the text for this slot, never empty; None if the field or a format gives none."""
         value = read(self.field)
         for form in self.formats:
             text = None if value is None else form(value)
             value = None if text is None else {"S": text}
-        return text_of(value) or None
+        return read_text(value) or None
 
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A parsed formula. With a `separator` its pieces are joined, and only those that are there."""
+    """A parsed formula: texts and fields in order. With a `separator`, it joins the pieces that have a text."""
 
     source: str | tuple[str, ...]  # as the rules file has it
     pieces: tuple[str | Slot, ...]
@@ -73,7 +73,9 @@ class Formula:
         return tuple(dict.fromkeys(piece.field for piece in self.pieces if isinstance(piece, Slot)))
 
     def text(self, read: Read) -> str | None:
-        """The whole text; None when a field is missing, empty, of a wrong type, or in none of the table's rows."""
+        """Return the whole text. None if a field is missing, empty, of a wrong type, or not in its table. With a
+        separator, None if no field has a text.
+        """
         texts = [piece if isinstance(piece, str) else piece.text(read) for piece in self.pieces]
         there = [text for text in texts if text is not None]
         if self.separator is not None:
@@ -81,22 +83,22 @@ class Formula:
         return "".join(there) if len(there) == len(texts) else None
 
     def is_total(self, given: Container[str]) -> bool:
-        """True if it makes a text of every item that has the `given` fields, as texts or numbers."""
+        """True if the formula makes a text of every item that has the `given` fields, as texts or numbers."""
         slots = [piece for piece in self.pieces if isinstance(piece, Slot)]
         sure = [slot.field in given and all(map(_takes_any, slot.formats)) for slot in slots]
         return all(sure) if self.separator is None else any(sure)
 
     def unread(self, read: Read) -> str | None:
-        """The reason to report a missing text; None, because missing fields are normal."""
+        """Return why to report a missing text: always None, because missing fields are normal."""
         return None
 
     @property
     def may_be_number(self) -> bool:
-        """False if it has text around its fields that no number has."""
+        """False if the formula has text around its fields that a number cannot have."""
         return all(set(piece) <= IN_NUMBERS for piece in self.pieces if isinstance(piece, str))
 
     def body(self) -> Mapping[str, object]:
-        """The formula as plain values: two formulas of equal bodies make the same texts."""
+        """Return the formula as plain values. Formulas with equal values make the same texts."""
         given = self.source if isinstance(self.source, str) else list(self.source)
         return {"formula": given, "tables": {n: dict(t) for n, t in self.tables.items()}, "separator": self.separator}
 
@@ -129,13 +131,13 @@ def parse_formula(text: str, tables: Tables) -> Formula:
         if piece.start() != position:
             break
         position = piece.end()
-        pieces.append(_slot(piece[1], tables, used) if piece[2] is None else piece[2])
+        pieces.append(_parse_slot(piece[1], tables, used) if piece[2] is None else piece[2])
     if position != len(text) or not text:
         raise UserError(f"{text!r} is not a formula: expected text with fields in braces, such as {{state}}#{{city}}")
     return Formula(text, tuple(pieces), used)
 
 
-def _slot(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Slot:
+def _parse_slot(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Slot:
     """Parse the text between two braces. The tables it names are added to `used`."""
     match = FIELD.match(text)
     assert match is not None, "it matches nothing, too"
@@ -144,7 +146,7 @@ def _slot(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Slot
     formats: list[Format] = []
     while step := STEP.match(text, position):
         position = step.end()
-        formats.append(_format(step[1], step[2], tables))
+        formats.append(_parse_format(step[1], step[2], tables))
         if step[1] in tables:
             used[step[1]] = tables[step[1]]
     if not name or position != len(text):
@@ -153,7 +155,7 @@ def _slot(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Slot
     return Slot(name, tuple(formats))
 
 
-def _format(name: str, argument: str | None, tables: Tables) -> Format:
+def _parse_format(name: str, argument: str | None, tables: Tables) -> Format:
     if name in WITH_ARGUMENT:
         return WITH_ARGUMENT[name](argument)
     if name in PLAIN or name in tables:
@@ -168,11 +170,11 @@ def _format(name: str, argument: str | None, tables: Tables) -> Format:
 
 # Each is a function of the module, with its argument bound: rules that are compiled once are kept in a file.
 def _upper(value: AttributeValue) -> str:
-    return (text_of(value) or "").upper()
+    return (read_text(value) or "").upper()
 
 
 def _lower(value: AttributeValue) -> str:
-    return (text_of(value) or "").lower()
+    return (read_text(value) or "").lower()
 
 
 def _takes_any(form: Format) -> bool:
@@ -181,63 +183,65 @@ def _takes_any(form: Format) -> bool:
 
 
 def keeps_order(form: Format) -> bool:
-    """True if texts that a format makes are in the order of the values."""
+    """True if the texts that a format makes sort in the order of the values."""
     return isinstance(form, partial) and form.func is _padded
 
 
 def _nospace(value: AttributeValue) -> str:
-    return "".join((text_of(value) or "").split())
+    return "".join((read_text(value) or "").split())
 
 
 def _in_table(rows: Mapping[str, str], value: AttributeValue) -> str | None:
-    return rows.get(text_of(value) or word_of(value) or "")
+    return rows.get(read_text(value) or read_word(value) or "")
 
 
-def _pad(argument: str | None) -> Format:
-    return partial(_padded, _count("pad", argument, PAD_MAX_DIGITS, "digits", "pad(8)"))
+def _parse_pad(argument: str | None) -> Format:
+    return partial(_padded, _parse_count("pad", argument, PAD_MAX_DIGITS, "digits", "pad(8)"))
 
 
 def _padded(width: int, value: AttributeValue) -> str | None:
     """Zeros before a number, up to `width` digits before the point, so that text sorts as numbers do. A wider number
     stays whole; a negative number does not sort.
     """
-    text = text_of(value) or None
+    text = read_text(value) or None
     if text is None or ("N" not in value and not DIGITS.fullmatch(text)):
         return None
     before, point, after = text.removeprefix("-").partition(".")
     return ("-" if text.startswith("-") else "") + before.rjust(width, "0") + point + after
 
 
-def _shard(argument: str | None) -> Format:
-    return partial(_sharded, _count("shard", argument, SHARDS_MAX, "shards", "shard(10)"))
+def _parse_shard(argument: str | None) -> Format:
+    return partial(_sharded, _parse_count("shard", argument, SHARDS_MAX, "shards", "shard(10)"))
 
 
 def _sharded(shards: int, value: AttributeValue) -> str | None:
-    text = text_of(value) or None
-    return None if text is None else str(stable_hash(text) % shards)
+    text = read_text(value) or None
+    return None if text is None else str(compute_stable_hash(text) % shards)
 
 
-def _date(argument: str | None) -> Format:
+def _parse_date(argument: str | None) -> Format:
     pieces = re.split(r"%(.?)", argument or "", flags=re.DOTALL)
     if len(pieces) == 1:
-        raise UserError(f"date needs a pattern, such as date(%Y-%m): known are {_directives()}")
+        raise UserError(f"date needs a pattern, such as date(%Y-%m): known are {_list_directives()}")
     for letter in pieces[1::2]:
         if letter not in DIRECTIVES:
-            raise UserError(f"date knows no %{letter}: expected {_directives()}")
+            raise UserError(f"date knows no %{letter}: expected {_list_directives()}")
     return partial(_dated, tuple(pieces))
 
 
 def _dated(pieces: tuple[str, ...], value: AttributeValue) -> str | None:
     """Formats ISO 8601 text (without an offset: UTC) or a number of seconds since 1970, in UTC."""
-    moment = moment_of(value)
+    moment = parse_moment(value)
     if moment is None:
         return None
     return "".join(DIRECTIVES[text](moment) if odd % 2 else text for odd, text in enumerate(pieces))
 
 
-def moment_of(value: AttributeValue) -> datetime | None:
-    """The second a value names, in UTC."""
-    text = text_of(value) or None
+def parse_moment(value: AttributeValue) -> datetime | None:
+    """Parse the moment in a value, in UTC: an ISO 8601 text, or a number of seconds since 1970. None for other
+    values.
+    """
+    text = read_text(value) or None
     if text is None:
         return None
     try:
@@ -269,11 +273,11 @@ DIRECTIVES: Final[Mapping[str, Callable[[datetime], str]]] = MappingProxyType(
 )
 
 
-def _directives() -> str:
+def _list_directives() -> str:
     return ", ".join(f"%{letter}" for letter in DIRECTIVES)
 
 
-def _count(name: str, argument: str | None, most: int, unit: str, example: str) -> int:
+def _parse_count(name: str, argument: str | None, most: int, unit: str, example: str) -> int:
     if argument is not None and re.fullmatch(r"[1-9]\d{0,5}", argument, re.ASCII) and int(argument) <= most:
         return int(argument)
     raise UserError(f"{name} needs a number of {unit} from 1 to {most}, such as {example}")
@@ -281,6 +285,6 @@ def _count(name: str, argument: str | None, most: int, unit: str, example: str) 
 
 PLAIN: Final[Mapping[str, Format]] = MappingProxyType({"upper": _upper, "lower": _lower, "nospace": _nospace})
 WITH_ARGUMENT: Final[Mapping[str, Callable[[str | None], Format]]] = MappingProxyType(
-    {"pad": _pad, "date": _date, "shard": _shard}
+    {"pad": _parse_pad, "date": _parse_date, "shard": _parse_shard}
 )
 FORMATS: Final = (*PLAIN, *WITH_ARGUMENT)

@@ -23,11 +23,11 @@ SHOWN_MAX_CHARACTERS: Final = 80  # of what is not a key
 
 
 def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
-    """The key a user gave as JSON, typed by the key schema of its table.
+    """Parse a key that a user gave as JSON, typed by the key schema of its table.
 
     Raises:
-        UserError: when it is not JSON, or its attributes are those of no table, or of several, and not exactly one
-            has an entity with such a key; or when no item can have it.
+        UserError: if it is not JSON, if its attributes fit no table, or if they fit several tables, and not exactly
+            one has an entity with such a key; or if DynamoDB cannot hold the key.
     """
     try:
         given = json_bytes.parse_json(text, parse_float=Decimal)  # a float would lose digits
@@ -44,15 +44,15 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
         keys = "; ".join(f"{one.name}: {', '.join(a.name for a in one.key)}" for one in candidates)
         raise UserError(f"a key with {', '.join(given)} is of no table: the keys are {keys}")
     if len(fitting) == 1:
-        return _possible(type_key(given, fitting[0]))
+        return _require_possible(type_key(given, fitting[0]))
     of_entity = [key for one in fitting if (key := _match_table(given, one)) is not None and rules.entity_of(key)]
     if len(of_entity) != 1:
         names = ", ".join(one.name for one in fitting)
         raise UserError(f"a key with {', '.join(given)} is of several tables ({names}): say which with --table")
-    return _possible(of_entity[0])
+    return _require_possible(of_entity[0])
 
 
-def _possible(key: ItemKey) -> ItemKey:
+def _require_possible(key: ItemKey) -> ItemKey:
     if not is_possible_key(key):
         raise UserError(f"no item of table {key.table} can have this key: a value is empty, too long or out of range")
     return key
@@ -66,24 +66,28 @@ def _match_table(given: dict[str, Any], table: Table) -> ItemKey | None:
         return None
 
 
-def _text(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _number(value: Any) -> str:
+def _require_number(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal) or not Decimal(str(value)).is_finite():
         raise TypeError
     return str(value)
 
 
-AS_KEY: Final[Mapping[str, Callable[[Any], str | bytes]]] = {"S": _text, "N": _number, "B": bytes.fromhex}
+AS_KEY: Final[Mapping[str, Callable[[Any], str | bytes]]] = {
+    "S": _require_text,
+    "N": _require_number,
+    "B": bytes.fromhex,
+}
 EXPECTED: Final = {"S": "text", "N": "a number", "B": "hexadecimal digits"}
 
 
 def type_key(given: Mapping[str, Any], table: Table) -> ItemKey:
-    """The key of these plain values, one for each attribute of a table's key.
+    """Make a key of a table from plain values, one for each key attribute. Binary is given in hexadecimal digits.
 
     Raises:
         UserError: when a value has another type. The message contains no value.

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.numbers import EXPONENT_MIN, digits_of, is_holdable, number_of, spell, text_of
+from sync_rules.model.numbers import EXPONENT_MIN, format_number, is_holdable, list_digits, read_number, read_text
 from sync_rules.model.templates import Fields, Template, parse_template
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.rules.books import MARK
@@ -37,58 +37,58 @@ ALONE: Final = "-"  # the sort key of what is alone in its partition
 Role = Literal["child", "parent"]
 
 
-def rank_text(number: Decimal) -> str:
-    """A text that sorts among others as its number does: sign, exponent, digits.
+def format_rank(number: Decimal) -> str:
+    """Format a number as a text that sorts as the number does: sign, exponent, digits.
 
     Below zero exponent and digits are counted backwards, and the end sorts behind every digit: -1.23 is less than -1.2.
     """
     assert is_holdable(number), "only what DynamoDB can hold is ranked"
     if not number:
         return "0"
-    exponent, digits = number.adjusted() - EXPONENT_MIN, digits_of(number)
+    exponent, digits = number.adjusted() - EXPONENT_MIN, list_digits(number)
     if number > 0:
         return f"1{exponent:03d}{digits}"
     backwards = "".join(str(9 - int(digit)) for digit in digits)
     return f"-{999 - exponent:03d}{backwards}~"
 
 
-def rank_of_text(text: str) -> str:
-    """The beginning of a text, which sorts among others as the text does, up to control characters."""
+def format_text_rank(text: str) -> str:
+    """Return the beginning of a text, which sorts as the text does, up to control characters."""
     return "".join(max(one, " ") for one in text[:RANKED_MAX_CHARACTERS])
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """A child's amount for an attribute of a total; zero only where each child counts as a member, too."""
+    """A child's amount for an attribute of a total. It is zero only if each child counts as a member, too."""
 
     total: ItemKey
     at: str
     amount: Decimal
 
 
-def entry_item(key: ItemKey, contribution: Contribution) -> Item:
+def make_entry(key: ItemKey, contribution: Contribution) -> Item:
     into: AttributeValue = {"L": [{"S": value} for _, _, value in contribution.total.values]}
-    amount = spell(contribution.amount)
+    amount = format_number(contribution.amount)
     return {**key.attributes(), INTO: into, AT: {"S": contribution.at}, AMOUNT: {"N": amount}}
 
 
-def contribution_of(table: Table, entry: Item) -> Contribution | None:
-    """The contribution in a ledger item; None for an item that the pipeline did not write."""
-    amount = number_of(entry.get(AMOUNT))
+def read_contribution(table: Table, entry: Item) -> Contribution | None:
+    """Read the contribution in a ledger item; None for an item that the pipeline did not write."""
+    amount = read_number(entry.get(AMOUNT))
     at = entry.get(AT, {}).get("S")
     into = [value.get("S") for value in entry.get(INTO, {}).get("L", ())]
     if amount is None or at is None or not holds_amount(at) or None in into or len(into) != len(table.key):
         return None
-    return Contribution(key_in(table, *into), at, amount)
+    return Contribution(make_ledger_key(table, *into), at, amount)
 
 
 def holds_amount(name: str) -> bool:
-    """True for an attribute of a total that holds a number: of all children, of a group, or of members."""
+    """True for an attribute of a total that holds a number: that of all children, of a group, or of members."""
     return name == AMOUNT or name.startswith(GROUP)
 
 
 def is_total(rule: str, key: ItemKey) -> bool:
-    """True if a key is that of a total of the rule of this name, with as many shards as it may ever have had."""
+    """True if a key is that of a total of the rule with this name, however many shards it had."""
     return str(key.values[0][2]).startswith((f"{rule}/{TOTAL}", f"{rule}/{EACH}{TOTAL}"))
 
 
@@ -106,31 +106,31 @@ class Ledger:
     find: Find
 
 
-def ledger_of(
+def make_ledger_entities(
     name: str, child: Entity, parent: Entity, table: Table, shards: int = 1, *, each: str | None = None
 ) -> Ledger:
-    """The entities of a rule of this name, in a table that is `is_suitable`, for entities that are `is_supported`.
-    `each`: the field of the parent that differs between the entries of a child, if it has several.
+    """Make the entities of a rule's ledger. The table must be `is_suitable`, both entities `is_supported`. `each`: the
+    field of the parent that differs between the entries of a child, if a child has several.
     """
-    parents, children = _texts(parent, "parent"), _texts(child, "child")
+    parents, children = _format_templates(parent, "parent"), _format_templates(child, "child")
     mode = "" if each is None else EACH
     total = f"{name}/{mode}{TOTAL}{{{SHARD}}}/" if shards > 1 else f"{name}/{mode}{TOTAL}/"
     sort = children[1:] if each is None else (BETWEEN.join((*children[1:], f"{{parent.{each}}}")),)
-    ranks = _entity(
+    ranks = _make_entity(
         f"{name}.rank", table, f"{name}/R/{BETWEEN.join(parents)}", BETWEEN.join((f"{{{RANK}}}", *children))
     )
     return Ledger(
-        _entity(f"{name}.ledger", table, f"{name}/{mode}L/{children[0]}", *sort),
-        _entity(f"{name}.total", table, f"{total}{parents[0]}", *parents[1:]),
+        _make_entity(f"{name}.ledger", table, f"{name}/{mode}L/{children[0]}", *sort),
+        _make_entity(f"{name}.total", table, f"{total}{parents[0]}", *parents[1:]),
         ranks,
-        _entity(f"{name}.books", table, f"{name}/B"),
+        _make_entity(f"{name}.books", table, f"{name}/B"),
         tuple((field, ranks.ref(f"parent.{field}")) for field in parent.identity),
         Find(None, ((table.partition, ranks.templates[table.partition.name]),)),
     )
 
 
 def is_supported(entity: Entity) -> bool:
-    """True if the ledger's keys can name items of this entity: binary has no place in a text."""
+    """True if the ledger's keys can name items of this entity: they are texts, and cannot hold binary keys."""
     return all(attribute.type != "B" for attribute in entity.table.key)
 
 
@@ -143,37 +143,39 @@ def is_suitable(table: Table) -> bool:
 
 
 def write_fields(role: Role, entity: Entity, key: ItemKey) -> dict[str, AttributeValue]:
-    """The fields that name an item in the ledger's keys. Numbers that are equal have one text."""
+    """Return the fields that name an item in the ledger's keys. Equal numbers have one text."""
     fields = (entity.fields(key) or {}).items()
-    return {f"{role}.{f}": {"N": text_of(value)} if "N" in value else value for f, value in fields}
+    return {f"{role}.{f}": {"N": read_text(value)} if "N" in value else value for f, value in fields}
 
 
 def read_key(role: Role, entity: Entity, fields: Fields | None) -> ItemKey | None:
-    """The item that a key of the ledger with these fields names; None when it can name none."""
+    """Read the key of the item that a ledger key with these fields names; None if it names none."""
     if fields is None:
         return None
     prefix = f"{role}."
     return entity.key_of({f.removeprefix(prefix): value for f, value in fields.items() if f.startswith(prefix)})
 
 
-def make_empty_place(rule: str, table: Table, key: ItemKey) -> ItemKey:
-    """A key under which nothing ever stands: a look there reports why a child is blocked."""
-    return key_in(table, f"{rule}/?", key.digest())
+def make_vacant_key(rule: str, table: Table, key: ItemKey) -> ItemKey:
+    """Make a ledger key that no item ever has. A check of this key reports why a child is blocked."""
+    return make_ledger_key(table, f"{rule}/?", key.digest())
 
 
-def key_in(table: Table, partition: str, sort: str = ALONE) -> ItemKey:
-    """The key of an item in a ledger's table; without `sort`, of a mark."""
+def make_ledger_key(table: Table, partition: str, sort: str = ALONE) -> ItemKey:
+    """Make a key in a ledger's table; without `sort`, the key of a mark."""
     values = zip(table.key, (partition, sort), strict=True)
     return ItemKey(table.name, tuple((attribute.name, attribute.type, value) for attribute, value in values))
 
 
 def keeps_books(rule: str) -> bool:
-    """True for the name of a rule that writes on items of a ledger, one for each item of the application."""
+    """True for the name of a rule that writes ledger entries, one for each item of the application."""
     return rule.endswith(".ledger")
 
 
-def without_amount(key: ItemKey) -> ItemKey:
-    """The key as it may be shown: in that of a rank item, the rank is a value of its child."""
+def hide_amount(key: ItemKey) -> ItemKey:
+    """Return a ledger key in a form that may be shown. In the key of a rank item, the rank is a value of its child, and
+    is left out.
+    """
     if len(key.values) != 2:  # noqa: PLR2004 - partition and sort
         return key
     partition, (name, kind, sort) = key.values
@@ -182,16 +184,16 @@ def without_amount(key: ItemKey) -> ItemKey:
     return ItemKey(key.table, (partition, (name, kind, f"…{BETWEEN}{sort.partition(BETWEEN)[2]}")))
 
 
-def _entity(name: str, table: Table, partition: str, sort: str = ALONE) -> Entity:
+def _make_entity(name: str, table: Table, partition: str, sort: str = ALONE) -> Entity:
     texts = zip(table.key, (partition, sort), strict=True)
     return Entity(name, table, {attribute.name: parse_template(text) for attribute, text in texts})
 
 
-def _texts(entity: Entity, role: Role) -> tuple[str, ...]:
-    return tuple(_text(entity.templates[attribute.name], role) for attribute in entity.table.key)
+def _format_templates(entity: Entity, role: Role) -> tuple[str, ...]:
+    return tuple(_format_template(entity.templates[attribute.name], role) for attribute in entity.table.key)
 
 
-def _text(template: Template, role: Role) -> str:
+def _format_template(template: Template, role: Role) -> str:
     text = template.literals[0]
     for field, after in zip(template.fields, template.literals[1:], strict=True):
         text += f"{{{role}.{field}}}{after}"

@@ -11,45 +11,46 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.sizes import ROOM_LEAST_BYTES, shrank_from
+from sync_rules.model.sizes import ROOM_LEAST_BYTES, count_former_bytes
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Names
-from sync_rules.rules.rule import Rule, attributes_read
+from sync_rules.rules.rule import Rule, list_attributes_read
 
 Watched = Names  # None: any change may concern a rule
 
 
 def count_freed_bytes(data: Mapping[str, Any]) -> int:
-    """The former size of a large item that this record (its `dynamodb` part) made smaller; else 0."""
+    """Return the former size of a large item that this record (its `dynamodb` part) made smaller; else 0."""
     size = data.get("SizeBytes")
     if type(size) is int and size < ROOM_LEAST_BYTES:
         return 0
-    return shrank_from(data.get("OldImage"), data.get("NewImage"))
+    return count_former_bytes(data.get("OldImage"), data.get("NewImage"))
 
 
 class RecordFilter:
-    """The records of one table. What rules watch is found by what the keys of an item begin with."""
+    """A filter for the stream records of one table. It finds what rules watch by the beginnings of an item's keys."""
 
     def __init__(self, table: Table, concerned: Mapping[Entity, Iterable[Rule]]) -> None:
-        """`concerned` has the rules that speak of each entity of the table."""
+        """Make the filter. `concerned`: the rules that apply to each entity of the table."""
         self._partition = table.partition.name if table.partition.type == "S" else None
         self._sort = table.sort.name if table.sort is not None and table.sort.type == "S" else None
         found: dict[str, dict[str, Watched]] = {}
         for entity, rules in concerned.items():
             some = tuple(rules)
-            watched = attributes_read((rule, entity) for rule in some).get(table.name, frozenset())
+            watched = list_attributes_read((rule, entity) for rule in some).get(table.name, frozenset())
             if some:  # an entity without watched attributes still matters when an item comes or goes
-                of_sort = found.setdefault(_begins(entity, self._partition), {})
-                begins = _begins(entity, self._sort)
+                of_sort = found.setdefault(_find_beginning(entity, self._partition), {})
+                begins = _find_beginning(entity, self._sort)
                 before = of_sort.get(begins, frozenset())
-                of_sort[begins] = _both(before, watched)
+                of_sort[begins] = _join_attribute_names(before, watched)
         self._by_partition = Beginnings({begins: Beginnings(of_sort) for begins, of_sort in found.items()})
 
-    def asks(self, data: Mapping[str, Any]) -> Watched | Literal[False]:
-        """The attributes of a record (its `dynamodb` part) that must be compared; False if it can concern no rule.
+    def find_watched_attributes(self, data: Mapping[str, Any]) -> Watched | Literal[False]:
+        """Return the attributes of a record (its `dynamodb` part) that rules watch; False if the record can concern no
+        rule.
 
         Raises:
-            KeyError, TypeError, AttributeError: when it is not what a record should be: read it in full, and see why.
+            KeyError, TypeError, AttributeError: if the record is malformed. Read it in full to report why.
         """
         keys = data["Keys"]
         partition = "" if self._partition is None else keys[self._partition]["S"]
@@ -63,7 +64,7 @@ class RecordFilter:
                 begins = sort[:sort_length]
                 if begins in of_sort.values:
                     more = of_sort.values[begins]
-                    watched = more if watched is False else _both(watched, more)
+                    watched = more if watched is False else _join_attribute_names(watched, more)
         if watched is False or not (_touches(watched, data) or count_freed_bytes(data)):
             return False
         return watched
@@ -83,10 +84,10 @@ def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:
     return False
 
 
-def _both(one: Watched, other: Watched) -> Watched:
+def _join_attribute_names(one: Watched, other: Watched) -> Watched:
     return None if one is None or other is None else one | other
 
 
-def _begins(entity: Entity, attribute: str | None) -> str:
+def _find_beginning(entity: Entity, attribute: str | None) -> str:
     """The literal text that the values of a key attribute begin with, for the items of an entity."""
     return "" if attribute is None else entity.templates[attribute].literals[0]

@@ -20,9 +20,9 @@ from sync_rules.model.errors import ConditionError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.prefixes import Prefixes
-from sync_rules.model.values import Item, Names, Path, overlaps
+from sync_rules.model.values import Item, Names, Path, has_overlap
 from sync_rules.model.where import Where
-from sync_rules.rules.description import Description, Drawing, Moment, Operation, Use, name_of
+from sync_rules.rules.description import Description, Drawing, Moment, Operation, Use, format_entity_name
 
 AttributeRef = tuple[Entity, Path]
 
@@ -41,7 +41,9 @@ class Blocked:
 
 
 def let_in(where: Where | None, item: Item, entity: Entity) -> bool | Blocked:
-    """True if the condition holds for an item of this entity, or there is no condition; Blocked if it fails."""
+    """True if the condition holds for an item of this entity, or there is no condition. Blocked if it cannot be
+    evaluated.
+    """
     try:
         return where is None or where.holds_for(item, entity)
     except ConditionError as error:
@@ -68,15 +70,15 @@ class Node:
     deciding_paths: tuple[AttributeRef, ...] = ()
 
 
-def causes(writer: Node, node: Node) -> bool:
+def is_cause(writer: Node, node: Node) -> bool:
     """True if the attribute that `writer` writes decides the value of `node`."""
     reads = node.reads if writer.rule is node.rule else (*node.reads, *node.deciding_paths)
     entity, path = writer.writes
-    return any(entity is read_of and overlaps(path, read) for read_of, read in reads)
+    return any(entity is read_of and has_overlap(path, read) for read_of, read in reads)
 
 
-def causes_of(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
-    """For each node, the others of these nodes that cause it, in order."""
+def list_causes(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
+    """List, for each node, the other nodes among these that cause it, in order."""
     nodes = tuple(nodes)
     writers: dict[Entity, Prefixes[Node]] = {}
     for node in nodes:
@@ -86,7 +88,7 @@ def causes_of(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
     for node in nodes:
         read = ((path, writers[entity]) for entity, path in (*node.reads, *node.deciding_paths) if entity in writers)
         near = dict.fromkeys(writer for path, of_entity in read for writer in of_entity.find_overlaps(path))
-        found[node] = tuple(writer for writer in near if causes(writer, node))
+        found[node] = tuple(writer for writer in near if is_cause(writer, node))
     return found
 
 
@@ -129,14 +131,14 @@ class Rule(Description):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """The word for its kind in the rules file."""
+        """The word for the rule's kind in the rules file."""
 
     @abstractmethod
     def body(self) -> Mapping[str, object]:
-        """The rule as plain JSON-ready values: two rules of equal bodies do the same."""
+        """Return the rule as plain values, ready for JSON. Rules with equal values do the same."""
 
     def adapt_to(self, others: Iterable[Rule]) -> Self:
-        """The rule with what it needs to know about the other rules of its file."""
+        """Return the rule with what it must know of the other rules in its file."""
         return self
 
     @property
@@ -159,30 +161,30 @@ class Rule(Description):
         return None
 
     def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
-        """The copies on this target that belong to the rule and not to the application."""
+        """List the copies on this target that belong to the rule and not to the application."""
         return self.copies
 
     def nodes(self) -> tuple[Node, ...]:
-        """Each attribute that the rule writes, with what decides it."""
+        """Return a node for each attribute that the rule writes, with the attributes that decide it."""
         return ()
 
     @final
     def feeds(self, other: Rule) -> bool:
         """True if an attribute that this rule writes decides an attribute that `other` writes."""
-        return any(causes(written, node) for written in self.nodes() for node in other.nodes())
+        return any(is_cause(written, node) for written in self.nodes() for node in other.nodes())
 
     def draw(self) -> Drawing | None:
-        """The arrow from all that its nodes read of the source to its copies."""
+        """Return the arrow from all that the nodes read of the source to the copies."""
         reads = (path for node in self.nodes() for entity, path in node.reads if entity is self.source)
         return Drawing(self.target, tuple(dict.fromkeys(reads)), self.copies)
 
     @property
     def rounds_max(self) -> int:
-        """The number of rounds over the tables until everything that the rule feeds to itself is right."""
+        """The greatest number of rounds over the tables until all that the rule feeds to itself is right."""
         return len(self.nodes()) if self.feeds(self) else 1
 
     def levels(self, image: Item) -> int:
-        """The number of levels in the path of an item, for a hierarchical rule."""
+        """Return the number of levels in the path of an item, for a hierarchical rule."""
         return 0
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:
@@ -205,7 +207,7 @@ class Rule(Description):
         return ()
 
     def owns(self, item: Item) -> bool:
-        """True if an item of an owned entity is one that the rule makes."""
+        """True if the rule makes this item of an owned entity."""
         return True
 
     def is_known_by_key(self, entity: Entity) -> bool:
@@ -222,7 +224,7 @@ class Rule(Description):
     @property
     @final
     def sparse(self) -> bool:
-        """True if the rule means only those items that its index lists."""
+        """True if the rule applies only to items that its index lists."""
         return self.find is not None and self.find.sparse
 
     @property
@@ -247,20 +249,20 @@ class Rule(Description):
 
     @property
     def lists_by(self) -> tuple[object, ...]:
-        """Rules of one anchor share a listing if this is equal."""
+        """The identity of the rule's listing. Rules with the same anchor and an equal value share a listing."""
         return (self.listed_entity.name, self.find)
 
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
-        """The Query for the items listed; None when there can be none."""
+        """Return the Query for the items that an anchor lists; None if it can list none."""
         raise NotImplementedError
 
     def pushes(self, change: Change) -> bool:
-        """True if this record of the anchor requires a look at all items that the anchor lists."""
+        """True if this record of the anchor asks for a check of all items that the anchor lists."""
         return False
 
 
-def attributes_read(asked: Iterable[tuple[Rule, Entity]]) -> dict[str, Names]:
-    """The attributes that these rules read of items of these entities, by table."""
+def list_attributes_read(asked: Iterable[tuple[Rule, Entity]]) -> dict[str, Names]:
+    """List the attributes that these rules read of items of these entities, by table (None: all)."""
     found: dict[str, Names] = {}
     for rule, entity in dict.fromkeys(asked):
         table, paths = entity.table.name, rule.watches(entity)
@@ -270,16 +272,18 @@ def attributes_read(asked: Iterable[tuple[Rule, Entity]]) -> dict[str, Names]:
 
 
 def list_uses_to_list(rule: Rule, moment: Moment) -> Iterator[Use]:
-    """The reads of a listing, for a rule that lists."""
+    """List the reads of a listing; none for a rule without a listing."""
     if rule.find is not None:
-        why = f"every {name_of(rule.listed_entity)} of one {name_of(rule.anchor)}"
+        why = f"every {format_entity_name(rule.listed_entity)} of one {format_entity_name(rule.anchor)}"
         yield Use(moment, Operation.QUERY, rule.listed_entity.table, why, rule.find.index)
         if rule.find.index is not None:
             yield Use(moment, Operation.READ, rule.listed_entity.table, "what the index lists, as it is now")
 
 
 def list_uses_to_sweep(rule: Rule) -> Iterator[Use]:
-    """Return the scans that check what a rule keeps, and the description of its tables before the first scan."""
+    """List the scans that check what a rule keeps, then the descriptions of its tables, which come before the first
+    scan.
+    """
     for table in dict.fromkeys(entity.table for entity in rule.swept_entities):
         yield Use(Moment.SCANNED, Operation.SCAN, table, "all that it keeps")
     for table in dict.fromkeys((rule.source.table, rule.target.table)):
@@ -287,6 +291,6 @@ def list_uses_to_sweep(rule: Rule) -> Iterator[Use]:
 
 
 def make_check_use(rule: Rule, why: str = "") -> Use:
-    """The check of the source in a transaction."""
-    why = f"{why}{name_of(rule.source)} still is as it was read"
+    """Return the Use of a ConditionCheck: a transaction of the rule checks that its source is unchanged."""
+    why = f"{why}{format_entity_name(rule.source)} still is as it was read"
     return Use(Moment.WRITTEN, Operation.CHECK, rule.source.table, why)

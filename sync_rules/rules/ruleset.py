@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
-from sync_rules.model.entities import Entity, Table, address_of
+from sync_rules.model.entities import Entity, Table, parse_address
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
@@ -27,7 +27,7 @@ STREAMS_KEPT_MAX: Final = 1_024
 @dataclass(frozen=True, slots=True)
 class Concern:
     """The rules that an event on an item of an entity concerns, by their task. `listed`: rules whose index must list
-    the items, each with that listing.
+    the items, each with its Query.
     """
 
     reading: tuple[Rule, ...]
@@ -44,7 +44,7 @@ class Concern:
 
     @property
     def leads_on(self) -> bool:
-        """True if a write of one rule gives another rule work."""
+        """True if a write of one rule can give another rule work."""
         return bool(self.reading or self.parts or self.anchored or len(self.into) > 1)
 
 
@@ -73,11 +73,11 @@ class Rules:
             found[table.address.name] = (*found.get(table.address.name, ()), table)
         return found
 
-    def of_stream(self, arn: str) -> Table | None:
-        """The table of a stream, by the ARN of either, or by its name alone; None for a table of no rule.
+    def find_table_of_stream(self, arn: str) -> Table | None:
+        """Find the table of a stream by the ARN of either, or by the table's name. None if no rule uses the table.
 
         Raises:
-            RecordError: when it may be one of several.
+            RecordError: if several tables fit.
         """
         try:
             return self._of_streams[arn]
@@ -93,7 +93,7 @@ class Rules:
         return {}
 
     def _find_table(self, arn: str) -> Table | None:
-        address = address_of(arn)
+        address = parse_address(arn)
         found = self.by_physical_name.get(address.name, ())
         if len(found) > 1:
             found = tuple(table for table in found if table.address.may_be(address))
@@ -110,7 +110,9 @@ class Rules:
     def _by_beginning(self) -> Mapping[str, Beginnings[Beginnings[tuple[Entity, ...]]]]:
         """The entities of each table by what their partition keys begin with, then their sort keys."""
         return {
-            name: Beginnings({begins: Beginnings(_by_literal(some, -1)) for begins, some in _by_literal(of, 0).items()})
+            name: Beginnings(
+                {begins: Beginnings(_group_by_literal(some, -1)) for begins, some in _group_by_literal(of, 0).items()}
+            )
             for name, of in self._by_table.items()
         }
 
@@ -130,7 +132,7 @@ class Rules:
         return self.rules.get(name) or self._by_former_name.get(name)
 
     def entity_of(self, key: ItemKey) -> Entity | None:
-        """The entity an item belongs to by its key, or None: an item no rule speaks of, or no key of its table."""
+        """Find the entity of an item by its key. None if no entity of the rules file has such a key."""
         by_partition = self._by_beginning.get(key.table)
         if by_partition is None or not key.values:
             return None
@@ -147,23 +149,23 @@ class Rules:
         return None
 
     def only(self, names: Iterable[str]) -> Rules:
-        """These rules by name, on the same tables."""
+        """Return a rule set with the rules of these names alone, on the same tables."""
         return replace(self, rules={name: self.rules[name] for name in names})
 
     def select_titles(self, titles: Container[str] | None) -> Rules:
-        """The rules of these names in the rules file; None: all."""
+        """Return a rule set with the rules of these names in the rules file; None: all."""
         return self if titles is None else self.only(n for n, rule in self.rules.items() if rule.title in titles)
 
     def from_source(self, entity: Entity) -> tuple[Rule, ...]:
-        return self.concern(entity).reading
+        return self.find_concern(entity).reading
 
     def into_target(self, entity: Entity) -> tuple[TargetRule, ...]:
-        """The rules that keep attributes of this entity. A look at a target always checks all of them."""
-        return self.concern(entity).into
+        """Return the rules that keep attributes of this entity. A check of a target always checks all of them."""
+        return self.find_concern(entity).into
 
     def parts_of(self, entity: Entity) -> tuple[PartRule, ...]:
-        """The rules whose parts are made from, or written on, items of this entity."""
-        return self.concern(entity).parts
+        """Return the rules whose parts are made from, or written on, items of this entity."""
+        return self.find_concern(entity).parts
 
     def list_blind_rules(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
         """Return the rules that cannot find this item: it lacks a key attribute of their index, and no rule will write
@@ -171,7 +173,7 @@ class Rules:
         """
         return tuple(
             rule
-            for rule, find in self.concern(entity).listed
+            for rule, find in self.find_concern(entity).listed
             if any(
                 not self._can_be_filled(entity, (one.name,), item, at_rest=at_rest)
                 for one in find.list_missing_attributes(item)
@@ -179,7 +181,7 @@ class Rules:
             and rule.points(item)
         )
 
-    def concern(self, entity: Entity) -> Concern:
+    def find_concern(self, entity: Entity) -> Concern:
         name = entity.name
         if name not in self._concerns:
             around = self._around[name]
@@ -205,7 +207,7 @@ class Rules:
         old, new = change.old, change.new
         if old is None or new is None:
             return ()
-        listing = self.concern(entity).listed
+        listing = self.find_concern(entity).listed
         return tuple(
             rule
             for rule, find in listing
@@ -233,12 +235,12 @@ class Rules:
 
     @cached_property
     def needed_times_to_live(self) -> Mapping[str, str]:
-        """The attribute of Time to Live of each table that a rule needs one of."""
+        """The attribute of Time to Live of each table where a rule needs it, by the table's name."""
         return {table.name: name for rule in self.rules.values() for table, name in rule.times_to_live}
 
     @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:
-        concerned = {name: {one: self.concern(one).rules for one in of} for name, of in self._by_table.items()}
+        concerned = {name: {one: self.find_concern(one).rules for one in of} for name, of in self._by_table.items()}
         return {name: RecordFilter(table, concerned[name]) for name, table in self.tables.items()}
 
     @cached_property
@@ -257,7 +259,7 @@ def _group_by_name(pairs: Iterable[tuple[str, T]], names: Iterable[str]) -> Mapp
     return {name: tuple(values) for name, values in found.items()}
 
 
-def _by_literal(entities: Iterable[Entity], place: int) -> Mapping[str, tuple[Entity, ...]]:
+def _group_by_literal(entities: Iterable[Entity], place: int) -> Mapping[str, tuple[Entity, ...]]:
     """Entities by what the key attribute in this place begins with."""
     found: dict[str, tuple[Entity, ...]] = {}
     for entity in entities:

@@ -1,7 +1,7 @@
 """The application's own actions: entities and fields in, keys and attribute values out, each action checked at once.
 
 Invariant: an item is written as it was given, with the key that its fields make. An attribute that a rule keeps may be
-put back as it was read; any other value for it is refused, unless the application says `override`.
+written with the value that was read. Any other value is refused, unless the application gives `override`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,27 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.json_bytes import is_encodable
-from sync_rules.model.numbers import number_of, respell_in
+from sync_rules.model.numbers import normalize_numbers, read_number
 from sync_rules.model.python_values import (
     HALF_PAIR,
     HALF_PAIR_CURE,
     has_encodable_texts,
-    plain_of,
-    raw_of,
+    make_plain_value,
+    make_raw_value,
 )
 from sync_rules.model.semantics import SETS, InvalidUpdateError, apply_update, is_storable
 from sync_rules.model.suggest import explain_unknown_name
-from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, overlaps, parse_path, same, show_path
+from sync_rules.model.values import (
+    TYPES,
+    AttributeValue,
+    Item,
+    Path,
+    get,
+    has_overlap,
+    is_same_value,
+    parse_path,
+    show_path,
+)
 from sync_rules.model.writes import Update
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.conditions import OwnCondition, check_condition
@@ -40,9 +50,9 @@ SCALARS: Final[Mapping[str, type | tuple[type, ...]]] = {"S": str, "N": str, "B"
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """One action of the application. `item` is that of a put, `update` the change of an update; `number` is the place
-    of the action in the order of the calls; `new`: the application says that there is no such item; `returns`: it
-    wants the item that refused its condition.
+    """One action of the application. `item` is the item of a put, `update` the change of an update; `number` is the
+    action's place in the order of calls. `new`: the application asserts that the item does not exist. `returns`: a
+    refused condition returns the stored item.
     """
 
     verb: Verb
@@ -58,14 +68,14 @@ class Own:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The paths that it writes; of a put, all attributes except the key."""
+        """The paths that the action writes; for a put, all attributes except the key."""
         if self.update is not None:
-            return paths_of(self.update)
+            return list_paths(self.update)
         key = {name for name, _, _ in self.key.values}
         return tuple((name,) for name in self.item if name not in key)
 
     def after(self, item: Item | None) -> Item | None:
-        """The item after this action."""
+        """Return the item after this action."""
         if self.verb == "put":
             return self.item
         if self.verb == "delete":
@@ -80,7 +90,7 @@ class Own:
 
 
 class Actions:
-    """Makes actions from the application's values: plain Python or, with `raw`, attribute values."""
+    """A maker of actions from the application's values: plain Python or, with `raw`, attribute values."""
 
     def __init__(self, rules: Rules, *, raw: bool) -> None:
         self._rules = rules
@@ -92,33 +102,35 @@ class Actions:
         return Own("put", found, key, item={**values, **key.attributes()})
 
     def update(self, entity: str, key: Given, changes: tuple[Given, Iterable[str], Given, Given]) -> Own:
-        """The update of an item: paths to set and remove, values to add, elements to delete from sets."""
+        """Make the update of an item: paths to set and remove, values to add, elements to delete from sets."""
         sets, removes, adds, discards = changes
         found, place = self.key_alone(entity, key)
         update = Update(
             place,
-            tuple(self._pairs(sets)),
-            tuple(self._path(path) for path in removes),
+            tuple(self._make_pairs(sets)),
+            tuple(self._parse_path(path) for path in removes),
             (),
-            tuple(self._pairs(adds)),
-            tuple(self._pairs(discards)),
+            tuple(self._make_pairs(adds)),
+            tuple(self._make_pairs(discards)),
         )
         _require_well_formed_paths(update, entity)
         return Own("update", found, place, update=update)
 
     def other(self, verb: Verb, entity: str, key: Given) -> Own:
-        """The delete, or the check, of an item."""
+        """Make the delete, or the check, of an item."""
         return Own(verb, *self.key_alone(entity, key))
 
     def condition(self, given: Any, names: Mapping[str, str] | None, values: Given | None) -> OwnCondition | None:
-        """The application's condition: a text, or what boto3's `Attr` made."""
+        """Return the application's condition, given as a text or as boto3's `Attr`; None for None. Raises
+        WriteError.
+        """
         if given is None:
             if names or values:
                 raise WriteError("names or values, and no condition that uses them", "give the condition too")
             return None
         if isinstance(given, str):
             return check_condition(OwnCondition(given, dict(names or {}), self.values(values or {})))
-        found = aws.condition_of(given)
+        found = aws.read_condition(given)
         if found is None or names or values:
             raise WriteError(
                 "a condition that cannot be read", "give a text with its names and values, or one of `Attr` without"
@@ -127,7 +139,7 @@ class Actions:
         return check_condition(OwnCondition(text, names, Actions(self._rules, raw=False).values(values)))
 
     def key_of(self, entity: str, item: Item) -> tuple[Entity, ItemKey]:
-        """The entity of this name, and the key that the item has, or that its fields make."""
+        """Return the entity of this name, and the key that the item has, or that its fields make. Raises WriteError."""
         found = self._rules.entities.get(entity)
         if found is None:
             known = [one.name for one in self._rules.declared_entities]
@@ -139,13 +151,13 @@ class Actions:
                 f"no key of entity {entity!r} can be made of these fields", f"give the fields of its key: {wanted}"
             )
         for name, kind, content in key.values:
-            if name in item and not same(item[name], {kind: content}):
+            if name in item and not is_same_value(item[name], {kind: content}):
                 raise WriteError(
                     f"{name} is not the {TYPES[kind]} that the fields of the key of {entity} make",
                     f"give it as a {TYPES[kind]}, or leave it out if other fields make it",
                 )
         for name, value in (found.fields(key) or {}).items():
-            if name in item and name in found.bound_fields and not _same_field(item[name], value):
+            if name in item and name in found.bound_fields and not _is_same_field(item[name], value):
                 raise WriteError(
                     f"{name} contradicts the key of {entity}", f"leave {name} out, or give the key of the item you mean"
                 )
@@ -154,7 +166,9 @@ class Actions:
         return found, key
 
     def key_alone(self, entity: str, given: Given) -> tuple[Entity, ItemKey]:
-        """The entity of this name, and the key that the fields of a key make. Raises WriteError for other fields."""
+        """Return the entity of this name, and the key that the fields of a key make. Raises WriteError for other
+        fields.
+        """
         item = self.values(given)
         found, key = self.key_of(entity, item)
         known = dict.fromkeys((*found.identity, *(one.name for one in found.table.key)))
@@ -172,10 +186,10 @@ class Actions:
         if self._raw:
             if not all(map(_is_attribute_value, given.values())):
                 raise WriteError("not all are attribute values", 'with raw=True give values such as {"S": "x"}')
-            values: Item = {name: respell_in(value) for name, value in given.items()}
+            values: Item = {name: normalize_numbers(value) for name, value in given.items()}
         else:
             try:
-                values = {name: raw_of(value) for name, value in given.items()}
+                values = {name: make_raw_value(value) for name, value in given.items()}
             except UserError as error:
                 raise WriteError(str(error), "give values that DynamoDB has types for") from error
         if not all(is_encodable(name) and has_encodable_texts(value) for name, value in values.items()):
@@ -188,13 +202,13 @@ class Actions:
         return values
 
     def output(self, item: Item) -> dict[str, Any]:
-        """An item as the application gives its own: plain values, or attribute values with `raw`."""
-        return dict(item) if self._raw else {name: plain_of(value) for name, value in item.items()}
+        """Return an item in the application's form: plain values, or attribute values with `raw`."""
+        return dict(item) if self._raw else {name: make_plain_value(value) for name, value in item.items()}
 
-    def _pairs(self, given: Given) -> Iterable[tuple[Path, AttributeValue]]:
-        return [(self._path(path), value) for path, value in self.values(given).items()]
+    def _make_pairs(self, given: Given) -> Iterable[tuple[Path, AttributeValue]]:
+        return [(self._parse_path(path), value) for path, value in self.values(given).items()]
 
-    def _path(self, text: str) -> Path:
+    def _parse_path(self, text: str) -> Path:
         if isinstance(text, str) and not is_encodable(text):
             raise WriteError(HALF_PAIR, HALF_PAIR_CURE)
         try:
@@ -203,13 +217,13 @@ class Actions:
             raise WriteError(str(error), "quote a name that has a dot or a bracket") from error
 
 
-def _same_field(given: AttributeValue, value: AttributeValue) -> bool:
+def _is_same_field(given: AttributeValue, value: AttributeValue) -> bool:
     """True if a given field says what its part of a key says, which is text where the template has text around it."""
     ((_, content),) = given.items()
-    number = number_of(given)
-    if same(given, value) or (isinstance(content, str) and {"S": content} == value):
+    number = read_number(given)
+    if is_same_value(given, value) or (isinstance(content, str) and {"S": content} == value):
         return True
-    return number is not None and number == number_of({"N": value["S"]} if "S" in value else value)
+    return number is not None and number == read_number({"N": value["S"]} if "S" in value else value)
 
 
 def _is_attribute_value(value: Any) -> bool:
@@ -230,7 +244,7 @@ def _is_attribute_value(value: Any) -> bool:
 
 
 def _require_well_formed_paths(update: Update, entity: str) -> None:
-    paths, key = paths_of(update), {name for name, _, _ in update.key.values}
+    paths, key = list_paths(update), {name for name, _, _ in update.key.values}
     if not paths:
         raise WriteError(f"an update of {entity} that changes nothing", "give set, remove, add or delete")
     for number, path in enumerate(paths):
@@ -238,7 +252,7 @@ def _require_well_formed_paths(update: Update, entity: str) -> None:
             raise WriteError(
                 f"{show_path(path)} is part of the key of {entity}, which no update changes", "leave it out"
             )
-        if any(overlaps(path, other) for other in paths[:number]):
+        if any(has_overlap(path, other) for other in paths[:number]):
             raise WriteError(f"{show_path(path)} of {entity} is changed twice", "change each path once")
     for path, value in update.adds:
         if len(path) > 1 or not (SETS | {"N"}) & value.keys():
@@ -253,13 +267,15 @@ def _require_well_formed_paths(update: Update, entity: str) -> None:
             )
 
 
-def paths_of(update: Update) -> tuple[Path, ...]:
-    """Every path that an update names."""
+def list_paths(update: Update) -> tuple[Path, ...]:
+    """List every path that an update names."""
     return (*(path for path, _ in (*update.sets, *update.adds, *update.discards)), *update.removes)
 
 
-def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) -> AttributeValue | None:
-    """A set of the elements that are not among the others, numbers by their value; None if there are none."""
+def subtract_elements(kind: str, elements: Iterable[str], others: Iterable[str]) -> AttributeValue | None:
+    """Return a set of the elements that are not among the others; numbers are compared by value. None if no element is
+    left.
+    """
     known = {Decimal(one) for one in others} if kind == "NS" else set(others)
     left = [one for one in elements if (Decimal(one) if kind == "NS" else one) not in known]
     return {kind: left} if left else None
@@ -267,7 +283,7 @@ def elements_without(kind: str, elements: Iterable[str], others: Iterable[str]) 
 
 # ---------------------------------------------------------------- what rules keep
 def refuse_kept_attributes(own: Own, before: Item | None, rules: Rules) -> None:
-    """Refuse an action that sets an attribute kept by a rule to another value. Raises WriteError."""
+    """Raise WriteError if an action sets an attribute that a rule keeps to another value."""
     if own.override or own.verb in ("delete", "check"):
         if own.verb == "delete" and not own.override:
             _refuse_owned_items(own, before, rules)
@@ -278,7 +294,9 @@ def refuse_kept_attributes(own: Own, before: Item | None, rules: Rules) -> None:
         if rule.snapshot or rule.target is not own.entity or own.entity in rule.owned_entities:
             continue
         for path in rule.list_own_copies(own.key, after):
-            if any(overlaps(path, given) for given in own.paths) and not same(get(after, path), get(before, path)):
+            if any(has_overlap(path, given) for given in own.paths) and not is_same_value(
+                get(after, path), get(before, path)
+            ):
                 raise WriteError(
                     f"{show_path(path)} of {own.entity.name} is kept by rule {rule.title}",
                     "leave it out, or say override=True and let the stream set it right",
@@ -295,7 +313,7 @@ def _refuse_owned_items(own: Own, item: Item | None, rules: Rules) -> None:
 
 # ---------------------------------------------------------------- two actions on one item
 def merge_actions(first: Own, second: Own) -> Own:
-    """Two actions on one item as one. Raises WriteError where they cannot be one."""
+    """Merge two actions of the application on one item into one. Raises WriteError if they cannot be merged."""
     returns = first.returns or second.returns
     if second.verb == "check" or first.verb == "check":
         change, check = (first, second) if second.verb == "check" else (second, first)
@@ -315,7 +333,7 @@ def merge_actions(first: Own, second: Own) -> Own:
             one.adds + two.adds,
             one.discards + two.discards,
         )
-        if not any(overlaps(left, right) for left in paths_of(one) for right in paths_of(two)):
+        if not any(has_overlap(left, right) for left in list_paths(one) for right in list_paths(two)):
             return replace(first, update=both, override=first.override or second.override, returns=returns)
     raise WriteError(
         f"{first.verb} and {second.verb} of one item of {first.entity.name} cannot be one action",

@@ -1,7 +1,7 @@
-"""Stands for a client, a resource or a table of boto3, and notes each write through it on a declared entity.
+"""Replace a client, a resource or a table of boto3, and note each write through it on a declared entity.
 
-Invariant: a write goes to the client unchanged, and its answer comes back as the application asked for it. The former
-item is taken from the answer if possible, or else read before the write.
+Invariant: a write goes to the client unchanged, and its answer has the form that the application requested. The former
+item comes from the answer if possible; otherwise it is read before the write.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.adapters.plain_client import client_of, is_converting, table_name
+from sync_rules.adapters.plain_client import find_table_name, is_converting, unwrap_client
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.python_values import raw_of
-from sync_rules.model.semantics import Place, place_of
+from sync_rules.model.python_values import make_raw_value
+from sync_rules.model.semantics import Place, make_place
 from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Given
@@ -26,15 +26,15 @@ from sync_rules.write.actions import Given
 
 @dataclass(eq=False)
 class FollowBlock:
-    """The items that were written in one block, and what each was before."""
+    """The items that were written in one block, each with its image before the block."""
 
     noted: dict[Place, tuple[ItemKey, Item | None]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
 class FollowBlocks:
-    """The blocks of one `follow`, which may be at work in several threads and tasks at once. `outside` has what was
-    written in none of them, such as in a thread that a block started: whichever block ends next takes it along.
+    """The blocks of one `follow`, which may run in several threads and tasks at once. `outside` holds writes outside
+    all blocks, such as in a thread that a block started. The block that ends next processes them.
     """
 
     outside: FollowBlock = field(default_factory=FollowBlock)
@@ -42,7 +42,7 @@ class FollowBlocks:
     result: Any = None
 
     def here(self) -> FollowBlock:
-        """The innermost block of this thread or task."""
+        """Return the innermost block of this thread or task."""
         return next((block for owner, block in reversed(_HERE.get()) if owner is self), self.outside)
 
     def begin(self) -> FollowBlock:
@@ -53,8 +53,8 @@ class FollowBlocks:
         return block
 
     def end(self) -> list[tuple[ItemKey, Item | None]]:
-        """End the innermost block. Where a framework ends it in another context than it began it, that is the last that
-        is open.
+        """End the innermost block and return its items. If a framework ends the block in another context than it began
+        it, end the last open block.
         """
         block = self.here()
         if block is self.outside and self.open:
@@ -70,20 +70,20 @@ _HERE: Final[ContextVar[tuple[tuple[FollowBlocks, FollowBlock], ...]]] = Context
 
 
 class Original:
-    """A client, resource or table, `given` by the application. `python`: it takes Python values; `usual` has the
+    """A client, resource or table that the application gave. `python`: it takes Python values. `usual` holds the
     parameters that a table adds to each request.
     """
 
     def __init__(self, given: Any) -> None:
-        name = table_name(given)
+        name = find_table_name(given)
         self.given = given
-        self.client = client_of(given)
+        self.client = unwrap_client(given)
         self.python = is_converting(self.client)
         self.usual: Mapping[str, Any] = {} if name is None else {"TableName": name}
 
 
 class ClientProxy(ABC):
-    """All that it does not have itself is that of the client, the resource or the table."""
+    """A proxy of a client, resource or table. It passes on all attributes that it does not define."""
 
     def __init__(self, rules: Rules, given: Any) -> None:
         self._rules = rules
@@ -104,10 +104,10 @@ class ClientProxy(ABC):
         return twin
 
     def _note(self, key: ItemKey, before: Item | None) -> None:
-        self._blocks.here().noted.setdefault(place_of(key), (key, before))
+        self._blocks.here().noted.setdefault(make_place(key), (key, before))
 
     def _is_noted(self, key: ItemKey) -> bool:
-        return place_of(key) in self._blocks.here().noted
+        return make_place(key) in self._blocks.here().noted
 
     @abstractmethod
     def _read(self, keys: tuple[ItemKey, ...]) -> Iterable[Item | None]:
@@ -115,13 +115,13 @@ class ClientProxy(ABC):
 
     # ------------------------------------------------------------ writes
     def put_item(self, **parameters: Any) -> Any:
-        return self._one(self._original.client.put_item, parameters, parameters.get("Item"))
+        return self._write_item(self._original.client.put_item, parameters, parameters.get("Item"))
 
     def update_item(self, **parameters: Any) -> Any:
-        return self._one(self._original.client.update_item, parameters, parameters.get("Key"))
+        return self._write_item(self._original.client.update_item, parameters, parameters.get("Key"))
 
     def delete_item(self, **parameters: Any) -> Any:
-        return self._one(self._original.client.delete_item, parameters, parameters.get("Key"))
+        return self._write_item(self._original.client.delete_item, parameters, parameters.get("Key"))
 
     def batch_write_item(self, **parameters: Any) -> Any:
         """Write several items, and note them."""
@@ -138,12 +138,12 @@ class ClientProxy(ABC):
         return self._original.client.transact_write_items(**parameters)
 
     def batch_writer(self, **options: Any) -> Any:
-        """The batch writer of a table. Its writes are noted."""
+        """Return the batch writer of a table. Its writes are noted."""
         made = type(self._original.given.batch_writer())
         return made(self._original.usual["TableName"], self, **options)
 
     # ------------------------------------------------------------ what they were before
-    def _one(self, call: Callable[..., Any], given: Mapping[str, Any], named: Given | None) -> Any:
+    def _write_item(self, call: Callable[..., Any], given: Mapping[str, Any], named: Given | None) -> Any:
         """Make a write of one item. The answer brings the former item, unless the application wants another one."""
         parameters = {**self._original.usual, **given}
         key = self._key(parameters.get("TableName", ""), named or {})
@@ -178,4 +178,4 @@ class ClientProxy(ABC):
         return None if key is None or self._rules.entity_of(key) is None else key
 
     def _raw(self, item: Given) -> Item:
-        return {name: raw_of(value) for name, value in item.items()} if self._original.python else dict(item)
+        return {name: make_raw_value(value) for name, value in item.items()} if self._original.python else dict(item)

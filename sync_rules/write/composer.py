@@ -1,4 +1,4 @@
-"""Composes one transaction: an action for each item that changed, and a check of each item that only decided.
+"""Compose one transaction: an action for each item that changed, and a check of each item that only decided.
 
 Invariant: the transaction compares every item that decided with the image that was read. If a source changes meanwhile,
 the transaction is cancelled, so no action writes a value of an old image.
@@ -11,13 +11,23 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import is_holdable, number_of, spell, total_of
-from sync_rules.model.semantics import SETS, Place, same_item
-from sync_rules.model.sizes import item_bytes
-from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps
-from sync_rules.model.writes import Action, Check, Condition, Delete, Put, Test, Update, distinct, expect_item
+from sync_rules.model.numbers import compute_total, format_number, is_holdable, read_number
+from sync_rules.model.semantics import SETS, Place, is_same_item
+from sync_rules.model.sizes import count_item_bytes
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_overlap
+from sync_rules.model.writes import (
+    Action,
+    Check,
+    Condition,
+    Delete,
+    Put,
+    Test,
+    Update,
+    drop_repeated_conditions,
+    expect_item,
+)
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Own, elements_without, paths_of
+from sync_rules.write.actions import Own, list_paths, subtract_elements
 from sync_rules.write.needs import Needs
 from sync_rules.write.read_through import Applied, ReadThrough
 
@@ -29,8 +39,8 @@ NOTHING: Final = Applied()
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One action of the transaction, and the application's action that it carries, if there is one. Its guard may be
-    empty where the application writes an item that no rule reads.
+    """One action of the transaction, with the application's action in it, or None. Its guard may be empty if the
+    application writes an item that no rule reads.
     """
 
     action: Action
@@ -38,28 +48,31 @@ class Planned:
 
 
 def compose(owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str] = ()) -> list[Planned]:
-    """The actions that repeat the writes in memory, guarded by every value that decided them. The application's actions
-    come first. `left` names the rules with work left: whether their other copies are right is unknown.
+    """Return the actions that repeat the writes in memory, guarded by every value that decided them. The application's
+    actions come first. `left` names the rules with work left to the stream: whether their other copies are right is
+    unknown.
     """
     return _TransactionComposer(owns, store, rules, left).plan_actions()
 
 
-def fits(planned: Iterable[Planned]) -> bool:
-    """True if DynamoDB takes these actions as one transaction."""
+def can_be_sent(planned: Iterable[Planned]) -> bool:
+    """Return True if these actions fit in one transaction: their number, total bytes, and conditions per action."""
     planned = list(planned)
     if len(planned) > ACTIONS_MAX or any(len(one.action.guard) > CONDITIONS_MAX for one in planned):
         return False
-    return sum(map(_bytes, planned)) <= BYTES_MAX
+    return sum(map(_count_bytes, planned)) <= BYTES_MAX
 
 
-def _bytes(one: Planned) -> int:
+def _count_bytes(one: Planned) -> int:
     action = one.action
-    values = sum(item_bytes({".".join(c.path): c.value}) for c in action.guard if c.value is not None)
+    values = sum(count_item_bytes({".".join(c.path): c.value}) for c in action.guard if c.value is not None)
     match action:
         case Put():
-            return values + item_bytes(action.item)
+            return values + count_item_bytes(action.item)
         case Update():
-            return values + sum(item_bytes({".".join(p): v}) for p, v in (*action.sets, *action.adds, *action.discards))
+            return values + sum(
+                count_item_bytes({".".join(p): v}) for p, v in (*action.sets, *action.adds, *action.discards)
+            )
     return values
 
 
@@ -72,7 +85,7 @@ class _TransactionComposer:
     def plan_actions(self) -> list[Planned]:
         store = self._store
         known = [place for place in store.before if place not in self._owns]
-        derived = [place for place in known if not same_item(store.before[place], store.now(place))]
+        derived = [place for place in known if not is_same_item(store.before[place], store.now(place))]
         written = {**dict.fromkeys(self._owns), **dict.fromkeys(derived)}
         self._needs.note(written)
         found = [Planned(self._write_own(place, own), own) for place, own in self._owns.items()]
@@ -86,7 +99,7 @@ class _TransactionComposer:
     # ------------------------------------------------------------ actions
     def _make_guard(self, place: Place) -> tuple[Condition, ...]:
         """The conditions that every value which decided this write is still as it was read."""
-        return distinct((*self._store.applied.get(place, NOTHING).guard, *self._needs.guard(place)))
+        return drop_repeated_conditions((*self._store.applied.get(place, NOTHING).guard, *self._needs.guard(place)))
 
     def _write_own(self, place: Place, own: Own) -> Action:
         before, now = self._store.before[place], self._store.now(place)
@@ -104,10 +117,10 @@ class _TransactionComposer:
         if own.verb == "delete":
             return Put(own.key, now, guard)
         if own.update is None:
-            return Check(own.key, guard) if same_item(before, now) else self._write_derived_item(place)
+            return Check(own.key, guard) if is_same_item(before, now) else self._write_derived_item(place)
         if before is None and applied.paths:
-            guard = distinct((*guard, Condition(Test.ABSENT, (own.key.values[0][0],))))
-        derived = [path for path in applied.paths if not (own.override and _is_touched(path, paths_of(own.update)))]
+            guard = drop_repeated_conditions((*guard, Condition(Test.ABSENT, (own.key.values[0][0],))))
+        derived = [path for path in applied.paths if not (own.override and _is_touched(path, list_paths(own.update)))]
         return _complete_update(replace(own.update, guard=guard), derived, applied.elements, before, now)
 
     def _remove_item(self, key: ItemKey, before: Item | None, guard: tuple[Condition, ...]) -> Action:
@@ -126,7 +139,7 @@ class _TransactionComposer:
             return Update(key, (), (), guard, amounts)
         if before is None or applied.whole:
             absent = () if before is not None else (Condition(Test.ABSENT, (key.values[0][0],)),)
-            return Put(key, now, distinct((*guard, *absent)))
+            return Put(key, now, drop_repeated_conditions((*guard, *absent)))
         paths = (*applied.paths, *((name,) for name in applied.numbers))
         return _complete_update(Update(key, (), (), guard), paths, applied.elements, before, now)
 
@@ -143,18 +156,18 @@ def _apply_override(own: Own, before: Item | None, now: Item) -> Item:
 
 
 def _is_touched(path: Path, others: Iterable[Path]) -> bool:
-    return any(overlaps(path, other) for other in others)
+    return any(has_overlap(path, other) for other in others)
 
 
 def _find_amounts(applied: Applied, before: Item, now: Item) -> tuple[tuple[Path, AttributeValue], ...] | None:
     """The amount to add to each number; None if no number can hold one of them."""
     found: list[tuple[Path, AttributeValue]] = []
     for name in applied.numbers:
-        old, new = number_of(before.get(name, {"N": "0"})), number_of(now.get(name))
-        if old is None or new is None or not is_holdable(amount := total_of((new, old.copy_negate()))):
+        old, new = read_number(before.get(name, {"N": "0"})), read_number(now.get(name))
+        if old is None or new is None or not is_holdable(amount := compute_total((new, old.copy_negate()))):
             return None
         if amount:
-            found.append(((name,), {"N": spell(amount)}))
+            found.append(((name,), {"N": format_number(amount)}))
     return tuple(found)
 
 
@@ -172,7 +185,7 @@ def _complete_update(
         more, less = _diff_sets(get(before, (name,)), get(now, (name,)))
         if more and less:  # one expression may not name a set twice
             paths.append((name,))
-            guard = distinct((*guard, *expect_item(update.key.values[0][0], before, [(name,)])))
+            guard = drop_repeated_conditions((*guard, *expect_item(update.key.values[0][0], before, [(name,)])))
         elif more:
             adds.append(((name,), more))
         elif less:
@@ -192,4 +205,4 @@ def _diff_sets(
 ) -> tuple[AttributeValue | None, AttributeValue | None]:
     kind = next(iter(SETS & (now or before or {}).keys()))
     old, new = (before or {}).get(kind, ()), (now or {}).get(kind, ())
-    return elements_without(kind, new, old), elements_without(kind, old, new)
+    return subtract_elements(kind, new, old), subtract_elements(kind, old, new)

@@ -1,4 +1,4 @@
-"""Conditions of the application: what they may hold, and when they need parentheses beside the guard of the rules.
+"""Conditions of the application: what they may hold, and when they need parentheses next to the guard of the rules.
 
 Invariant: a condition keeps its place in the whole condition. It closes no parenthesis that it did not open, and it
 names no placeholder of sync-rules.
@@ -22,7 +22,7 @@ TOKEN: Final = re.compile(r"[#:]?[^\s()=<>,]+|[()]")
 
 @dataclass(frozen=True, slots=True)
 class OwnCondition:
-    """A condition of the application, as boto3 takes it."""
+    """A condition of the application, in boto3's form."""
 
     text: str
     names: Mapping[str, str] = field(default_factory=dict)
@@ -30,24 +30,26 @@ class OwnCondition:
 
 
 def check_condition(condition: OwnCondition) -> OwnCondition:
-    """The same condition. Raises WriteError if it could leave its place in the whole condition."""
+    """Return the condition unchanged. Raises WriteError if it could leave its place in the whole condition."""
     texts = (condition.text, *condition.names, *condition.names.values())
     if not all(isinstance(text, str) and is_encodable(text) for text in texts):
         raise WriteError(HALF_PAIR, HALF_PAIR_CURE)
     if any(PLACEHOLDER.search(text) for text in (condition.text, *condition.names, *condition.values)):
         raise WriteError("a condition with a placeholder of sync-rules, #sync_ or :sync_", "give it another name")
-    depths = [0, *(depth for _, depth in _tokens(condition.text))]
+    depths = [0, *(depth for _, depth in _list_tokens(condition.text))]
     if min(depths) < 0 or depths[-1]:
         raise WriteError("a condition whose parentheses do not match", "close each parenthesis that it opens")
     return condition
 
 
 def has_or(text: str) -> bool:
-    """True if a condition is an OR outside all parentheses. Others need none: DynamoDB refuses redundant ones."""
-    return any(depth == 0 and token.upper() == "OR" for token, depth in _tokens(text))
+    """Return True if a condition has an OR outside all parentheses. Others need no parentheses: DynamoDB refuses
+    redundant parentheses.
+    """
+    return any(depth == 0 and token.upper() == "OR" for token, depth in _list_tokens(text))
 
 
-def _tokens(text: str) -> Iterator[tuple[str, int]]:
+def _list_tokens(text: str) -> Iterator[tuple[str, int]]:
     """Each token of a condition, with the depth of parentheses after it."""
     depth = 0
     for token in TOKEN.findall(text):

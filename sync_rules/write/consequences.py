@@ -19,7 +19,7 @@ from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Store, Work, World, read_all, run_work
-from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
+from sync_rules.pipeline.tasks import Pull, Tasks, make_tasks
 from sync_rules.pipeline.work import STAGES, do_tasks
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Rule
@@ -40,15 +40,15 @@ Pushed = tuple[ItemKey, tuple[str, ...]]  # the item that a push starts from, an
 
 
 class ChangeLog(Store, Protocol):
-    """A store that lists the changes that were made on it."""
+    """A store that lists the changes that were made on it. `writes` is their number."""
 
     writes: int  # how many were made
 
     def changes(self) -> Sequence[Change]:
-        """The changes since the last call."""
+        """Return the changes since the last call."""
 
     def item(self, key: ItemKey) -> Item | None:
-        """An item as it was seen last."""
+        """Return an item as it was last read or written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Left:
 
 @dataclass
 class Consequences:
-    """The consequences on one store. `skipped` are the pushes that are left to the stream from the beginning; `pushed`
+    """The consequences on one store. `skipped` are pushes that are left to the stream from the beginning; `pushed`
     counts the writes of each push. `own` are the keys of the items that the application writes.
     """
 
@@ -85,15 +85,16 @@ class Consequences:
     @property
     def leftovers(self) -> tuple[Left, ...]:
         named = [
-            Left(self._title(rule), why, items, self._when(rule, why)) for (rule, why), items in self._left.items()
+            Left(self._find_title(rule), why, items, self._describe_time(rule, why))
+            for (rule, why), items in self._left.items()
         ]
         return tuple(dict.fromkeys(named))
 
-    def _title(self, rule: str) -> str:
+    def _find_title(self, rule: str) -> str:
         found = self.rules.rules.get(rule)
         return rule if found is None else found.title
 
-    def _when(self, rule: str, why: str) -> str:
+    def _describe_time(self, rule: str, why: str) -> str:
         """The time when it is usually done."""
         if why == SECOND_LOOK and rule in self.rules.rules:
             return f"{self.rules.rules[rule].settle_seconds} s after the write, when the index shows it"
@@ -104,7 +105,7 @@ class Consequences:
         )
 
     def run(self) -> None:
-        """Process all changes, and the changes that follow from them, until there are none."""
+        """Process all changes, and the changes that follow from them, until none is left."""
         waiting = self.own
         for _ in range(ROUNDS_MAX):
             changes = self.store.changes()
@@ -121,7 +122,7 @@ class Consequences:
 
     def _process(self, changes: Sequence[Change]) -> Work[Report]:
         """Do the tasks of these changes. Effects, and items that an index does not list yet, are left to the stream."""
-        tasks = tasks_of(changes, self.rules)
+        tasks = make_tasks(changes, self.rules)
         for change in changes:
             self._leave_second_look(change)
         for rule, _ in tasks.unlisted:
@@ -143,7 +144,7 @@ class Consequences:
         """
         items = yield from read_all(keys)
         came = [Change(key, None, item) for key, item in items.items() if isinstance(item, dict)]
-        tasks = tasks_of(came, self.rules)
+        tasks = make_tasks(came, self.rules)
         images = {change.key: change.new or {} for change in came}
         pulls = [
             replace(one, image=None, settles=False, rules=tuple(self._list_pull_rules(one, images.get(one.key))))
@@ -210,7 +211,7 @@ class Consequences:
             case PartMessage() | CallMessage():
                 self._leave(message.rule, why, 1)
             case PullMessage(target=key):
-                for rule in self._listing_by_index(key, self.store.item(key) or {}):
+                for rule in self._list_index_rules(key, self.store.item(key) or {}):
                     self._leave(rule.name, why)
             case _:
                 for name in message.rules:
@@ -220,11 +221,11 @@ class Consequences:
         """Leave a second look at copies that were replaced: they may have named what an index does not show yet."""
         old, new = change.old, change.new
         if old is not None and new is not None:
-            for rule in self._listing_by_index(change.key, new):
+            for rule in self._list_index_rules(change.key, new):
                 if has_changed(old, new, rule.copies):
                     self._leave(rule.name, SECOND_LOOK)
 
-    def _listing_by_index(self, key: ItemKey, image: Item) -> Iterator[TargetRule]:
+    def _list_index_rules(self, key: ItemKey, image: Item) -> Iterator[TargetRule]:
         entity = self.rules.entity_of(key)
         for rule in () if entity is None else self.rules.into_target(entity):
             members = rule.members(key, image)

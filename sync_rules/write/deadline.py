@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.plain_client import plain
+from sync_rules.adapters.plain_client import make_plain_client
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
 
@@ -37,12 +37,12 @@ class Deadline:
         return self._until - self._now()
 
     def is_over(self) -> bool:
-        """True if no time is left."""
+        """Return True if no time is left."""
         return self.count_seconds() <= 0
 
     def wait(self, times: int) -> bool:
-        """Wait with full jitter, up to twice as long after each of the `times`. Returns False at once if the wait would
-        end after the deadline.
+        """Wait a random time before the retry number `times`; the maximum doubles with each retry. Return False at once
+        if the wait would end after the deadline.
         """
         seconds = random.uniform(0, min(WAIT_MAX_SECONDS, FIRST_WAIT_SECONDS * 2**times))  # noqa: S311 - jitter
         if seconds >= self.count_seconds():
@@ -51,5 +51,7 @@ class Deadline:
         return True
 
     def store(self, client: Any, rules: Rules) -> Store:
-        """The tables of the rules on this client, with this time limit for each request."""
-        return DynamoStore(plain(client), rules.tables, remaining_seconds=self.count_seconds, write_mode="update")
+        """Make a store over the rules' tables on this client, with this time limit for each request."""
+        return DynamoStore(
+            make_plain_client(client), rules.tables, remaining_seconds=self.count_seconds, write_mode="update"
+        )

@@ -1,6 +1,7 @@
 """A write as a JSON document, for applications in other languages: the actions and options of `transact`, its answer.
 
-Invariant: a document with any mistake is refused, with the place of the mistake; no message contains a value of it.
+Invariant: a document with any mistake is refused, with the place of the mistake. No message contains a value of the
+document.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.model.errors import RecordError, SyncRulesError
-from sync_rules.model.json_bytes import JSON_MAX_LEVELS, base64_of, compact
+from sync_rules.model.json_bytes import JSON_MAX_LEVELS, encode_base64, format_compact_json
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.pipeline.records import read_image
 from sync_rules.write.actions import Given
@@ -65,7 +66,7 @@ PLAIN_CURE: Final = 'give plain JSON, or attribute values with "raw": true'
 
 @dataclass(frozen=True, slots=True)
 class WriteDocument:
-    """A write that was read: each action as its verb and arguments, each given item as its entity and the item."""
+    """A parsed write: each action as its verb and arguments, each given item as its entity and the item."""
 
     actions: tuple[tuple[str, Mapping[str, Any]], ...]
     sources: tuple[tuple[str, Given], ...] = ()
@@ -88,12 +89,12 @@ class WriteDocument:
                 raise WriteError(f"{part}[{number}]: {error.found}", error.cure) from error
 
 
-def read_document(body: object, *, items: bool = False) -> WriteDocument:
-    """Read a write from JSON. A float keeps the digits of its spelling. `items`: the document may also have the items
-    of the tables.
+def parse_document(body: object, *, items: bool = False) -> WriteDocument:
+    """Parse a write from JSON. A float keeps the digits of its spelling. With `items`, the document may also hold the
+    items of the tables.
 
     Raises:
-        WriteError: when it is not a write, with the place of the mistake.
+        WriteError: if it is not a write, with the place of the mistake.
     """
     options = _check_map(body, {**OPTIONS, **({"items": LIST} if items else {})}, "")
     raw = options.get("raw", False)
@@ -145,7 +146,7 @@ def _check_map(body: object, options: Mapping[str, str], place: str) -> dict[str
     """A map of these options, each of its type. An option that is null is as one that is not there."""
     begin = f"{place}: " if place else ""
     if not isinstance(body, dict):
-        raise WriteError(f"{begin}expected a map, found {_type_of(body)}", f"such as {EXAMPLE}")
+        raise WriteError(f"{begin}expected a map, found {_name_type(body)}", f"such as {EXAMPLE}")
     for name in body:
         if name not in options:
             raise WriteError(
@@ -157,11 +158,11 @@ def _check_map(body: object, options: Mapping[str, str], place: str) -> dict[str
             raise WriteError(f"{begin}{name} is missing", f"such as {EXAMPLE}")
     for name, value in given.items():
         if not FITS[options[name]](value):
-            raise WriteError(f"{begin}{name}: expected {options[name]}, found {_type_of(value)}", "correct it")
+            raise WriteError(f"{begin}{name}: expected {options[name]}, found {_name_type(value)}", "correct it")
     return given
 
 
-def _type_of(value: object) -> str:
+def _name_type(value: object) -> str:
     names = {bool: FLAG, str: TEXT, int: "a number", float: "a number", Decimal: "a number", list: LIST, dict: "a map"}
     return names.get(type(value), "nothing")
 
@@ -171,11 +172,13 @@ def _read_values(given: Mapping[str, Any], kinds: Mapping[str, str], place: str,
     found = dict(given)
     for name in given:
         if kinds[name] == VALUES:
-            found[name] = _attribute_values(given[name], f"{place}.{name}") if raw else _read_exact(given[name], place)
+            found[name] = (
+                _read_attribute_values(given[name], f"{place}.{name}") if raw else _read_exact(given[name], place)
+            )
     return found
 
 
-def _attribute_values(given: Mapping[str, Any], place: str) -> Given:
+def _read_attribute_values(given: Mapping[str, Any], place: str) -> Given:
     for name, value in given.items():
         try:
             read_image({name: value})
@@ -199,14 +202,14 @@ def _read_exact(value: Any, place: str, levels: int = JSON_MAX_LEVELS) -> Any:
 
 
 # ---------------------------------------------------------------- answers
-def answer_of(result: Result) -> dict[str, Any]:
-    """The answer to a write that succeeded: work left to the stream, number of actions, number of attempts."""
+def make_answer(result: Result) -> dict[str, Any]:
+    """Make the answer to a write that succeeded: work left to the stream, number of actions, number of attempts."""
     return {"left": [asdict(one) for one in result.left], "actions": result.actions, "attempts": result.attempts}
 
 
-def refusal_of(error: SyncRulesError, *, raw: bool) -> dict[str, Any]:
-    """The answer to a write that failed: type and message of the error, the cure, whether the same write may succeed
-    later (`again`), and why DynamoDB refused the application's own actions.
+def make_refusal(error: SyncRulesError, *, raw: bool) -> dict[str, Any]:
+    """Make the answer to a write that failed: the error's type, message and cure, and DynamoDB's reasons for refused
+    actions of the application. `again` says whether the same write may succeed later.
     """
     said: dict[str, Any] = {"type": "StoreError", "message": str(error)}
     if isinstance(error, WriteError):
@@ -220,14 +223,14 @@ def refusal_of(error: SyncRulesError, *, raw: bool) -> dict[str, Any]:
 def _fit_size(answer: dict[str, Any]) -> dict[str, Any]:
     """Shorten an answer to the greatest size: leave out the items if necessary, and note it in `items_left_out`."""
     reasons = answer["error"].get("reasons", ())
-    if any("item" in one for one in reasons) and len(compact(answer)) > ITEMS_MAX_CHARACTERS:
+    if any("item" in one for one in reasons) and len(format_compact_json(answer)) > ITEMS_MAX_CHARACTERS:
         for one in reasons:
             one.pop("item", None)
         answer["error"]["items_left_out"] = True
     return answer
 
 
-def status_of(answer: Mapping[str, Any]) -> int:
+def choose_status(answer: Mapping[str, Any]) -> int:
     error = answer.get("error", {})
     return 503 if error.get("again") else STATUS.get(error.get("type", ""), 200)
 
@@ -235,31 +238,35 @@ def status_of(answer: Mapping[str, Any]) -> int:
 def _show_reason(one: Cancelled, *, raw: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"action": one.action, "code": one.code}
     if one.item is not None:
-        found["item"] = {name: as_json(value) if raw else plain_json(value) for name, value in one.item.items()}
+        found["item"] = {
+            name: encode_binary(value) if raw else make_plain_json(value) for name, value in one.item.items()
+        }
     return found
 
 
-def as_json(value: Any) -> Any:
-    """Attribute values, or the parameters of a request, for JSON: binary as base64."""
+def encode_binary(value: Any) -> Any:
+    """Return attribute values, or the parameters of a request, ready for JSON: binary as base64, sets as lists."""
     match value:
         case bytes():
-            return base64_of(value)
+            return encode_base64(value)
         case Mapping():
-            return {name: as_json(inner) for name, inner in value.items()}
+            return {name: encode_binary(inner) for name, inner in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [as_json(inner) for inner in value]
+            return [encode_binary(inner) for inner in value]
     return value
 
 
-def plain_json(value: Any) -> Any:
-    """A plain value for JSON. It is as exact as JSON's readers are: sets become lists, numbers may be rounded there."""
+def make_plain_json(value: Any) -> Any:
+    """Return a plain value ready for JSON: sets become lists, binary becomes base64, fractional numbers become
+    floats.
+    """
     match value:
         case Decimal():
             return int(value) if value == value.to_integral_value() else float(value)
         case set():
-            return sorted(map(plain_json, value))
+            return sorted(map(make_plain_json, value))
         case Mapping():
-            return {name: plain_json(inner) for name, inner in value.items()}
+            return {name: make_plain_json(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [plain_json(inner) for inner in value]
-    return as_json(value)
+            return [make_plain_json(inner) for inner in value]
+    return encode_binary(value)

@@ -1,4 +1,4 @@
-"""The errors of writing: nothing is written when one is raised, and each says what to do."""
+"""The errors of writing. If an error is raised, nothing was written, and its message says what to do."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class WriteError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Why DynamoDB refused one of the application's actions: its number, in the order of the calls, and the error code.
-    `item` is the stored item, if the action asked for it.
+    """Why DynamoDB refused one of the application's actions: its number in the order of calls, and the error code.
+    `item` is the stored item, if the action requested it.
     """
 
     action: int
@@ -31,8 +31,8 @@ class Cancelled:
 
 
 class TransactionCanceled(WriteError):  # noqa: N818 - DynamoDB's own word
-    """DynamoDB refused actions of the application: a condition of its own did not hold, or an action cannot be made.
-    A condition that the rules added is never the reason: then the transaction is built again from fresh reads.
+    """DynamoDB refused actions of the application: an application's condition did not hold, or an action is impossible.
+    A condition that the rules added never causes this error: the transaction is then built again from fresh reads.
     """
 
     def __init__(self, reasons: tuple[Cancelled, ...]) -> None:

@@ -1,7 +1,7 @@
 """`follow`: after a write made in any way, the process that made it repairs the copies at once.
 
-Invariant: this is the pipeline on the real store, with its guards, for the changes that the process knows of. It is
-limited by time and count, and the stream does the rest.
+Invariant: this is the pipeline on the real store, with its guards, for the changes that the process knows of. Time and
+count are limited; the stream does the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeVar, cast
 
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
-from sync_rules.model.semantics import Place, actions_of, place_of
+from sync_rules.model.semantics import Place, list_actions, make_place
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Check, Result, Status
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
@@ -49,7 +49,7 @@ class _Live:
         self._changes = list(changes)
         self.writes = 0
         for change in self._changes:
-            self._seen[place_of(change.key)] = change.new
+            self._seen[make_place(change.key)] = change.new
 
     def changes(self) -> Sequence[Change]:
         """The changes since this was asked last."""
@@ -58,18 +58,18 @@ class _Live:
 
     def item(self, key: ItemKey) -> Item | None:
         """The item as it was seen last."""
-        return self._seen.get(place_of(key))
+        return self._seen.get(make_place(key))
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
         items = self._store.read(Read(request.keys))
-        self._seen.update(zip(map(place_of, request.keys), items, strict=True))
+        self._seen.update(zip(map(make_place, request.keys), items, strict=True))
         return items
 
     def list(self, request: List) -> Page:
         page = self._store.list(replace(request, attributes=None) if request.index is None else request)
         if request.index is None:
             table = self._rules.tables[request.table]
-            self._seen.update((place_of(key), item) for item in page.items if (key := table.key_of(item)) is not None)
+            self._seen.update((make_place(key), item) for item in page.items if (key := table.key_of(item)) is not None)
         return page
 
     def scan(self, request: Scan) -> Page:
@@ -81,19 +81,19 @@ class _Live:
             action.key
             for write, result in zip(request.writes, results, strict=True)
             if result.status is Status.WRITTEN
-            for action in actions_of(write)
+            for action in list_actions(write)
             if not isinstance(action, Check)
         ]
         self.writes += sum(result.status is Status.WRITTEN for result in results)
-        self._note([key for key in dict.fromkeys(written) if self._leads_on(key)])
+        self._note([key for key in dict.fromkeys(written) if self._has_followers(key)])
         return results
 
-    def _leads_on(self, key: ItemKey) -> bool:
+    def _has_followers(self, key: ItemKey) -> bool:
         entity = self._rules.entity_of(key)
-        return entity is not None and self._rules.concern(entity).leads_on
+        return entity is not None and self._rules.find_concern(entity).leads_on
 
     def _note(self, keys: Sequence[ItemKey]) -> None:
-        old = {key: self._seen.get(place_of(key)) for key in keys}
+        old = {key: self._seen.get(make_place(key)) for key in keys}
         if keys:
             new = dict(zip(keys, self.read(Read(tuple(keys))), strict=True))
             self._changes += (Change(key, old[key], new[key]) for key in keys)
@@ -103,13 +103,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Follow(ClientProxy):
-    """Notes writes, and repairs the copies when its block ends. `result` is that of the block that ended last.
-
-    It stands for a client, a resource or a table of boto3: `put_item`, `update_item`, `delete_item`,
-    `batch_write_item`, `transact_write_items` and the batch writer of a table are noted, if they are on declared
-    entities; all else goes to the client as it is. A block is a `with`, an `async with`, or a call of a function that
-    it decorates, `async` or not. A write that was made elsewhere is noted by `change`; `raw` says that it is given in
-    attribute values, which is usual unless a resource was given.
+    """A proxy that notes writes and repairs the copies when its block ends. `result` is that of the block that ended
+    last. It replaces a client, a resource or a table of boto3. It notes `put_item`, `update_item`, `delete_item`,
+    `batch_write_item`, `transact_write_items` and a table's batch writer, for declared entities. It passes all other
+    calls to the client. A block is a `with`, an `async with`, or a call of a function that it decorates, `async` or
+    not. `change` notes a write that was made elsewhere. `raw`: that write is given in attribute values; the default
+    is False for a resource or table, else True.
     """
 
     def __init__(
@@ -131,10 +130,10 @@ class Follow(ClientProxy):
 
     @property
     def result(self) -> Followed:
-        """The work of the block that ended last.
+        """The result of the block that ended last.
 
         Raises:
-            WriteError: when none has ended.
+            WriteError: if no block has ended.
         """
         result: Followed | None = self._blocks.result
         if result is None:
@@ -190,9 +189,9 @@ class Follow(ClientProxy):
 
     # ------------------------------------------------------------ what was written
     def change(self, entity: str, before: Given | None, after: Given | None) -> None:
-        """Note a change: the item before and after, None where there was or is none."""
+        """Note a change: the item before and after the write, None if it did not or does not exist."""
         images = [self._actions.values(image) for image in (before, after) if image is not None]
-        keys = {place_of(key): key for image in images for _, key in [self._actions.key_of(entity, image)]}
+        keys = {make_place(key): key for image in images for _, key in [self._actions.key_of(entity, image)]}
         if not keys:
             raise WriteError("a change of nothing to nothing", "give the item before, or after, or both")
         if len(keys) > 1:
@@ -207,10 +206,10 @@ class Follow(ClientProxy):
 
     # ------------------------------------------------------------ following it
     def bring(self) -> Followed:
-        """Bring the copies of all that was noted so far in line.
+        """Repair the copies of everything that was noted so far.
 
         Raises:
-            StoreError: when the items cannot be read.
+            StoreError: if the items cannot be read.
         """
         return self._bring(self._blocks.end())
 

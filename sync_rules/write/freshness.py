@@ -1,6 +1,6 @@
 """`fresh` and `fresh_page`: items with their copies as they must be now, from strongly consistent reads.
 
-Invariant: the rules judge in memory, and nothing is written. A repair is a look of the pipeline, under its guards.
+Invariant: the rules compute in memory, and nothing is written. A repair is a pull of the pipeline, under its guards.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.adapters.plain_client import client_of, is_converting, table_name
+from sync_rules.adapters.plain_client import find_table_name, is_converting, unwrap_client
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
-from sync_rules.model.python_values import raw_of
-from sync_rules.model.semantics import place_of, same_item
+from sync_rules.model.python_values import make_raw_value
+from sync_rules.model.semantics import is_same_item, make_place
 from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
@@ -32,8 +32,8 @@ LAST: Final = "LastEvaluatedKey"
 
 @dataclass(frozen=True, slots=True)
 class FreshPage:
-    """The items of a page, and the key after which the next one begins, as the client returned it: its
-    ExclusiveStartKey. None: it was the last.
+    """The items of a page, and the key after which the next page begins: its ExclusiveStartKey, in the client's form.
+    None after the last page.
     """
 
     items: list[dict[str, Any]]
@@ -51,14 +51,13 @@ def fresh(
     deadline_seconds: float = DEADLINE_SECONDS,
     store: Store | None = None,
 ) -> dict[str, Any] | None:
-    """The item of this entity as the rules that keep something on it want it now; None where there is none.
-
-    `item` has the fields of its key. With all that names its sources, such as the item as it was read before, one
-    request reads all; else what names them is read first. `repair` writes what differs, under guard.
+    """Return the item of this entity with its copies as its rules require them now; None if it does not exist. `item`
+    has the fields of its key. If it also names its sources, such as an item that was read before, one request reads
+    everything. Otherwise the item is read first. `repair` writes what differs, under guard.
 
     Raises:
-        WriteError: when no key can be made of the fields.
-        StoreError: when a request failed.
+        WriteError: if the fields make no key.
+        StoreError: if a request failed.
     """
     actions = Actions(rules, raw=raw)
     values = actions.values(item)
@@ -79,25 +78,24 @@ def fresh_page(
     deadline_seconds: float = DEADLINE_SECONDS,
     store: Store | None = None,
 ) -> FreshPage:
-    """The items of a page as the rules that keep something on them want them now, each source read once.
-
-    `page` has the parameters of a Query, as the client takes them, or of a Scan if there is no key condition. Of a
-    base table it is then read strongly consistently, and the items are not read again. It may also be items that were
-    read before, of the `table` of this name in DynamoDB: they are read again, with their sources. Items that are there
-    no more are left out, and items of no entity stay as they are.
+    """Return the items of a page with their copies as their rules require them now; each source is read once. `page`
+    holds the parameters of a Query or, without a key condition, of a Scan, in the client's form. A page of a base
+    table is read strongly consistently, and its items are not read again. `page` may also be items that were read
+    before, of the `table` of this name in DynamoDB: they are read again, with their sources. Deleted items are left
+    out, and items of no entity stay unchanged.
 
     Raises:
-        WriteError: when the items cannot be judged as they are asked for.
-        StoreError: when a request for items or sources failed; the error of the client when its Query did.
+        WriteError: if the rules cannot judge the items in this form.
+        StoreError: if a request for items or sources failed; the client's own error if its Query failed.
     """
     actions = Actions(rules, raw=raw)
     view = _View(rules, client, actions, Deadline(deadline_seconds), store)
     if not isinstance(page, Mapping):
-        of = view.table(table or table_name(client) or "")
+        of = view.table(table or find_table_name(client) or "")
         values = [actions.values(item) for item in page]
-        view.guesses = dict(zip(_keys(of, values), values, strict=True))
+        view.guesses = dict(zip(_list_keys(of, values), values, strict=True))
         return FreshPage(view.judge(list(view.guesses), repair=repair))
-    query = {**({} if (name := table_name(client)) is None else {"TableName": name}), **page}
+    query = {**({} if (name := find_table_name(client)) is None else {"TableName": name}), **page}
     of = view.table(str(query.get("TableName", "")))
     for part in IN_PART:
         if part in query:
@@ -106,7 +104,7 @@ def fresh_page(
     if at_base:
         query["ConsistentRead"] = True
     found, last = _query_page(client, query)
-    keys = _keys(of, found)
+    keys = _list_keys(of, found)
     if at_base:
         for key, item in zip(keys, found, strict=True):
             view.seen.know(key, item)
@@ -138,7 +136,7 @@ class _View:
 
     def judge(self, keys: Sequence[ItemKey], *, repair: bool) -> list[dict[str, Any]]:
         """The items of these keys as they must be now, for the application, without those that are gone."""
-        likely = (one for key, item in self.guesses.items() for one in judgement.sources_of(key, item, self._rules))
+        likely = (one for key, item in self.guesses.items() for one in judgement.list_sources(key, item, self._rules))
         self.seen.load(one for one in (*keys, *likely) if is_possible_key(one))
         try:
             found = judgement.judge(keys, self._rules, self.seen, self._deadline.is_over)
@@ -149,8 +147,8 @@ class _View:
                 ) from error
             raise
         for key, item in found.items.items() if repair else ():
-            before = self.seen.before[place_of(key)]
-            if not same_item(before, item):
+            before = self.seen.before[make_place(key)]
+            if not is_same_item(before, item):
                 bounds = Bounds(judgement.REPAIRING, self._deadline.is_over)
                 judgement.repair(key, before, self._rules, self._store, left=found.left, bounds=bounds)
         items = (found.items[key] for key in keys)
@@ -159,16 +157,16 @@ class _View:
 
 def _query_page(client: Any, query: Mapping[str, Any]) -> tuple[list[Item], Mapping[str, Any] | None]:
     """A page of the application's own Query or Scan, in attribute values."""
-    own = client_of(client)
+    own = unwrap_client(client)
     asks = own.query if {"KeyConditionExpression", "KeyConditions"} & query.keys() else own.scan
     answer = asks(**query)
     found = answer["Items"]
     if is_converting(own):
-        found = [{name: raw_of(value) for name, value in item.items()} for item in found]
+        found = [{name: make_raw_value(value) for name, value in item.items()} for item in found]
     return found, answer.get(LAST) or None
 
 
-def _keys(table: Table, items: Iterable[Item]) -> list[ItemKey]:
+def _list_keys(table: Table, items: Iterable[Item]) -> list[ItemKey]:
     keys = [table.key_of(item) for item in items]
     if any(key is None for key in keys):
         names = ", ".join(f"{one.name} ({one.type})" for one in table.key)

@@ -1,7 +1,7 @@
-"""Computes in memory what the rules would make of items now, and can repair the stored items accordingly.
+"""Compute in memory what the rules would make of items now. A repair can then write the stored items accordingly.
 
 Invariant: every item and every source is read once, strongly consistent, images first. Only the items themselves are
-computed: their own attributes, the elements in their sets, and mirrors by the item that each was made from.
+computed: their own attributes, the elements in their sets, and mirrors by their source items.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import NULL_PORTS, Store, Work, World, run_work
-from sync_rules.pipeline.tasks import PartLook, Tasks, group_pushes, pull_of
+from sync_rules.pipeline.tasks import PartLook, Tasks, group_pushes, make_pull
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Rule
@@ -32,7 +32,7 @@ Pushed = tuple[ItemKey, Rule]
 
 @dataclass
 class Judgement:
-    """The items as they must be. `left` are the items and rules that are unchanged, because one page does not list all
+    """The items as they must be. `left` are the items and rules that stay unchanged, because one page does not list all
     items that the rule needs.
     """
 
@@ -41,13 +41,14 @@ class Judgement:
 
 
 def judge(keys: Iterable[ItemKey], rules: Rules, seen: ReadThrough, out_of_time: Callable[[], bool]) -> Judgement:
-    """Compute what the rules would make of these items, which `seen` knows: each from the others as they were read.
+    """Compute what the rules would make of these items, which `seen` knows, each from the other items as they were
+    read.
 
     Raises:
-        StoreError: when something of it could not be read.
+        StoreError: if something could not be read.
     """
     wanted = tuple(keys)
-    seen.load(key for one in wanted for key in sources_of(one, seen.item(one), rules) if is_possible_key(key))
+    seen.load(key for one in wanted for key in list_sources(one, seen.item(one), rules) if is_possible_key(key))
     bounds, done = Bounds(IN_MEMORY, out_of_time), Judgement()
     for key in wanted:
         before = seen.item(key)
@@ -66,10 +67,10 @@ def _is_made(key: ItemKey, rules: Rules) -> bool:
 
 def _judge_one(key: ItemKey, before: Item | None, rules: Rules, seen: ReadThrough, bounds: Bounds) -> frozenset[Pushed]:
     """Bring one item in memory to what the rules say. Returns the rules whose values stay unchanged."""
-    left = frozenset(one for one in _listing_rules(key, rules) if _has_too_many(one, before, rules))
+    left = frozenset(one for one in _list_listing_rules(key, rules) if _has_too_many(one, before, rules))
     for _ in range(ROUNDS_MAX):
-        report = run_work(_work_on(key, seen.item(key), rules, left, bounds), World(seen, NULL_PORTS, NULL_PORTS))
-        if _is_too_long(report) and left != (everything := frozenset(_listing_rules(key, rules))):
+        report = run_work(_process_item(key, seen.item(key), rules, left, bounds), World(seen, NULL_PORTS, NULL_PORTS))
+        if _is_too_long(report) and left != (everything := frozenset(_list_listing_rules(key, rules))):
             seen.know(key, before)
             left = everything
         elif not seen.changes():
@@ -81,11 +82,11 @@ def repair(
     key: ItemKey, before: Item | None, rules: Rules, store: Store, *, left: frozenset[Pushed], bounds: Bounds
 ) -> None:
     """Write what differs on an item as it was read, under guard."""
-    run_work(_work_on(key, before, rules, left, bounds), World(store, NULL_PORTS, NULL_PORTS))
+    run_work(_process_item(key, before, rules, left, bounds), World(store, NULL_PORTS, NULL_PORTS))
 
 
-def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemKey]:
-    """The other keys that decide about an item, as far as it names them: sources, and marks of books."""
+def list_sources(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemKey]:
+    """List the other keys that an item names and that decide about it: sources, and marks of books."""
     entity = rules.entity_of(key)
     if entity is None or (image is None and not entity.made):
         return
@@ -94,14 +95,14 @@ def sources_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[ItemK
         yield from rule.source_keys(image)
         if rule.books is not None:
             yield rule.books.mark
-    for part in _parts_of(key, image, rules):
+    for part in _list_parts(key, image, rules):
         if part.source is not None and part.rule.find is None:  # else most of them are listed
             yield part.source
 
 
-def likely_keys(key: ItemKey, image: Item, concern: Concern, rules: Rules) -> Iterator[ItemKey]:
-    """The keys that the rules of a concern name by an item as it is about to be: sources, targets of its parts, marks
-    and totals of books. This is a guess, so that one request reads them all. A missing key is read when it is needed.
+def guess_keys(key: ItemKey, image: Item, concern: Concern, rules: Rules) -> Iterator[ItemKey]:
+    """Yield the keys that rules will probably read for an item's new image: sources, targets of its parts, marks and
+    totals of books. One request can then read them all; a missing key is read when it is needed.
     """
     entity = rules.entity_of(key)
     if entity is None:
@@ -132,24 +133,26 @@ def _list_shown_totals(keys: Iterable[ItemKey], rules: Rules) -> Iterator[ItemKe
                 yield rule.books.mark
 
 
-def _work_on(key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pushed], bounds: Bounds) -> Work[Report]:
+def _process_item(
+    key: ItemKey, image: Item | None, rules: Rules, left: frozenset[Pushed], bounds: Bounds
+) -> Work[Report]:
     """The pipeline's own work on an item: as a target, as a node whose edges are listed, as a part."""
-    one = pull_of(key, rules)
-    listed = dict.fromkeys((one for one in _listing_rules(key, rules) if one not in left), False)
-    looks = (PartLook(part) for part in _parts_of(key, image, rules) if (key, part.rule) not in left)
+    one = make_pull(key, rules)
+    listed = dict.fromkeys((one for one in _list_listing_rules(key, rules) if one not in left), False)
+    looks = (PartLook(part) for part in _list_parts(key, image, rules) if (key, part.rule) not in left)
     tasks = Tasks(() if one is None else (one,), group_pushes(listed), tuple(looks))
     return (yield from do_tasks(tasks, rules, bounds))
 
 
-def _listing_rules(key: ItemKey, rules: Rules) -> Iterator[Pushed]:
+def _list_listing_rules(key: ItemKey, rules: Rules) -> Iterator[Pushed]:
     """The rules that keep elements on an item, and list the sources in the base table, consistently."""
     entity = rules.entity_of(key)
-    for rule in () if entity is None else rules.concern(entity).anchored:
+    for rule in () if entity is None else rules.find_concern(entity).anchored:
         if isinstance(rule, PartRule) and rule.target is entity and _is_plain(rule):
             yield key, rule
 
 
-def _parts_of(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[Part]:
+def _list_parts(key: ItemKey, image: Item | None, rules: Rules) -> Iterator[Part]:
     """The parts on an item, or the part that it is."""
     entity = rules.entity_of(key)
     if entity is None or image is None:
@@ -166,7 +169,7 @@ def _is_plain(rule: PartRule) -> bool:
 
 def _has_too_many(pushed: Pushed, image: Item | None, rules: Rules) -> bool:
     key, rule = pushed
-    return sum(part.rule is rule for part in _parts_of(key, image, rules)) > LISTED_MAX_ITEMS
+    return sum(part.rule is rule for part in _list_parts(key, image, rules)) > LISTED_MAX_ITEMS
 
 
 def _is_too_long(report: Report) -> bool:

@@ -1,7 +1,7 @@
 """The paths of items that rules read to do, or to leave out, each write of a transaction.
 
-Invariant: every item that decided something is compared with its image. An item that was right already, or that was
-not there, decides as much as one whose value is copied.
+Invariant: every item that decided something is compared with its image. An item that was already right, or did not
+exist, decides as much as an item whose value is copied.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from dataclasses import replace
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import SPELLING
-from sync_rules.model.semantics import SETS, Place, place_of, same_item
-from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, overlaps, same
+from sync_rules.model.semantics import SETS, Place, is_same_item, make_place
+from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, has_overlap, is_same_value
 from sync_rules.model.writes import Condition, expect_item
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.families import Part, PartRule, TargetRule
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write.actions import Own, elements_without
+from sync_rules.write.actions import Own, subtract_elements
 from sync_rules.write.read_through import LISTED_MAX_ITEMS, ReadThrough
 
 Paths = tuple[Path, ...] | None  # None: all of an item
 
 
 class Needs:
-    """The paths of each item, read before a write, that decided it. `left` names the rules that left something: what
-    they found right is unknown.
+    """The paths of each item, read before a write, that decided the write. `left` names the rules with work left to the
+    stream: whether their copies are right is unknown.
     """
 
     def __init__(self, owns: Mapping[Place, Own], store: ReadThrough, rules: Rules, left: Collection[str]) -> None:
@@ -49,7 +49,7 @@ class Needs:
             self._note_right_copies(place, written)
 
     def guard(self, place: Place) -> tuple[Condition, ...]:
-        """The item is as it was read, in what decided."""
+        """Return the conditions that an item still has, in all paths that decided, the values that were read."""
         if place not in self._needs:
             return ()
         key, before, needs = self._store.keys[place], self._store.before[place], self._needs[place]
@@ -59,14 +59,14 @@ class Needs:
 
     def _need(self, key: ItemKey, paths: Paths) -> None:
         """Note that these paths of an item decided something."""
-        place = place_of(key)
+        place = make_place(key)
         if place not in self._store.before:
             return
         before = self._needs.get(place, {})
         self._needs[place] = None if paths is None or before is None else {**before, **dict.fromkeys(paths)}
 
     def _note_needs(self, place: Place) -> None:
-        key, entity = self._store.keys[place], self._entity(place)
+        key, entity = self._store.keys[place], self._find_entity(place)
         if entity is None:
             return
         before, now = self._store.before[place], self._store.now(place)
@@ -82,10 +82,10 @@ class Needs:
                 for hint in of_source.hints(change):
                     self._need_right_copies(of_source, hint.target, (before, now))
         for part_rule in self._rules.parts_of(entity):
-            for part in self._parts(part_rule, change, own):
+            for part in self._list_parts(part_rule, change, own):
                 self._need_of_part(part)
 
-    def _parts(self, rule: PartRule, change: Change, own: Own | None) -> Iterator[Part]:
+    def _list_parts(self, rule: PartRule, change: Change, own: Own | None) -> Iterator[Part]:
         """The parts that a change concerns. An own item may also have lacked parts, which then come with it."""
         entity = self._rules.entity_of(change.key)
         if entity is None:
@@ -97,7 +97,7 @@ class Needs:
 
     def _need_of_part(self, part: Part) -> None:
         """Note what decided about a part: its source if the part is written, else the values that are right."""
-        source = None if part.source is None else place_of(part.source)
+        source = None if part.source is None else make_place(part.source)
         if source in self._store.before and self._has_changed(part.target):
             item = self._store.before[source]
             self._need(self._store.keys[source], () if item is None else part.rule.list_read_paths(item))
@@ -109,9 +109,9 @@ class Needs:
 
     def _note_right_copies(self, place: Place, written: Collection[Place]) -> None:
         """Note an item whose copies are right although the transaction writes a source of theirs."""
-        item, entity = self._store.now(place), self._entity(place)
+        item, entity = self._store.now(place), self._find_entity(place)
         for rule in () if item is None or entity is None else self._rules.into_target(entity):
-            for source in map(place_of, rule.source_keys(item or {})):
+            for source in map(make_place, rule.source_keys(item or {})):
                 if source in written and self._is_read_of_changed(source, rule.watches_in_source):
                     self._need_right_copies(rule, self._store.keys[place])
 
@@ -123,7 +123,7 @@ class Needs:
         """Require that an item's copies are still right, or the item absent, when the transaction writes their source.
         `of`: that source before and after, if it is one of several; then only its own copies count.
         """
-        place = place_of(key)
+        place = make_place(key)
         before, now = self._store.before.get(place), self._store.now(place) if place in self._store.keys else None
         if before is None:
             self._need_absence(key)
@@ -137,7 +137,7 @@ class Needs:
 
     def _need_absence(self, key: ItemKey) -> None:
         """Note that there was no item to write on: one that came meanwhile has listed its sources without this one."""
-        place = place_of(key)
+        place = make_place(key)
         if self._store.before.get(place) is None and not self._has_changed(key):
             self._need(key, ())
 
@@ -179,7 +179,7 @@ class Needs:
         """True if a rule has given this item a value, or the application has put one that the rule found right."""
         if own is not None and own.verb == "put":
             return any(get(now, path) is not None or get(before, path) is not None for path in rule.copies)
-        return any(not same(get(before, path), get(now, path)) for path in rule.copies)
+        return any(not is_same_value(get(before, path), get(now, path)) for path in rule.copies)
 
     def _need_sources(self, rule: TargetRule, key: ItemKey, item: Item) -> None:
         marks = () if rule.books is None else (rule.books.mark,)
@@ -199,7 +199,7 @@ class Needs:
         """The paths to compare for a part that stays as it was, though its item may change. None for a part that
         comes, changes or goes. Other elements of its set may come and go.
         """
-        before, now = self._store.before.get(place_of(part.target)), self._store.item(part.target)
+        before, now = self._store.before.get(make_place(part.target)), self._store.item(part.target)
         if before is None or now is None:
             return None
         if not self._has_changed(part.target):
@@ -213,21 +213,21 @@ class Needs:
         return part.rule.copies if stands else None
 
     def _has_changed(self, key: ItemKey) -> bool:
-        place = place_of(key)
-        return place in self._store.before and not same_item(self._store.before[place], self._store.now(place))
+        place = make_place(key)
+        return place in self._store.before and not is_same_item(self._store.before[place], self._store.now(place))
 
-    def _entity(self, place: Place) -> Entity | None:
+    def _find_entity(self, place: Place) -> Entity | None:
         return self._rules.entity_of(self._store.keys[place])
 
 
 def _list_stable_paths(paths: Iterable[Path], before: Item, now: Item) -> tuple[Path, ...]:
-    return tuple(path for path in paths if same(get(before, path), get(now, path)))
+    return tuple(path for path in paths if is_same_value(get(before, path), get(now, path)))
 
 
 def _mentions(own: Own, paths: Iterable[Path]) -> bool:
     """True if an action of the application says something of these paths: a put does of all of them."""
     if own.verb == "update":
-        return any(overlaps(path, other) for path in own.paths for other in paths)
+        return any(has_overlap(path, other) for path in own.paths for other in paths)
     return own.verb != "check"
 
 
@@ -236,4 +236,4 @@ def _has_element(element: str, value: AttributeValue | None) -> bool:
     kind = next(iter(SETS & (value or {}).keys()), None)
     if kind is None or (kind == "NS" and SPELLING.fullmatch(element) is None):
         return False
-    return elements_without(kind, [element], (value or {})[kind]) is None
+    return subtract_elements(kind, [element], (value or {})[kind]) is None

@@ -1,6 +1,6 @@
 """The requests that a write would make, for applications that build them by hand, in any language.
 
-Invariant: nothing is written. The attempt is that of `transact`, on the items of the tables, or on given ones.
+Invariant: nothing is written. The attempt is that of `transact`, on the items of the tables, or on given items.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.plain_client import plain
+from sync_rules.adapters.plain_client import make_plain_client
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result
 from sync_rules.pipeline.books import finish_empty
@@ -19,8 +19,8 @@ from sync_rules.pipeline.requests import NULL_PORTS, Apply, List, Page, Read, Sc
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions
 from sync_rules.write.consequences import Left
-from sync_rules.write.document import WriteDocument, read_document
-from sync_rules.write.request import transact_items
+from sync_rules.write.document import WriteDocument, parse_document
+from sync_rules.write.request import make_transact_items
 from sync_rules.write.transaction import Transact
 
 DEADLINE_SECONDS: Final = 60.0  # of the reads
@@ -28,7 +28,9 @@ DEADLINE_SECONDS: Final = 60.0  # of the reads
 
 @dataclass(frozen=True, slots=True)
 class WritePreview:
-    """A write as `transact` makes it: its reads as operations with parameters, its actions, and the work it leaves."""
+    """A write as `transact` makes it: its reads as operations with parameters, its actions, and the work that it leaves
+    to the stream.
+    """
 
     reads: tuple[tuple[str, Mapping[str, Any]], ...]
     actions: tuple[Mapping[str, Any], ...]
@@ -36,24 +38,26 @@ class WritePreview:
 
 
 def preview_write(rules: Rules, body: object, client: Any = None) -> WritePreview:
-    """The requests of a write that is given as JSON. They read through this client; without one, the tables hold the
-    `items` of the document and nothing else, and books are complete.
+    """Return the requests of a write that is given as JSON. They read through this client. Without a client, the tables
+    hold only the `items` of the document, and books are complete.
 
     Raises:
         WriteError: as `transact` does.
-        StoreError: when a read failed.
+        StoreError: if a read failed.
     """
-    document = read_document(body, items=True)
+    document = parse_document(body, items=True)
     unanswered: Any = _Unanswered()  # of a client, what an attempt needs
     listing = DynamoStore(unanswered, rules.tables, write_mode="update")
     tables: Store = _fill_tables(document, rules)
     if client is not None:
-        tables = DynamoStore(plain(client), rules.tables, write_mode="update")
+        tables = DynamoStore(make_plain_client(client), rules.tables, write_mode="update")
     tx = Transact(rules, unanswered, raw=document.raw, require=document.require, deadline_seconds=DEADLINE_SECONDS,
                   store=_ListedStore(listing, tables))  # fmt: skip
     document.add_to(tx)
-    attempt = tx.first_attempt()
-    return WritePreview(tuple(unanswered.asked), tuple(transact_items(attempt.planned, rules.tables)), attempt.left)
+    attempt = tx.make_first_attempt()
+    return WritePreview(
+        tuple(unanswered.asked), tuple(make_transact_items(attempt.planned, rules.tables)), attempt.left
+    )
 
 
 def _fill_tables(document: WriteDocument, rules: Rules) -> MemoryStore:

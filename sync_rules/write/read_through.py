@@ -1,7 +1,7 @@
-"""A store in memory over a real one: it keeps every write to itself, and reads what it does not know.
+"""A store in memory over a real store: it keeps every write to itself, and reads items that it does not know.
 
-Invariant: each item is read once, strongly consistent, and its image is kept beside the item as it is now. A listing is
-complete, or answers only for the rows before the end of its first page.
+Invariant: each item is read once, strongly consistent, and its image is kept next to the item as it is now. A listing
+is complete, or answers only for the rows before the end of its first page.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
-from sync_rules.model.semantics import Place, actions_of, place_of, same_item
+from sync_rules.model.semantics import Place, is_same_item, list_actions, make_place
 from sync_rules.model.sizes import is_possible_key
-from sync_rules.model.values import Item, Path, get, same
+from sync_rules.model.values import Item, Path, get, is_same_value
 from sync_rules.model.writes import Action, Condition, Increment, Put, Result, Status, Update
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 
@@ -40,8 +40,9 @@ class Applied:
 
 
 class ReadThrough(MemoryStore):
-    """A store in memory over a real one. `before` has the items as they were read, None for those that were not there.
-    `outdated`: a listing has shown that one is not so any more. `new`: where the application says that nothing is.
+    """A store in memory over a real store. `before` holds the items as they were read, None for missing items.
+    `outdated`: a listing returned another image of an item than an earlier read. `new`: places where the application
+    asserts that no item exists.
     """
 
     def __init__(self, store: Store, tables: Mapping[str, Table]) -> None:
@@ -65,28 +66,28 @@ class ReadThrough(MemoryStore):
                 self.hold(self.keys[place], item)
 
     def changes(self) -> list[Change]:
-        """The changes since the last call."""
+        """Return the changes since the last call."""
         found, self._changes = self._changes, []
         return found
 
     def now(self, place: Place) -> Item | None:
-        """The item as it is in memory."""
+        """Return the item as it is in memory."""
         return self.item(self.keys[place])
 
     def know(self, key: ItemKey, item: Item | None) -> None:
-        """Take an item as it was read."""
-        place = place_of(key)
+        """Note an item as it was read."""
+        place = make_place(key)
         self.before[place], self.keys[place] = item, key
         if item is not None:
             self.hold(key, item)
 
     def list_known_items(self, request: List) -> Page:
-        """A page of the items in memory."""
+        """Return a page of the items in memory."""
         return super().list(request)
 
     def load(self, keys: Iterable[ItemKey]) -> None:
         """Read the items of these keys that are not known yet."""
-        unknown = {place: key for key in keys if (place := place_of(key)) not in self.before}
+        unknown = {place: key for key in keys if (place := make_place(key)) not in self.before}
         if unknown:
             wanted = tuple(unknown.values())
             if not all(map(is_possible_key, wanted)):
@@ -100,20 +101,20 @@ class ReadThrough(MemoryStore):
         return super().read(request)
 
     def list(self, request: List) -> Page:
-        """A page of the items in memory, after a Query of the real store."""
+        """Return a page of the items in memory, after a Query of the real store."""
         table = self._of_rules[request.table]
         page = self._query_below(request)
         rows = tuple(key for item in page.items if (key := table.key_of(item)) is not None)
         if request.index is None:
             for key, item in zip(rows, page.items, strict=True):
-                if place_of(key) not in self.before:
+                if make_place(key) not in self.before:
                     self.know(key, item)
-                elif place_of(key) not in self.new and not same_item(self.before[place_of(key)], item):
+                elif make_place(key) not in self.new and not is_same_item(self.before[make_place(key)], item):
                     self.outdated = True
         self.load(rows)
         if page.cursor is None:
             return self.list_known_items(request)
-        return self._beginning(request, {place_of(key) for key in rows}, table)
+        return self._list_beginning(request, {make_place(key) for key in rows}, table)
 
     def _query_below(self, request: List) -> Page:
         """One page of the real store, from the beginning, however much was asked for."""
@@ -123,13 +124,13 @@ class ReadThrough(MemoryStore):
             self._pages[known] = self._below.list(asked)
         return self._pages[known]
 
-    def _beginning(self, request: List, rows: set[object], table: Table) -> Page:
+    def _list_beginning(self, request: List, rows: set[object], table: Table) -> Page:
         """The first rows of a listing, if only its beginning was read."""
         everything = self.list_known_items(replace(request, limit=10 * LISTED_MAX_ITEMS, cursor=None))
         last = 0
         for number, item in enumerate(everything.items, 1):
             key = table.key_of(item)
-            last = number if key is not None and place_of(key) in rows else last
+            last = number if key is not None and make_place(key) in rows else last
         if request.cursor is not None or last < request.limit:
             raise StoreError(TOO_MANY, f"more than {LISTED_MAX_ITEMS} items are listed in table {request.table}")
         return self.list_known_items(request)
@@ -140,9 +141,9 @@ class ReadThrough(MemoryStore):
     def apply(self, request: Apply) -> tuple[Result, ...]:
         results = []
         for write in request.writes:
-            actions = actions_of(write)
+            actions = list_actions(write)
             self.load(action.key for action in actions)
-            guards = [(action, self._of_before(action)) for action in actions]
+            guards = [(action, self._list_unchanged_conditions(action)) for action in actions]
             (result,) = super().apply(Apply((write,)))
             if result.status is Status.WRITTEN:
                 self.writes += 1
@@ -151,14 +152,14 @@ class ReadThrough(MemoryStore):
             results.append(result)
         return tuple(results)
 
-    def _of_before(self, action: Action) -> tuple[Condition, ...]:
+    def _list_unchanged_conditions(self, action: Action) -> tuple[Condition, ...]:
         """The conditions on values that are still as they were read."""
-        place = place_of(action.key)
+        place = make_place(action.key)
         before, now = self.before[place], self.item(action.key)
-        return tuple(one for one in action.guard if same(get(before, one.path), get(now, one.path)))
+        return tuple(one for one in action.guard if is_same_value(get(before, one.path), get(now, one.path)))
 
     def _remember(self, action: Action, guard: tuple[Condition, ...]) -> None:
-        one = self.applied.setdefault(place_of(action.key), Applied())
+        one = self.applied.setdefault(make_place(action.key), Applied())
         one.guard += (condition for condition in guard if condition not in one.guard)
         match action:
             case Put():
@@ -170,5 +171,5 @@ class ReadThrough(MemoryStore):
                 one.elements |= dict.fromkeys(path[0] for path, _ in (*action.adds, *action.discards))
 
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
-        self.keys.setdefault(place_of(key), key)
+        self.keys.setdefault(make_place(key), key)
         self._changes.append(Change(key, old, new))

@@ -1,6 +1,7 @@
-"""Finds what refused a transaction: a condition of the application, a guard of the rules, or another writer.
+"""Find what refused a transaction: a condition of the application, a guard of the rules, or another writer.
 
-Invariant: only its own conditions are an error for the application. In doubt the transaction is built once more.
+Invariant: only the application's own conditions are an error for it. If the cause is unclear, the transaction is built
+once more.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.semantics import Place, holds, place_of, same_item
+from sync_rules.model.semantics import Place, holds, is_same_item, make_place
 from sync_rules.model.values import Item
 from sync_rules.write.composer import Planned
 from sync_rules.write.errors import Cancelled
@@ -26,14 +27,14 @@ class Refusals:
     def __init__(self) -> None:
         self._doubted: dict[Place, Item | None] = {}
 
-    def of_application(
+    def list_application_refusals(
         self, planned: Iterable[Planned], before: Mapping[Place, Item | None], reasons: Sequence[Mapping[str, Any]]
     ) -> list[Cancelled]:
-        """The application's actions that were refused for good, each with its item if the answer has it; none if the
-        transaction must be built again. `before` has the items as they were read.
+        """List the application's actions that were refused for good, each with its item if the answer has it. The list
+        is empty if the transaction must be built again. `before` holds the items as they were read.
 
         Raises:
-            StoreError: when something that a rule writes can never be written.
+            StoreError: if DynamoDB can never accept a write of a rule.
         """
         refused: list[Cancelled] = []
         for one, reason in zip(planned, reasons, strict=True):
@@ -43,7 +44,7 @@ class Refusals:
             if code == REFUSED and self._is_ours(one, before, reason.get("Item")):
                 return []
             if one.own is None:
-                raise StoreError(code, f"an item of table {one.action.key.table} that a rule writes")
+                raise StoreError(code, f"DynamoDB rejects a rule's write to an item of table {one.action.key.table}")
             refused.append(Cancelled(one.own.number, code, reason.get("Item") if one.own.returns else None))
         return refused
 
@@ -61,8 +62,8 @@ class Refusals:
             return not holds(one.action.guard, item)
         if not one.action.guard:
             return False
-        place = place_of(own.key)
-        if place in self._doubted and same_item(self._doubted[place], before[place]):
+        place = make_place(own.key)
+        if place in self._doubted and is_same_item(self._doubted[place], before[place]):
             return False
         self._doubted[place] = before[place]
         return True

@@ -1,7 +1,7 @@
 """Planned actions as the parameters of TransactWriteItems.
 
-Invariant: the application's condition is sent as it was given, and the rules' guard beside it, under placeholders of
-its own.
+Invariant: the application's condition is sent as it was given. The rules' guard is joined to it, under its own
+placeholders.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Marks(Expressions):
         return placeholder
 
 
-def transact_items(planned: Iterable[Planned], tables: Mapping[str, Table]) -> list[dict[str, Any]]:
+def make_transact_items(planned: Iterable[Planned], tables: Mapping[str, Table]) -> list[dict[str, Any]]:
     return [_make_action(one, tables) for one in planned]
 
 

@@ -12,9 +12,10 @@ class Rules(ruleset.Rules):
 
     @staticmethod
     def load(path: str | Path = "rules.yaml") -> ruleset.Rules:
-        """The rules of this file, or of the compiled one beside it, which needs neither pydantic nor a reader of YAML.
+        """Load the rules of this file, or of the compiled file next to it, which needs neither pydantic nor a YAML
+        parser.
 
         Raises:
-            UserError: when neither can be read, or the compiled file is of another rules file than the one beside it.
+            UserError: if neither can be read, or the compiled file belongs to another version of the rules file.
         """
         return compiled_file.load(Path(path))

@@ -1,7 +1,7 @@
 """`transact`: the application's own actions and all writes of the rules that follow, in one TransactWriteItems.
 
-Invariant: a transaction that a guard of the rules cancelled is built again from fresh reads, with another token. If an
-answer was lost, the same request is sent again with the same token. So no transaction is applied twice.
+Invariant: if a guard of the rules cancelled a transaction, it is built again from fresh reads, with another token. If
+an answer was lost, the same request is sent again with the same token. So no transaction is applied twice.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any, Final, Self
 from uuid import uuid4
 
 from sync_rules.adapters import aws_errors
-from sync_rules.adapters.plain_client import plain
+from sync_rules.adapters.plain_client import make_plain_client
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.semantics import Place, place_of
+from sync_rules.model.semantics import Place, make_place
 from sync_rules.model.sizes import is_possible_key
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.actions import Actions, Given, Own, merge_actions, refuse_kept_attributes
-from sync_rules.write.composer import ACTIONS_MAX, Planned, compose, fits
+from sync_rules.write.composer import ACTIONS_MAX, Planned, can_be_sent, compose
 from sync_rules.write.consequences import NO_ROOM, Consequences, Left, Pushed
 from sync_rules.write.deadline import DEADLINE_SECONDS, Deadline
 from sync_rules.write.errors import TransactionCanceled, WriteError
-from sync_rules.write.judgement import likely_keys
+from sync_rules.write.judgement import guess_keys
 from sync_rules.write.read_through import ReadThrough
 from sync_rules.write.refusals import Refusals
-from sync_rules.write.request import transact_items
+from sync_rules.write.request import make_transact_items
 
 TOKEN_MAX_CHARACTERS: Final = 36  # of ClientRequestToken
 OVERRIDDEN: Final = "the application insisted on another value"
@@ -49,7 +49,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransaction:
-    """One attempt to make the transaction. `outdated`: a listing showed another image than an earlier read."""
+    """One attempt to make the transaction. `outdated`: a listing returned another image than an earlier read."""
 
     planned: Sequence[Planned]
     left: tuple[Left, ...]
@@ -58,12 +58,11 @@ class PlannedTransaction:
 
 
 class Transact:
-    """A transaction that is made when its `with` block ends. `result` says what was done.
-
-    `client`: a boto3 client for DynamoDB, a resource, one of its tables, or its client. `raw`: values are given as the
-    client has them ({"S": "x"}). `require`: nothing may be left to the stream. `deadline_seconds` limits the time for
-    all attempts together. `token` is the ClientRequestToken of the first attempt, which is idempotent for ten minutes;
-    a transaction that is built again is another one.
+    """A transaction that is made when its `with` block ends. `result` describes the outcome. `client`: a boto3 client
+    for DynamoDB, a resource or a table. `raw`: values are given in the client's form ({"S": "x"}). `require`: an
+    error is raised if work would be left to the stream. `deadline_seconds` limits the time for all attempts
+    together. `token` is the ClientRequestToken of the first attempt, which is idempotent for ten minutes. A
+    transaction that is built again has another token.
     """
 
     result: Result
@@ -84,7 +83,7 @@ class Transact:
         if token is not None and not (isinstance(token, str) and 0 < len(token) <= TOKEN_MAX_CHARACTERS - 4):
             raise WriteError("the token is not valid", f"give a text of 1 to {TOKEN_MAX_CHARACTERS - 4} characters")
         self._rules = rules
-        self._client = plain(client)
+        self._client = make_plain_client(client)
         self._require = require
         self._token = token
         self._begun = partial(Deadline, deadline_seconds, now=now, sleep=sleep)
@@ -110,7 +109,9 @@ class Transact:
         override: bool = False,
         returns: bool = False,
     ) -> None:
-        """Put an item. `new`: there is none yet, so none is read, and the transaction is refused if there is one."""
+        """Put an item. `new`: the application asserts that it does not exist, so it is not read. The transaction is
+        refused if it does.
+        """
         own = self._actions.put(entity, item)
         self._add(replace(own, new=new, override=override, returns=returns), condition, names, values)
 
@@ -161,17 +162,17 @@ class Transact:
         self._add(replace(self._actions.other("check", entity, key), returns=returns), condition, names, values)
 
     def source(self, entity: str, item: Given) -> None:
-        """Give an item as it was read, whole, so that it is not read again. It is checked all the same."""
+        """Give a whole item as it was read, so that it is not read again. The transaction still checks it."""
         values = self._actions.values(item)
         _, key = self._actions.key_of(entity, values)
-        self._given[place_of(key)] = key, {**values, **key.attributes()}
+        self._given[make_place(key)] = key, {**values, **key.attributes()}
 
     def _add(self, own: Own, condition: Any, names: Mapping[str, str] | None, values: Given | None) -> None:
         own = replace(own, number=self._number, condition=self._actions.condition(condition, names, values))
         if self._made:
             raise WriteError("this transaction is made already", "begin another one for more actions")
         self._number += 1
-        place = place_of(own.key)
+        place = make_place(own.key)
         self._owns[place] = merge_actions(self._owns[place], own) if place in self._owns else own
 
     # ------------------------------------------------------------ making it
@@ -185,12 +186,12 @@ class Transact:
             self.commit()
 
     def commit(self) -> Result:
-        """Make the transaction, once. The `with` block does it at its end, if it was not done inside.
+        """Make the transaction, once. The `with` block calls it at its end, if it was not called inside.
 
         Raises:
-            TransactionCanceled: when a condition of the application did not hold.
-            WriteError: when it cannot be made as it was asked for, or not before the deadline. Nothing was written.
-            StoreError: when a request failed; `reason` is the service's error code.
+            TransactionCanceled: if a condition of the application did not hold.
+            WriteError: if it cannot be made as requested, or not before the deadline. Nothing was written.
+            StoreError: if a request failed; `reason` is the service's error code.
         """
         if self._made:
             return self.result
@@ -219,8 +220,8 @@ class Transact:
         return self._store or self._deadline.store(self._client, self._rules)
 
     # ------------------------------------------------------------ one attempt
-    def first_attempt(self) -> PlannedTransaction:
-        """The first attempt, which is read for, and not sent."""
+    def make_first_attempt(self) -> PlannedTransaction:
+        """Make the first attempt, with its reads, and do not send it."""
         return self._attempt(self._begin(), fresh=False)
 
     def _attempt(self, store: Store, *, fresh: bool) -> PlannedTransaction:
@@ -232,7 +233,7 @@ class Transact:
         for own in self._owns.values():
             if own.new:
                 seen.know(own.key, None)
-                seen.new.add(place_of(own.key))
+                seen.new.add(make_place(own.key))
         seen.load(self._guess_keys())
         skipped: frozenset[Pushed] = frozenset()
         rules = self._rules
@@ -245,9 +246,9 @@ class Transact:
                 raise WriteError(
                     f"{self._deadline.seconds} s were not enough", "nothing was written: give it more time", again=True
                 )
-            left = (*consequences.leftovers, *self._overridden_rules())
+            left = (*consequences.leftovers, *self._list_overridden_rules())
             planned = compose(self._owns, seen, rules, {one.rule for one in left})
-            if fits(planned):
+            if can_be_sent(planned):
                 break
             rules, skipped = self._leave_out(consequences, rules, skipped)
             seen.start_over()
@@ -262,8 +263,8 @@ class Transact:
         found = [own.key for own in self._owns.values()]
         for own in self._owns.values():
             if own.verb in ("put", "update"):
-                concern = self._rules.concern(own.entity)
-                found += likely_keys(own.key, own.item or own.key.attributes(), concern, self._rules)
+                concern = self._rules.find_concern(own.entity)
+                found += guess_keys(own.key, own.item or own.key.attributes(), concern, self._rules)
         return [key for key in found if is_possible_key(key)]
 
     def _apply_own(self, seen: ReadThrough) -> None:
@@ -293,10 +294,10 @@ class Transact:
         return replace(rules, rules={}), skipped
 
     def _list_rule_titles(self) -> list[str]:
-        concerns = (self._rules.concern(own.entity) for own in self._owns.values())
+        concerns = (self._rules.find_concern(own.entity) for own in self._owns.values())
         return list(dict.fromkeys(rule.title for concern in concerns for rule in concern.rules))
 
-    def _overridden_rules(self) -> list[Left]:
+    def _list_overridden_rules(self) -> list[Left]:
         return [
             Left(rule.title, OVERRIDDEN, 1)
             for own in self._owns.values()
@@ -310,13 +311,13 @@ class Transact:
     # ------------------------------------------------------------ sending it
     def _send(self, attempt: PlannedTransaction, number: int) -> bool:
         """Send it until it is decided. False when it must be built again."""
-        items = transact_items(attempt.planned, self._rules.tables)
-        token, times = self._token_of(number), 0
+        items = make_transact_items(attempt.planned, self._rules.tables)
+        token, times = self._make_token(number), 0
         while True:
             try:
                 self._client.transact_write_items(TransactItems=items, ClientRequestToken=token)
             except aws_errors.ERRORS as error:
-                reasons = aws_errors.cancellations(error)
+                reasons = aws_errors.list_cancellations(error)
                 if reasons:
                     self._raise_own(attempt, reasons)
                     return False
@@ -326,12 +327,12 @@ class Transact:
                 if not self._deadline.wait(times):
                     told = "no answer before the deadline: it may be written"
                     told += ", and can be sent again with its token" if token == self._token else ""
-                    raise StoreError(aws_errors.reason(error), told) from error
+                    raise StoreError(aws_errors.read_reason(error), told) from error
             else:
                 return True
 
     def _explain_error(self, error: BaseException) -> Exception:
-        code = aws_errors.code(error)
+        code = aws_errors.read_code(error)
         if code == "IdempotentParameterMismatchException":
             return WriteError(
                 "the token was used for another transaction within ten minutes",
@@ -343,9 +344,9 @@ class Transact:
                 "correct the conditions, their names and values: the error that caused this one says more",
             )
         where = "tables " + ", ".join(sorted({one.physical_name for one in self._rules.tables.values()}))
-        return aws_errors.store_error(error, where)
+        return aws_errors.make_store_error(error, where)
 
-    def _token_of(self, number: int) -> str:
+    def _make_token(self, number: int) -> str:
         """The token of an attempt. A transaction that is built again may differ, and needs a token of its own."""
         if self._token is None:
             return str(uuid4())
@@ -353,7 +354,7 @@ class Transact:
 
     def _raise_own(self, attempt: PlannedTransaction, reasons: Sequence[Mapping[str, Any]]) -> None:
         """Raise the errors of the application's own conditions. Returns if the transaction must be built again."""
-        refused = self._refusals.of_application(attempt.planned, attempt.before, reasons)
+        refused = self._refusals.list_application_refusals(attempt.planned, attempt.before, reasons)
         if refused:
             shown = (
                 replace(one, item=self._actions.output(one.item)) if one.item is not None else one for one in refused

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.values import get, overlaps, same
+from sync_rules.model.values import get, has_overlap, is_same_value
 from sync_rules.model.writes import Check, Condition, Increment, Put, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, Read
 from tests.contract.conftest import Bench
@@ -74,7 +74,7 @@ def updates(draw):
     """
     written: dict = {}
     for path in draw(st.lists(names.map(lambda name: (name,)) | paths, min_size=1, max_size=3)):
-        if not any(overlaps(path, other) for other in written):
+        if not any(has_overlap(path, other) for other in written):
             written[path] = draw(st.sampled_from(["add", "discard", "set", "remove"])) if len(path) == 1 else "set"
     kinds = {"set": values, "add": elements, "discard": elements}
     pairs = {kind: tuple((p, draw(of)) for p, k in written.items() if k == kind) for kind, of in kinds.items()}
@@ -179,10 +179,10 @@ def test_memory_store_and_engine_agree(bench: Callable[..., Bench]):
             write = Transaction((check, *sums, write))
         (expected,), (found,) = memory.apply(Apply((write,))), engine.store.apply(Apply((write,)))
         assert described(found) == described(expected)
-        assert same(found.item and {"M": found.item}, expected.item and {"M": expected.item})
+        assert is_same_value(found.item and {"M": found.item}, expected.item and {"M": expected.item})
         for place in (at, other):
             after, expected_after = engine.store.read(Read((place,)))[0], memory.item(place)
-            assert same(after and {"M": after}, expected_after and {"M": expected_after})
+            assert is_same_value(after and {"M": after}, expected_after and {"M": expected_after})
         reached.update((part, found.status) for part in parts_of(write))
 
     compare()

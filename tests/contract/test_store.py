@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.values import AttributeValue, get, same
+from sync_rules.model.values import AttributeValue, get, is_same_value
 from sync_rules.model.writes import (
     Check,
     Condition,
@@ -127,7 +127,7 @@ def test_read_keeps_binaries_as_bytes(bench: Make):
     item = {"owner": {"B": b"\x00\xff"}, "part": {"B": b"\x01"}, "a": {"B": b"\xfe"}, "b": {"BS": [b"\x00", b"\x80"]}}
     b.put(BINARY, item)
     (found,) = b.store.read(Read((key(BINARY, b"\x00\xff", b"\x01"),)))
-    assert same({"M": found}, {"M": item})
+    assert is_same_value({"M": found}, {"M": item})
 
 
 def test_read_and_list_show_what_is_looked_at(bench: Make):
@@ -625,7 +625,7 @@ def test_write_leaves_what_dynamodb_would(bench: Make, stored, write, left):
         b.put(THINGS, thing(**stored))
     assert one(b, write).status is Status.WRITTEN
     found, expected = b.item(ONE), thing(**left)
-    assert same({"M": found}, {"M": expected})
+    assert is_same_value({"M": found}, {"M": expected})
     assert spelled(found) == spelled(expected)
 
 
@@ -785,7 +785,9 @@ def test_transaction_of_every_action(bench: Make):
     found = b.store.read(Read((*(key(MANY, name) for name in ("gone", "from", "to", "node")), ONE)))
     node = {"id": s("node"), "edges": {"SS": ["y"]}, "more": XY}
     expected = (None, {"id": s("from"), "v": n(3)}, {"id": s("to"), "v": n(2)}, node, thing(amount=n(2)))
-    assert all(same(left and {"M": left}, right and {"M": right}) for left, right in zip(found, expected, strict=True))
+    assert all(
+        is_same_value(left and {"M": left}, right and {"M": right}) for left, right in zip(found, expected, strict=True)
+    )
 
 
 @pytest.mark.parametrize(

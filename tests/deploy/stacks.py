@@ -40,7 +40,7 @@ class Stack:
 
     def client(self, service: str) -> Any:
         """A client of any service of the stack."""
-        return aws._client(service, self.url, REGION)
+        return aws._make_client(service, self.url, REGION)
 
     def resources(self) -> dict[str, str]:
         """The physical id of each resource by its logical id."""
@@ -116,7 +116,7 @@ def deployed(project: Path, place: Path) -> Iterator[str]:
         (description,) = stack.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
         outputs = {output["OutputKey"]: output["OutputValue"] for output in description["Outputs"]}
         state = TableState(stack.client("dynamodb"), outputs["StateTableName"])
-        accepted = fingerprints.of_each(load_rules(project / "rules.yaml", {"STAGE": STAGE}))
+        accepted = fingerprints.compute_rule_fingerprints(load_rules(project / "rules.yaml", {"STAGE": STAGE}))
         save_applied_fingerprints(
             state, accepted, datetime.now(UTC)
         )  # as the first `sync-rules backfill --remote` does

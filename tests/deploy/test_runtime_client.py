@@ -23,13 +23,13 @@ MISTAKEN = """
 from handlers.stream import handler
 from sync_rules.pipeline import consumer as batch
 
-right = batch.tasks_of
+right = batch.make_tasks
 
 def mistaken(*given):
-    batch.tasks_of = right
+    batch.make_tasks = right
     raise KeyError("mistake")
 
-batch.tasks_of = mistaken
+batch.make_tasks = mistaken
 """
 
 Start = Callable[..., AbstractContextManager[Function]]

@@ -30,9 +30,9 @@ from sync_rules.extras.proof.proof_stack import (
     ProofSite,
     create,
     list_stacks,
-    new_journal,
+    make_journal,
+    make_template,
     remove,
-    template,
 )
 from tests.deploy.lies import CORRECTIONS, LIES, together
 from tests.deploy.stacks import NOBODY
@@ -70,7 +70,7 @@ def site(engine: str, proxied: tuple[str, Proxy], tmp_path_factory: pytest.TempP
         PATIENT_SECONDS, LOOK_SECONDS, sleep=lambda asked: time.sleep(min(asked, LOOK_SECONDS))
     )
     clients = Clients(engine)
-    journal = new_journal(tmp_path_factory.mktemp("selftest"), clients)
+    journal = make_journal(tmp_path_factory.mktemp("selftest"), clients)
     journal.write()
     made = create(journal, clients, waiting)
     yield replace(made, clients=Clients(proxied[0]), waiting=waiting)
@@ -91,7 +91,7 @@ def found_on(site: ProofSite, proxy: Proxy, number: int, lie: Lie | None, second
 def test_selftest_template_is_one_that_cloudformation_takes(tmp_path):
     """cfn-lint finds nothing in the stack's template."""
     path = tmp_path / "template.json"
-    path.write_text(template(f"{PREFIX}0123456789"))
+    path.write_text(make_template(f"{PREFIX}0123456789"))
     assert not run(tool("sam", "bin", "cfn-lint"), path)
 
 
@@ -153,7 +153,7 @@ def test_selftest_runs_whole_and_within_its_estimate(engine, proxied, tmp_path, 
     assert "Estimated at" in told
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     assert leftovers(engine) == []
-    quantities = {part.what: part.quantity for part in cost_estimate.parts()}
+    quantities = {part.what: part.quantity for part in cost_estimate.list_parts()}
     sqs = ("SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility")
     assert sum(proxy.counts[name] for name in sqs) < quantities["SQS requests"]
     assert proxy.counts["GetMetricStatistics"] < quantities["CloudWatch requests"]

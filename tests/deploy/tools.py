@@ -107,8 +107,8 @@ def transformed(template: str) -> dict[str, Any]:
 @contextmanager
 def ministack(directory: Path) -> Iterator[str]:
     """An emulator that knows nothing but boto3, so that a function finds only what its bundle has; gives its URL."""
-    python, port = tool("ministack", "bin", "python"), emulator.free_port()
-    inherited = emulator._environment(port, str(directory))
+    python, port = tool("ministack", "bin", "python"), emulator.find_free_port()
+    inherited = emulator._make_environment(port, str(directory))
     alone = {name: value for name, value in inherited.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     alone |= {"SFN_WAIT_SCALE": "0", "AWS_EC2_METADATA_DISABLED": "true"}
     server = emulator.Server("ministack", [str(python), *emulator.ENGINE], port, emulator.HEALTH_PATH, directory, alone)

@@ -26,8 +26,8 @@ from pydantic.fields import FieldInfo
 
 from sync_rules.cli import main
 from sync_rules.cli.exit_codes import ExitCode
-from sync_rules.extras.design.commands.patterns import list_lines
-from sync_rules.extras.design.commands.show_patterns import markdown, pattern_lines
+from sync_rules.extras.design.commands.patterns import find_pattern_lines
+from sync_rules.extras.design.commands.show_patterns import format_markdown, list_pattern_lines
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.proof.probe import ASSUMPTIONS, SOURCE, Assumption
 from sync_rules.language.kinds.options import Kind
@@ -35,7 +35,7 @@ from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
 from sync_rules.language.problems import CODES
 from sync_rules.model import limits
-from sync_rules.write.document import as_json
+from sync_rules.write.document import encode_binary
 from sync_rules.write.preview import preview_write
 from tests.docs import proposed
 from tests.facts.conformance import SCORES
@@ -273,16 +273,16 @@ def pattern_rules() -> str:
 
 def matrix() -> str:
     """The access-pattern matrix of the page's own rules file."""
-    return markdown(prove(parse_rules(pattern_rules())))
+    return format_markdown(prove(parse_rules(pattern_rules())))
 
 
 def unserved() -> str:
     """A pattern more in that file, which nothing serves, as the command prints it."""
     text = pattern_rules() + ASKED
     proof = prove(parse_rules(text))
-    line = list_lines(text)["orders-by-total"]
+    line = find_pattern_lines(text)["orders-by-total"]
     (answer,) = proof.unserved_answers
-    printed = pattern_lines("orders-by-total", answer, f"rules.yaml:{line}")
+    printed = list_pattern_lines("orders-by-total", answer, f"rules.yaml:{line}")
     return fenced("\n".join([f"# {ASKED.strip()}", *printed]))
 
 
@@ -296,7 +296,9 @@ def previewed_write() -> str:
     rules, write = (re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0] for language in ("yaml", "json"))
     found = preview_write(parse_rules(rules), json.loads(write))
     requests = (*found.reads, ("TransactWriteItems", {"TransactItems": found.actions}))
-    return fenced("\n".join(f"{operation}\n{fold_json(as_json(parameters))}" for operation, parameters in requests))
+    return fenced(
+        "\n".join(f"{operation}\n{fold_json(encode_binary(parameters))}" for operation, parameters in requests)
+    )
 
 
 def fold_json(value: Any, indent: int = 0, before: int = 0) -> str:

@@ -13,8 +13,8 @@ from decimal import Decimal
 import pytest
 
 from benchmarks.scale import LAYOUTS, REGION, estimate, read_units
-from sync_rules.jobs.dryrun.money import on_demand
-from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.jobs.dryrun.money import compute_on_demand_price
+from sync_rules.jobs.dryrun.prices import read_own_prices
 from sync_rules.language.load import parse_rules
 from sync_rules.model.writes import Check, Delete, Increment, Put, Transaction, Update
 from sync_rules.pipeline.requests import List, Read
@@ -204,7 +204,9 @@ def test_costs_of_a_million_copies_agree():
         *some, total = (sum(map(Decimal, re.findall(r"\d\.\d+", cell))) for cell in parts)
         assert sum(some) == total
     base, index = (estimate(1_000_000, layout) for layout in LAYOUTS[:2])
-    listed_once_more = on_demand(own_prices().regions[REGION], read_units(1_000_000, LAYOUTS[1]) - 14_000, 0)
+    listed_once_more = compute_on_demand_price(
+        read_own_prices().regions[REGION], read_units(1_000_000, LAYOUTS[1]) - 14_000, 0
+    )
     assert f"{base.money:.3f}" == table["no rate limit, listed from the base table"][-1]
     assert (
         f"{index.money + listed_once_more:.3f}" == table["no rate limit, through an index that projects keys only"][-1]

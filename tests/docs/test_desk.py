@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.lab.embedded_engine import free_port
+from sync_rules.lab.embedded_engine import find_free_port
 from tests.docs.test_docs import Block, blocks
 from tests.integration.test_emulator_command import READY
 from tests.test_house import ROOT
@@ -33,7 +33,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = str(free_port())
+        self.port = str(find_free_port())
         self.exported = ""
         programs = folder.parent / "bin"
         programs.mkdir()

@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from sync_rules import __version__
 from sync_rules.adapters import dynamodb
 from sync_rules.cli import main
-from sync_rules.cli.commands.check import report
+from sync_rules.cli.commands.check import format_report
 from sync_rules.deploy.resources import RULES_DIGEST, VERSION
 from sync_rules.functions import logs, runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -279,14 +279,14 @@ def test_docs_rules_pass_check(block):
     """A page's first whole file has nothing to complain of; what else it shows is sound as an addition to that."""
     base = first_file(block.page)
     if block == base:
-        assert report("rules.yaml", *check_rules(block.body, {})).endswith(": OK")
+        assert format_report("rules.yaml", *check_rules(block.body, {})).endswith(": OK")
         return
     yaml = YAML(typ="safe")
     file, part = yaml.load(base.body), yaml.load(block.body)
     merged = {name: {**file[name], **part.get(name, {})} for name in ("tables", "entities")}
     merged |= {"rules": part.get("rules", file["rules"]), **({"deploy": part["deploy"]} if "deploy" in part else {})}
     compiled, problems = check_rules(json.dumps(merged), {})
-    assert compiled is not None, report("rules.yaml", compiled, problems)
+    assert compiled is not None, format_report("rules.yaml", compiled, problems)
     assert {problem.code for problem in problems} <= UNUSED
 
 
@@ -294,7 +294,7 @@ def test_docs_rules_pass_check(block):
 def test_docs_broken_rules_fail_as_shown(block):
     """The text below a broken file is exactly the output of check."""
     following = next(b for b in blocks(block.page) if b.line > block.line)
-    assert report("rules.yaml", *check_rules(block.body, {})) == following.body.rstrip("\n")
+    assert format_report("rules.yaml", *check_rules(block.body, {})) == following.body.rstrip("\n")
 
 
 # ---------------------------------------------------------------- commands

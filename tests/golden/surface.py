@@ -37,24 +37,24 @@ from sync_rules.jobs.account.account_verify import VerifyWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.backfill.progress import load_unfinished_head
 from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord, invocation_record
+from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord, make_invocation_record
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, pack_messages, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.jobs.failure_log import FailureLog, JsonLines
 from sync_rules.jobs.redrive.redriver import Redriver
-from sync_rules.lab.recording import Header, open_recording, read
+from sync_rules.lab.recording import Header, open_recording, read_recording
 from sync_rules.language.load import parse_rules
-from sync_rules.model.item_change import item_change
+from sync_rules.model.item_change import make_item_change
 from sync_rules.model.items import Change, Failure, ItemKey
-from sync_rules.model.json_bytes import compact
+from sync_rules.model.json_bytes import format_compact_json
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.failed_entries import FailedEntry, read_entry
-from sync_rules.pipeline.failure_records import failure_record, read_failure_record
+from sync_rules.pipeline.failure_records import make_failure_record, read_failure_record
 from sync_rules.pipeline.messages import (
     KINDS,
     CallMessage,
@@ -62,11 +62,11 @@ from sync_rules.pipeline.messages import (
     PartMessage,
     PullMessage,
     PushMessage,
-    decode,
-    encode,
+    format_message,
+    parse_message,
 )
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
-from sync_rules.rules.fingerprints import of_each
+from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from sync_rules.rules.ruleset import Rules
 
 ROOT = Path(__file__).parent.parent.parent
@@ -128,7 +128,11 @@ def fingerprints() -> Mapping[str, str]:
     files = {}
     for name, path in rules_files().items():
         rules = rules_of(path)
-        files[name] = {"whole": rules.fingerprint, "each": of_each(rules), "compiled": sorted(rules.rules)}
+        files[name] = {
+            "whole": rules.fingerprint,
+            "each": compute_rule_fingerprints(rules),
+            "compiled": sorted(rules.rules),
+        }
     return {"fingerprints.json": pretty(files)}
 
 
@@ -189,9 +193,9 @@ def messages() -> Mapping[str, str]:
     assert {type(message) for message in examples().values()} == set(KINDS)
     lines = []
     for name, message in examples().items():
-        text = encode(message)
-        assert decode(text) == message
-        assert encode(decode(text)) == text
+        text = format_message(message)
+        assert parse_message(text) == message
+        assert format_message(parse_message(text)) == text
         lines.append(f"{name}: {text}\n")
     return {"messages.txt": "".join(lines)}
 
@@ -199,7 +203,7 @@ def messages() -> Mapping[str, str]:
 def decoded(line: str) -> tuple[str, Any]:
     """Decode a line of `messages.txt`: its name and the message."""
     name, _, text = line.partition(": ")
-    return name, decode(text)
+    return name, parse_message(text)
 
 
 def checkpoint() -> Mapping[str, str]:
@@ -242,7 +246,7 @@ def failures() -> Mapping[str, str]:
             log.park(failure)
         text = path.read_text()
         again = [
-            compact(read_failure_record(json.loads(line)).again("StillTooLarge", AT)) + "\n"
+            format_compact_json(read_failure_record(json.loads(line)).again("StillTooLarge", AT)) + "\n"
             for line in text.splitlines()
         ]
         batches = Path(folder) / "batches.jsonl"
@@ -250,7 +254,9 @@ def failures() -> Mapping[str, str]:
         for body in given_up():
             lines.append(body)
         given = batches.read_text()
-        given_again = [compact(read_entry(line).again("Throttled", AT)) + "\n" for line in given.splitlines()]
+        given_again = [
+            format_compact_json(read_entry(line).again("Throttled", AT)) + "\n" for line in given.splitlines()
+        ]
     return {
         "failures.jsonl": text,
         "failures-again.jsonl": "".join(again),
@@ -262,8 +268,8 @@ def failures() -> Mapping[str, str]:
 def failures_read(text: str) -> bool:
     """Read these failure records; True if they give the failures that were written."""
     rules = parse_rules(ODD, "rules.yaml", {})
-    read = [read_failure_record(json.loads(line)).failure(rules.tables) for line in text.splitlines()]
-    return read == failing()
+    read_recording = [read_failure_record(json.loads(line)).failure(rules.tables) for line in text.splitlines()]
+    return read_recording == failing()
 
 
 ODD = """
@@ -314,7 +320,7 @@ def given_up() -> list[dict[str, Any]]:
     records_of = tuple(StreamRecord(str(100 + n), body, "k", 10, AT_MS) for n, body in enumerate(records()[:2]))
 
     def body_of(batch: Batch, *, thrown: bool) -> dict[str, Any]:
-        return invocation_record(
+        return make_invocation_record(
             AttemptResult(dropped=batch),
             shard_id="shard-0",
             stream_arn=ARN,
@@ -342,7 +348,7 @@ def recording() -> Mapping[str, str]:
         for name, header in headers.items():
             with open_recording(Path(folder) / name, header) as write:
                 write(records())
-            found = read(Path(folder) / name, rules_of(EVERY_KIND))
+            found = read_recording(Path(folder) / name, rules_of(EVERY_KIND))
             assert found.header == header
             identities = "".join(f"{one.number} {one.change.key} {one.identity}\n" for one in found)
             texts |= {name: (Path(folder) / name).read_text(), f"{name}.identities.txt": identities}
@@ -371,13 +377,13 @@ class Kept:
         self.lines: list[str] = []
 
     def send(self, message: Any, delay_seconds: int) -> None:
-        self.lines.append(f"send after {delay_seconds} s {encode(message)}")
+        self.lines.append(f"send after {delay_seconds} s {format_message(message)}")
 
     def park(self, failure: Failure) -> None:
-        self.lines.append(f"park {json.dumps(failure_record(failure, AT))}")
+        self.lines.append(f"park {json.dumps(make_failure_record(failure, AT))}")
 
     def call(self, call: Any) -> None:
-        told = item_change(call)
+        told = make_item_change(call)
         self.lines.append(f"call {call.function} {told.when} {told.id} {told.key} {told.old} {told.new}")
 
 
@@ -424,7 +430,7 @@ def stream() -> Mapping[str, str]:
 
 # ---------------------------------------------------------------- backfill on a machine
 def _scope(rules: Rules) -> Scope:
-    return Scope(of_each(rules), {"shop": f"{ARN} id-1"}, segments=2)
+    return Scope(compute_rule_fingerprints(rules), {"shop": f"{ARN} id-1"}, segments=2)
 
 
 def backfill() -> Mapping[str, str]:
@@ -445,7 +451,7 @@ def backfill() -> Mapping[str, str]:
                 Kept(),
                 FileState(path),
                 _scope(rules).body(),
-                supplies=segments(rules, 2),
+                supplies=make_supplies(rules, 2),
                 completes=kept,
                 name="run-1",
                 on_page=lambda totals: items.append(totals.items),
@@ -459,9 +465,9 @@ def backfill() -> Mapping[str, str]:
         texts["state-stopped.json"] = BEGAN.sub(BEGUN, path.read_text())
         assert load_unfinished_head(FileState(path)) is not None
         assert run(most=1_000)
-        save_applied_fingerprints(FileState(path), of_each(rules), AT)
+        save_applied_fingerprints(FileState(path), compute_rule_fingerprints(rules), AT)
         texts["state-ended.json"] = BEGAN.sub(BEGUN, path.read_text())
-        assert read_applied_fingerprints(FileState(path)) == of_each(rules)
+        assert read_applied_fingerprints(FileState(path)) == compute_rule_fingerprints(rules)
     return {**texts, "backfill-tables.txt": contents(store, rules)}
 
 
@@ -477,7 +483,7 @@ def goes_on(text: bytes) -> bool:
             Kept(),
             FileState(path),
             _scope(rules).body(),
-            supplies=segments(rules, 2),
+            supplies=make_supplies(rules, 2),
             name="run-2",
             sleep=lambda _seconds: None,
         )
@@ -622,9 +628,9 @@ def _remote_backfill() -> str:
 
     def job(names: frozenset[str], request: BackfillRequest) -> Job:
         titles = {rules.rules[name].title for name in names}
-        prints = {title: digest for title, digest in of_each(rules).items() if title in titles}
+        prints = {title: digest for title, digest in compute_rule_fingerprints(rules).items() if title in titles}
         scope = Scope(prints, {"shop": "id-1"}, request.segments, request.table, request.where)
-        return Job(Selection(rules, names), segments(rules, request.segments or 1, ()), scope, {"shop": 5})
+        return Job(Selection(rules, names), make_supplies(rules, request.segments or 1, ()), scope, {"shop": 5})
 
     def make() -> BackfillWork:
         return BackfillWork(
@@ -648,7 +654,7 @@ def _remote_backfill() -> str:
         "rate": 0.0,
         "resume": False,
         "restart": False,
-        "prints": of_each(rules),
+        "prints": compute_rule_fingerprints(rules),
     }
     return _driven(lines, make, asked)
 
@@ -678,7 +684,7 @@ def _remote_verify() -> str:
         "numbers": None,
         "segments": 2,
         "workers": 2,
-        "prints": of_each(rules),
+        "prints": compute_rule_fingerprints(rules),
     }
     return _driven(lines, make, asked)
 
@@ -688,8 +694,8 @@ def _remote_redrive() -> str:
     lines: list[str] = []
     kept = Kept()
     world = World(shop(rules), kept, kept, kept, kept)
-    good = json.dumps(failure_record(Failure("names", ORDER, "Throttled", "100"), AT))
-    texts = {1: good, 2: "not JSON", 3: encode(PullMessage(ORDER))}
+    good = json.dumps(make_failure_record(Failure("names", ORDER, "Throttled", "100"), AT))
+    texts = {1: good, 2: "not JSON", 3: format_message(PullMessage(ORDER))}
     state = Documents(lines)
 
     def make() -> RedriveWork:
@@ -700,7 +706,7 @@ def _remote_redrive() -> str:
             rules, redriver, {"failures": lambda _mark: Box(texts, lines)}, state, remaining_ms=lambda: LONG_MS
         )
 
-    return _driven(lines, make, {"rules": [], "prints": of_each(rules)})
+    return _driven(lines, make, {"rules": [], "prints": compute_rule_fingerprints(rules)})
 
 
 # ---------------------------------------------------------------- the command line

@@ -13,7 +13,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules.adapters.state import TableState, read_applied_fingerprints
 from sync_rules.cli.options import STATE
-from sync_rules.rules.ledger import without_amount
+from sync_rules.rules.ledger import hide_amount
 from tests.support.builders import n, s
 from tests.support.every_kind import RULES, order, part, post, text_of, user
 from tests.support.sites import Site
@@ -42,7 +42,7 @@ class Shop(Site):
     def by_key(self) -> dict[str, dict]:
         """Every item by its key as it is shown, without the amounts that keys of the ledger have in them."""
         return {
-            str(without_amount(table.key_of(item))): item
+            str(hide_amount(table.key_of(item))): item
             for name, table in self.rules.tables.items()
             for item in self.items(name)
         }

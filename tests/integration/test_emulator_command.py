@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.lab.embedded_engine import LOOPBACK, answers
+from sync_rules.lab.embedded_engine import LOOPBACK, is_answering
 from tests.test_house import ROOT
 from tests.unit.lab.test_emulator import wait_until
 from tests.unit.lab.test_trial import RULES
@@ -89,7 +89,7 @@ def test_emulator_serves_until_it_is_stopped(run, tmp_path, number):
     assert aws.dynamodb(url).list_tables()["TableNames"] == ["shop"]
     emulator.process.send_signal(number)
     assert emulator.ended() == (0, "stopped\n")
-    assert not answers(int(url.rpartition(":")[2]), "/")
+    assert not is_answering(int(url.rpartition(":")[2]), "/")
     assert not list(emulator.rest.iterdir())
 
 

@@ -14,12 +14,12 @@ from sync_rules.adapters import aws
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli import main
 from sync_rules.cli.commands import demo as command
-from sync_rules.lab.demo.example import EngineScene, answers, with_settle_seconds
-from sync_rules.lab.scenario import play, wrong_answers
+from sync_rules.lab.demo.example import EngineScene, read_answers, replace_settle_seconds
+from sync_rules.lab.scenario import list_wrong_answers, play
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import parse_rules
 from sync_rules.language.problems import Problems
-from sync_rules.language.yaml_source import read
+from sync_rules.language.yaml_source import read_document
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import select_rules
@@ -35,7 +35,7 @@ every_example = pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: pat
 
 def rules_of(folder: Path, prefix: str = "") -> Rules:
     """The example's rules, on tables of a test's own."""
-    document = read((folder / "rules.yaml").read_text(), Problems())
+    document = read_document((folder / "rules.yaml").read_text(), Problems())
     assert document is not None
     for name, table in document.data["tables"].items():
         table["name"] = prefix + name
@@ -45,13 +45,13 @@ def rules_of(folder: Path, prefix: str = "") -> Rules:
 @every_example
 def test_example_holds_on_the_engine(folder, engine, tmp_path):
     """After each step all is as the scenario has it, what read.py finds is what it says, and verify finds no drift."""
-    rules = with_settle_seconds(rules_of(folder, engines.unique_prefix()), 0)
+    rules = replace_settle_seconds(rules_of(folder, engines.unique_prefix()), 0)
     create_tables(aws.dynamodb(engine), rules)
     stage = EngineScene(rules, engine, tmp_path, folder)
     scenario = load_scenario(folder, rules)
     for _, wrong in play(scenario, stage):
         assert not wrong
-    assert list(wrong_answers(scenario, answers(folder, rules, stage.client))) == []
+    assert list(list_wrong_answers(scenario, read_answers(folder, rules, stage.client))) == []
     assert drift(rules, stage.pipeline.world) == []
 
 

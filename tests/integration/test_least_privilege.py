@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from sync_rules.adapters import aws, sqs
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, REDRIVE, STREAM, VERIFY
-from sync_rules.deploy.roles import role_of
+from sync_rules.deploy.roles import format_role_id
 from sync_rules.functions import logs
 from sync_rules.jobs.account import verify_unit
 from sync_rules.jobs.backfill import page
@@ -59,7 +59,7 @@ def told_by(name: str, unit: Iterable[Pair]) -> bool:
 
 def units_of(made: Account, function: str) -> list[frozenset[Pair]]:
     """The permissions of a function, by what they are named in every account."""
-    return [frozenset(map(made.named, unit)) for unit in together(made.guard.policies[role_of(function)])]
+    return [frozenset(map(made.named, unit)) for unit in together(made.guard.policies[format_role_id(function)])]
 
 
 @every_story
@@ -69,7 +69,7 @@ def test_least_privilege_is_enough_and_nothing_is_spare(account, name, function)
     said = made.run(function)
     assert made.guard.denied == [], said
     assert "StoppedError" not in said, said
-    used = {made.named(pair) for role, pair in made.guard.used if role == role_of(function)}
+    used = {made.named(pair) for role, pair in made.guard.used if role == format_role_id(function)}
     assert [unit for unit in units_of(made, function) if told_by(name, unit) and not unit & used] == [], said
 
 
@@ -187,7 +187,10 @@ BY_POST = {"KeyConditionExpression": "post_id = :p", "ExpressionAttributeValues"
 def test_least_privilege_denies_what_is_foreign(account, function):
     """A role denies other tables, indexes, actions, queues and objects than those of the rules."""
     made = account(STORIES["copy-index-clear"])
-    with made.guard.watching(made.stack.dynamodb, made.stack.sqs, made.stack.s3), made.guard.acting(role_of(function)):
+    with (
+        made.guard.watching(made.stack.dynamodb, made.stack.sqs, made.stack.s3),
+        made.guard.acting(format_role_id(function)),
+    ):
         for what, request in FOREIGN.items():
             with pytest.raises(ClientError) as error:
                 request(made)

@@ -9,7 +9,7 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.cli import main
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.language.load import parse_rules
 from tests.support.builders import s
 from tests.support.engines import unique_prefix
@@ -41,7 +41,7 @@ def test_propose_from_an_engine_s_table(endpoint, endpoints, tmp_path, monkeypat
     url = endpoints.of(endpoint)
     client = aws.dynamodb(url)
     (table,) = parse_rules(TABLES.replace("NAME", unique_prefix()), environ={}).tables.values()
-    client.create_table(**table_parameters(table, stream=True))
+    client.create_table(**make_table_parameters(table, stream=True))
     try:
         for item in items():
             client.put_item(TableName=table.physical_name, Item=item)

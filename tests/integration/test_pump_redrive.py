@@ -19,7 +19,7 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.local_files import wall_clock_ms
+from sync_rules.jobs.local_files import read_wall_clock_ms
 from sync_rules.jobs.streams import DynamoDBStreams
 from tests.support.builders import order_item, s, user_item
 from tests.support.cold import start_cold
@@ -70,8 +70,8 @@ class Shop(Site):
         settings = MappingSettings(batch_size=7, maximum_retry_attempts=3, poll_idle_ms=20, retry_first_ms=5)
         reader = DynamoDBStreams(aws.dynamodbstreams(self.url))
         arn = self.client.describe_table(TableName=self.name("shop"))["Table"]["LatestStreamArn"]
-        mapping = EventSourceMapping(arn, reader, invoke, self.give_up, now_ms=wall_clock_ms, settings=settings)
-        pump = Pump([mapping], LocalQueue(wall_clock_ms), pytest.fail, now_ms=wall_clock_ms, sleep=time.sleep)
+        mapping = EventSourceMapping(arn, reader, invoke, self.give_up, now_ms=read_wall_clock_ms, settings=settings)
+        pump = Pump([mapping], LocalQueue(read_wall_clock_ms), pytest.fail, now_ms=read_wall_clock_ms, sleep=time.sleep)
         assert pump.drain(DRAIN_MAX_MS)
 
     def given_up(self) -> list[str]:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.read import Graph, Hierarchy
 from tests.support import engines
@@ -42,7 +42,7 @@ def place(client):
 
     def make(table, items, name=None):
         name = name or engines.unique_prefix() + table.name
-        client.create_table(**{**table_parameters(table, stream=False), "TableName": name})
+        client.create_table(**{**make_table_parameters(table, stream=False), "TableName": name})
         made.append(name)
         for start in range(0, len(items), BATCH_MAX_ITEMS):
             puts = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_MAX_ITEMS]]

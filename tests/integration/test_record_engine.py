@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.recording import read
+from sync_rules.lab.recording import read_recording
 from sync_rules.lab.recording_replay import replay
 from sync_rules.rules.kinds.copy import CopyRule
 from tests.support import every_kind
@@ -49,7 +49,9 @@ def test_record_engine_records_what_happens_and_replay_ends_right(engine, tmp_pa
         out = tmp_path / f"{name}.jsonl"
         assert shop.command("record", "--out", out, "--once", "--format", "json", *words) == 0
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    whole, redacted, posts = (read(tmp_path / f"{name}.jsonl", shop.rules) for name in ("all", "redacted", "posts"))
+    whole, redacted, posts = (
+        read_recording(tmp_path / f"{name}.jsonl", shop.rules) for name in ("all", "redacted", "posts")
+    )
     assert (
         len(whole.records) == len(redacted.records) == told[0]["records"] > DEEDS // 2
     )  # an action may change nothing

@@ -11,7 +11,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.sqs import SqsFailures
 from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.model.items import Failure
-from sync_rules.pipeline.messages import PushMessage, encode
+from sync_rules.pipeline.messages import PushMessage, format_message
 from tests.support.builders import author_item, book_item, key, s
 from tests.support.sites import Site
 
@@ -79,7 +79,7 @@ def test_redrive_engine_from_a_queue(account):
     sink = SqsFailures(account.sqs, account.queue, now=lambda: AT)
     sink.park(Failure("names", key(table, "b1"), "ItemTooLarge"))
     sink.park(Failure("gone", key(table, "b1"), "ItemTooLarge"))
-    letter = encode(PushMessage(("names",), key(account.rules.tables["authors"], "a2")))
+    letter = format_message(PushMessage(("names",), key(account.rules.tables["authors"], "a2")))
     account.sqs.send_message(QueueUrl=account.queue, MessageBody=letter)
     code, groups = account("failures", "--queue", account.queue)
     assert (code, len(groups), account.names()) == (1, 3, {"b1": None, "b2": None})

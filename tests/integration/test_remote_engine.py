@@ -19,7 +19,7 @@ from sync_rules.functions import runtime
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Failure
-from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.failure_records import make_failure_record
 from tests.support import engines
 from tests.support.builders import n, s
 from tests.support.cold import start_cold
@@ -159,7 +159,7 @@ def test_remote_engine_redrive_puts_through_what_failed(deployed):
     deployed.put("shop", user("1", name=s("Ada")), order("1", "1", 5))
     key = deployed.rules.tables["shop"].key_of(order("1", "1", 5))
     for rule in ("names", "gone"):
-        body = json.dumps(failure_record(Failure(rule, key, "X"), datetime.now(UTC)))
+        body = json.dumps(make_failure_record(Failure(rule, key, "X"), datetime.now(UTC)))
         deployed.sqs.send_message(QueueUrl=deployed.failures, MessageBody=body)
     code, rows, err = deployed.run("redrive")
     assert (code, rows[-1]["done"], rows[-1]["unreadable"]) == (1, 1, 1), err

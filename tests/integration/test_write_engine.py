@@ -15,7 +15,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.write import Transact
-from sync_rules.write.document import read_document
+from sync_rules.write.document import parse_document
 from sync_rules.write.preview import preview_write
 from tests.support import engines, every_kind
 from tests.support.builders import s
@@ -82,7 +82,7 @@ def test_write_engine_a_preview_is_what_is_sent(site):
         "provide-client-params.dynamodb.TransactWriteItems", lambda params, **_: sent.append(params)
     )
     with site.transact() as tx:
-        read_document(body).add_to(tx)
+        parse_document(body).add_to(tx)
     assert [params["TransactItems"] for params in sent] == [[*found.actions]]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from handlers import write
 from sync_rules.deploy.permissions import WRITE
-from sync_rules.deploy.roles import role_of
+from sync_rules.deploy.roles import format_role_id
 from sync_rules.functions import logs
 from tests.support import every_kind
 from tests.support.cold import start_cold
@@ -19,7 +19,7 @@ from tests.unit.write.test_document import as_document
 from tests.unit.write.test_every_kind import actions_of
 
 TRANSACTIONS = 150
-ROLE = role_of(WRITE)
+ROLE = format_role_id(WRITE)
 
 
 @pytest.fixture

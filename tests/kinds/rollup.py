@@ -139,25 +139,25 @@ PLACES = ("/rolled", "/rolled-few")
 
 def without_guard() -> Any:
     """Mutant: an item is removed whatever it holds by now."""
-    original = reconcile.removal_of
+    original = reconcile.make_removal_intent
 
     def removal_of(target: Any) -> Any:
         intent = original(target)
         return replace(intent, write=replace(intent.write, guard=ALWAYS))
 
-    return patch.object(reconcile, "removal_of", removal_of)
+    return patch.object(reconcile, "make_removal_intent", removal_of)
 
 
 def put_over() -> Any:
     """Mutant: an item is created over one that came meanwhile."""
-    original = reconcile.creation_of
+    original = reconcile.make_put_intent
 
     def creation_of(intent: Any) -> Any:
         made = original(intent)
         assert isinstance(made.write, Put)
         return replace(made, write=replace(made.write, guard=ALWAYS))
 
-    return patch.object(reconcile, "creation_of", creation_of)
+    return patch.object(reconcile, "make_put_intent", creation_of)
 
 
 def waiting_is_empty() -> Any:
@@ -177,8 +177,8 @@ def removals_ignored() -> Any:
 
 def former_groups_kept() -> Any:
     """Mutant: groups that only the old image of an item names are not looked at."""
-    original = TallyRule._items_of
-    return patch.object(TallyRule, "_items_of", lambda rule, change: original(rule, replace(change, old=None)))
+    original = TallyRule._list_items
+    return patch.object(TallyRule, "_list_items", lambda rule, change: original(rule, replace(change, old=None)))
 
 
 MUTANTS = {
@@ -201,7 +201,9 @@ MUTANTS = {
         replacing(TallyRule, "counts_members", property(lambda rule: rule.parent.made)), ("/means",)
     ),
     "mean: the rest is cut off": Mutation(
-        replacing(tally, "mean_of", lambda total, count, _places: (total / count).quantize(Decimal(1), ROUND_DOWN)),
+        replacing(
+            tally, "compute_mean", lambda total, count, _places: (total / count).quantize(Decimal(1), ROUND_DOWN)
+        ),
         ("/rolled-means",),
     ),
     "each: one element alone": Mutation(

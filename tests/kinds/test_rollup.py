@@ -13,7 +13,7 @@ from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model.groups import is_utc_time
 from sync_rules.model.values import AttributeValue, Item
-from sync_rules.rules.fingerprints import of_each
+from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from sync_rules.write.actions import Actions, refuse_kept_attributes
 from sync_rules.write.errors import WriteError
 from tests.support.builders import n, s
@@ -102,7 +102,9 @@ def test_rollup_groups_by_a_time_in_the_key_of_an_item():
     scene.put("orders", {"order_id": s("2026-11-27T09:00:00Z#2026-11-28T09:00:00Z")})
     scene.rest()
     assert scene.item(scene.at("days", "2026-11-27"))["orders"] == n(1)
-    assert of_each(parse_rules(at.replace("of: at", "of: due"))) != of_each(scene.rules)
+    assert compute_rule_fingerprints(parse_rules(at.replace("of: at", "of: due"))) != compute_rule_fingerprints(
+        scene.rules
+    )
 
 
 def test_rollup_reports_a_time_that_names_no_group():

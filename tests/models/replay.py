@@ -18,8 +18,8 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Check, Result, Status, Transaction
 from sync_rules.pipeline import books, consumer
-from sync_rules.pipeline.messages import Message, item_of
-from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.pipeline.messages import Message, find_item
+from sync_rules.pipeline.records import read_event, split_changes
 from sync_rules.pipeline.requests import Apply, Later, List, Read, Scan, Together, Work
 from sync_rules.pipeline.tasks import Tasks
 from sync_rules.rules.ruleset import Rules
@@ -245,13 +245,13 @@ class Replay:
     # ---------------------------------------------------------------- books
     def begin(self) -> bool:
         """Begin the books of all rules."""
-        self.begun = self._run(books.begin_all(self.rules, {rule.name for rule in books.books_of(self.rules)}))
+        self.begun = self._run(books.begin_all_books(self.rules, {rule.name for rule in books.list_books(self.rules)}))
         return True
 
     def finish(self, *rules: str) -> bool:
         """A backfill marks the books of some rules complete, and looks at the items that show them."""
         names = [f"{rule}.ledger" for rule in rules]
-        done = self._run(books.finish_all(self.rules, {name: self.begun[name] for name in names}))
+        done = self._run(books.finish_all_books(self.rules, {name: self.begun[name] for name in names}))
         for entity in {entity for rule in rules for entity in self.rules.rules[rule].swept_entities}:
             self.sweep(entity.table.name)
         return bool(done)
@@ -270,7 +270,7 @@ class Replay:
     def restart(self, *items: str) -> bool:
         """Another version of the rules begins the books, and removes these items from them."""
         self.put_before(*(item for item in items if self._item(item)[0] in self.world.items))
-        self._run(books.restart_books(books.books_of(self.rules).values()))
+        self._run(books.restart_books(books.list_books(self.rules).values()))
         return self.begin()
 
     def _run(self, work: Work[Any]) -> Any:
@@ -290,8 +290,8 @@ class Replay:
             return False
         if look in self.looks:
             self.looks.remove(look)
-        with patch.object(consumer, "tasks_of", lambda *_: look.tasks):  # the first request comes after it was called
-            self._resume(Worker(consumer.process(look.changes, self.rules, self._bounds()), look), None)
+        with patch.object(consumer, "make_tasks", lambda *_: look.tasks):  # the first request comes after it was called
+            self._resume(Worker(consumer.process_changes(look.changes, self.rules, self._bounds()), look), None)
         if start and self.workers and self.workers[-1].look is look and self.workers[-1].is_at(Read, start):
             self._step(Read, start)
         return True
@@ -318,7 +318,7 @@ class Replay:
     def message(self, start: str, version: str = "") -> bool:
         """A worker receives a message about such an item. One that is done may be delivered again."""
         sent = (*self.messages, *self.received)
-        message = next((one for one in sent if words_of(item_of(one)).startswith(start)), None)
+        message = next((one for one in sent if words_of(find_item(one)).startswith(start)), None)
         if message is None:
             return False
         if message in self.messages:
@@ -340,8 +340,8 @@ class Replay:
                 record = records.popleft()
                 by = f" by {' '.join((place[0], *(str(value) for _, value in place[1])))} {record['eventName']}"
                 event = self.world.event_of([record])
-                changes, _ = changes_of(read_event(event, self.rules, filtered=True))
-                tasks = consumer.tasks_of(changes, self.rules)
+                changes, _ = split_changes(read_event(event, self.rules, filtered=True))
+                tasks = consumer.make_tasks(changes, self.rules)
                 found = {f"pull {words_of(one.key)}{by}": Tasks(pulls=(one,)) for one in tasks.pulls}
                 found |= {f"push {words_of(one.source)}{by}": Tasks(pushes=(one,)) for one in tasks.pushes}
                 for one in tasks.parts:

@@ -15,7 +15,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.streams import PAGE_MAX_RECORDS, DynamoDBStreams, as_event_record
+from sync_rules.jobs.streams import PAGE_MAX_RECORDS, DynamoDBStreams, make_event_record
 from sync_rules.model.entities import Table
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.values import Item
@@ -85,7 +85,7 @@ class MemoryBench:
         change |= {"ApproximateCreationDateTime": CREATED_SECONDS, "SizeBytes": 1}
         change |= {image: item for image, item in (("OldImage", old), ("NewImage", new)) if item is not None}
         record = {"eventID": f"{number:x}", "eventName": name, "eventVersion": "1.1", "dynamodb": change}
-        self._records.append((key.table, as_event_record(record, STREAM_ARN.format(table.physical_name))))
+        self._records.append((key.table, make_event_record(record, STREAM_ARN.format(table.physical_name))))
 
 
 class EngineBench:
@@ -227,7 +227,7 @@ class Queue:
         self._local = LocalQueue(lambda: self._now_ms)
 
     def send(self, message: messages.Message, delay_seconds: int) -> None:
-        self._local.send(messages.decode(messages.encode(message)), delay_seconds)
+        self._local.send(messages.parse_message(messages.format_message(message)), delay_seconds)
 
     def next(self) -> messages.Message | None:
         """The message that is due first, however long that takes; None when there is none."""

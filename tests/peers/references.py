@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sync_rules.model.items import Call
-from sync_rules.model.values import get, same
+from sync_rules.model.values import get, is_same_value
 from sync_rules.pipeline.requests import Read
 from tests.peers.bench import Bench
 from tests.peers.builder import Builder, UnsupportedError, path_of
@@ -47,7 +47,7 @@ class Application:
                 continue
             path = path_of(reference["attr"])
             for key, item in state_of(self.bench).items():
-                if key.table == reference["table"] and same(get(item, path), {kind: str(value)}):
+                if key.table == reference["table"] and is_same_value(get(item, path), {kind: str(value)}):
                     self.bench.put(self.bench.rules.tables[key.table], changed_item(item, {path: None}))
 
 

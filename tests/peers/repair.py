@@ -9,7 +9,7 @@ from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.model.items import ItemKey
-from sync_rules.model.values import AttributeValue, Path, get, same
+from sync_rules.model.values import AttributeValue, Path, get, is_same_value
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -53,7 +53,7 @@ def repair(bench: Bench, meter: Meter, rules: Sequence[Rule], keys: Collection[s
         for key, item in before.items()
         for table, path in copies
         if table == key.table and not helps(meter.helpers, table, path)
-        if not same(get(item, path), get(after.get(key), path))
+        if not is_same_value(get(item, path), get(after.get(key), path))
     ]
 
 

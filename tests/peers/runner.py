@@ -26,7 +26,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.model.values import AttributeValue, Item, Path, get, same
+from sync_rules.model.values import AttributeValue, Item, Path, get, is_same_value
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
@@ -301,7 +301,7 @@ class Run:
             paths = copies.get(key.table, set())
             found, expected = without_empty_maps(found, paths), without_empty_maps(expected, paths)
             for name in {**expected, **found}:
-                if not same(found.get(name), expected.get(name)):
+                if not is_same_value(found.get(name), expected.get(name)):
                     yield f"{where} {name}: expected {show(expected.get(name))}, found {show(found.get(name))}"
 
     def _check_fixed(self, step: Step, fixed: Sequence[Fixed]) -> None:

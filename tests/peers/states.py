@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
-from sync_rules.model.python_values import jmespath_value
-from sync_rules.model.values import AttributeValue, Item, Path, get, same
+from sync_rules.model.python_values import make_jmespath_value
+from sync_rules.model.values import AttributeValue, Item, Path, get, is_same_value
 from sync_rules.pipeline.requests import Scan
 from tests.peers.bench import Bench, State
 from tests.peers.scenarios import ABSENT, NO_ITEM, Expectation, key_of
@@ -50,7 +50,7 @@ def unmet(expectation: Expectation, state: State, tables: Mapping[str, Table]) -
     found = get(item, expectation.path)
     absent = isinstance(expectation.value, str) and expectation.value == ABSENT
     wanted = None if absent else like(attribute_value(expectation.value), found)
-    return None if same(found, wanted) else f"expected {show(wanted)}, found {show(found)}"
+    return None if is_same_value(found, wanted) else f"expected {show(wanted)}, found {show(found)}"
 
 
 def like(written: AttributeValue, found: AttributeValue | None) -> AttributeValue:
@@ -99,12 +99,12 @@ def something(item: Item | None, key: ItemKey) -> Item | None:
     if item is not None and "/T/" in str(key.values[0][2]):
         item = {name: value for name, value in item.items() if name != "v"}
     values = [] if item is None else [value for name, value in item.items() if name not in key.attributes()]
-    return None if values and all(same(value, {"N": "0"}) for value in values) else item
+    return None if values and all(is_same_value(value, {"N": "0"}) for value in values) else item
 
 
 def show(value: AttributeValue | None) -> str:
     """A value in a message of a test."""
-    return ABSENT if value is None else show_plain(jmespath_value(value))
+    return ABSENT if value is None else show_plain(make_jmespath_value(value))
 
 
 def show_plain(value: Any) -> str:

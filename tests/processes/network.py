@@ -41,7 +41,7 @@ class Network:
     def __init__(self, seed: str, index: IndexLag | None = None, *, guarded: bool = True) -> None:
         self._rng = random.Random(seed)
         self._lock = threading.Lock()
-        self._index, self._guarded = index, guarded
+        self._make_index, self._guarded = index, guarded
         self.rates = CALM
         self.until = 0.0  # the monotonic time until which these rates hold
         self.requests = 0  # of this life of the process
@@ -72,7 +72,7 @@ class Network:
             "slow": lambda: (time.sleep(wait * (0.5 if self._guarded else 0.1)), engine(asked))[1],
         }
         answer = acts[fault]() if fault else engine(asked)
-        return answer if self._index is None else self._index.hide_rows(asked, answer)
+        return answer if self._make_index is None else self._make_index.hide_rows(asked, answer)
 
     def _draw(self, operation: str) -> str:
         if self.rates in (CLOSED, STORM) and operation in READS_OF_STREAMS:

@@ -17,7 +17,7 @@ from sync_rules.model.limits import Limits
 from sync_rules.model.values import Item
 from sync_rules.model.writes import WRITTEN, Result
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import Message, PushMessage, decode, encode
+from sync_rules.pipeline.messages import Message, PushMessage, format_message, parse_message
 from sync_rules.pipeline.requests import Apply, List, Page, Read, World
 from tests.support.builders import author_item, library, s
 from tests.support.worlds import Parked, event_of
@@ -86,7 +86,7 @@ class Cloud:
         if delay_seconds:
             self.delays.append(delay_seconds)
             return
-        again = decode(encode(message))
+        again = parse_message(format_message(message))
         heapq.heappush(self.waiting, (self.now.ended, next(self.numbers), self.now.depth + 1, again))
 
     def play(self) -> None:

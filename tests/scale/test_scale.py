@@ -11,7 +11,7 @@ import pytest
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Outcome
@@ -72,7 +72,9 @@ def grown_mb(state: Path) -> tuple[float, Totals]:
         most = max(most, resident_mb())
 
     selection = Selection(RULES, frozenset(RULES.rules))
-    run = BackfillRun(selection, store, Parked(), FileState(state), {}, supplies=segments(RULES, 4), on_page=on_page)
+    run = BackfillRun(
+        selection, store, Parked(), FileState(state), {}, supplies=make_supplies(RULES, 4), on_page=on_page
+    )
     assert run.run()
     gc.unfreeze()
     return max(most, resident_mb()) - loaded, run.totals

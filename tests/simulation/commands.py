@@ -17,7 +17,7 @@ from sync_rules.adapters.state import MemoryState, State
 from sync_rules.audit import verifier as verify
 from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.jobs.backfill import backfill_run, page, throttle
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage, PullMessage
@@ -95,7 +95,7 @@ def backfill_run_of(
         failures,
         state,
         {"rules": sorted(names)},
-        supplies=segments(made.rules, 1),
+        supplies=make_supplies(made.rules, 1),
         completes=names,
         sleep=lambda _seconds: None,
     )

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, Final
 
 from sync_rules.language.load import check_rules
-from sync_rules.language.problems import Problem, errors
+from sync_rules.language.problems import Problem, list_errors
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
 from tests.kinds import TRIALS
@@ -758,7 +758,7 @@ def made_of(text: str) -> tuple[Made | None, list[Problem]]:
     """A text as a user's: checked, compiled, written and read again as the functions read it."""
     rules, problems = check_rules(text, {})
     if rules is None:
-        return None, errors(problems)
+        return None, list_errors(problems)
     loaded = compiled_file.read(compiled_file.dump(rules, {}), "rules.compiled", {})
     return Made(text, Spec(plain_form(text)), loaded), []
 

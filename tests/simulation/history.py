@@ -25,8 +25,8 @@ from sync_rules.model.items import Call
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Check, Result, Status, Transaction
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import ChunkMessage, PushMessage, decode, encode
+from sync_rules.pipeline.failure_records import make_failure_record
+from sync_rules.pipeline.messages import ChunkMessage, PushMessage, format_message, parse_message
 from sync_rules.pipeline.requests import Apply, FetchCall, Host, KeepCall, Later, List, Page, Park, Read, Scan
 from sync_rules.pipeline.requests import World as Ports
 from tests.simulation.choices import Choices
@@ -334,7 +334,7 @@ class History:
         given up are made.
         """
         for text in self.world.given_up.values():
-            self.world.later(decode(text), 0, since=-1)
+            self.world.later(parse_message(text), 0, since=-1)
         self.world.given_up.clear()
         self.rest()
         if self.people is not None:
@@ -509,7 +509,7 @@ class History:
         note = ready[self.choices.schedule.pick(len(ready))]
         if not self.occurs("message twice"):
             notes.remove(note)
-        message = decode(note.text) if self.made.often else None
+        message = parse_message(note.text) if self.made.often else None
         if isinstance(message, ChunkMessage) and self._overtakes(checked=False):
             self._operate_on([place_of(key) for key in message.targets])
         self._begin(note)
@@ -644,7 +644,7 @@ class History:
             event = self.world.event_of(origin.records)
             lane = greenlet(lambda: consumer.handle_event(event, self._remaining_ms))
         else:
-            message = decode(origin.text)
+            message = parse_message(origin.text)
             lane = greenlet(lambda: consumer.handle_message(message, self._remaining_ms, again=origin.again))
         worker = Worker(self.begun, origin, lane, self.world.clock)
         self.workers.append(worker)
@@ -890,16 +890,18 @@ class History:
                 self.seen["failure", request.failure.reason] += 1
                 self.world.failures.append(request.failure)
                 if self.people is not None and request.failure.key is not None:
-                    self.world.put_aside(json.dumps(failure_record(request.failure, datetime.fromtimestamp(0, UTC))))
+                    self.world.put_aside(
+                        json.dumps(make_failure_record(request.failure, datetime.fromtimestamp(0, UTC)))
+                    )
             case Call():
                 if (request.rule, request.change.position) not in self.world.calls and self.occurs("call fails"):
                     raise StoreError("CallFailed")
                 self.world.call(request)
             case KeepCall():
-                self.world.given_up[str(len(self.world.given_up))] = encode(request.message)
+                self.world.given_up[str(len(self.world.given_up))] = format_message(request.message)
                 return str(len(self.world.given_up) - 1)
             case FetchCall():
-                return decode(self.world.given_up[request.place])
+                return parse_message(self.world.given_up[request.place])
             case _:
                 raise AssertionError(f"no request of a handler: {request}")
         if self.occurs("answer lost"):

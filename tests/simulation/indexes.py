@@ -14,7 +14,7 @@ from typing import Final
 from sync_rules.adapters.memory import MemoryStore, OnChange, RejectedError, SortedRows, Values
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.items import ItemKey
-from sync_rules.model.sizes import item_bytes
+from sync_rules.model.sizes import count_item_bytes
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import List, Page, Scan
 
@@ -95,5 +95,5 @@ class LaggingStore(MemoryStore):
 
     def _check(self, key: ItemKey, item: Item) -> None:
         super()._check(key, item)
-        if BALLAST in item and item_bytes(item) > ITEM_MAX_BYTES:
+        if BALLAST in item and count_item_bytes(item) > ITEM_MAX_BYTES:
             raise RejectedError("ItemTooLarge")

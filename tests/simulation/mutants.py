@@ -57,7 +57,7 @@ LAWS: Mapping[str, Mutation] = {
     "judged by a link in change": Mutation(replacing(reconcile, "list_rules_to_delay", lambda _wanted: []), LINK),
     "deferred rule forgotten": Mutation(mutants_writes.deferred_forgotten, LINK),
     "right copies written again": Mutation(
-        replacing(reconcile, "differences", lambda _image, desired: dict(desired)), COPY
+        replacing(reconcile, "find_differences", lambda _image, desired: dict(desired)), COPY
     ),
     # reading the source
     "eventually consistent source": Mutation(mutants_reads.eventual_read),

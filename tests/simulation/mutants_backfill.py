@@ -12,7 +12,7 @@ from sync_rules.jobs.backfill import backfill_run
 from sync_rules.jobs.backfill import page as backfill
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Pages
-from sync_rules.jobs.backfill.progress import first_position
+from sync_rules.jobs.backfill.progress import make_first_position
 from sync_rules.pipeline.requests import Request, Scan, run_work
 from sync_rules.rules.selection import Step
 from tests.simulation.breaking import Mutation, Work, answered, known, replacing
@@ -116,7 +116,7 @@ def begun(change: Callable[[Any], None]) -> Iterator[None]:
 
 
 def next_step(run: Any) -> None:
-    run.position = first_position(run.position.step + 1, run.steps)
+    run.position = make_first_position(run.position.step + 1, run.steps)
 
 
 def next_round(run: Any) -> None:

@@ -54,8 +54,8 @@ def two_writes() -> Iterator[None]:
 
 def old_total_kept() -> Any:
     """Mutant: a changed child's earlier contribution is not subtracted."""
-    original = tally._moves
-    return patch.object(tally, "_moves", lambda _held, wanted, **options: original(None, wanted, **options))
+    original = tally._compute_moves
+    return patch.object(tally, "_compute_moves", lambda _held, wanted, **options: original(None, wanted, **options))
 
 
 def troubled_kept(rule_type: Any, shares: Callable[[Any, Any, Any], Any]) -> Mutant:
@@ -140,7 +140,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "count: parents not looked at again": Mutation(replacing(TotalRule, "pulls", never), BOOKED),
     "count: totals name no parent": Mutation(replacing(TotalRule, "hints", none), BOOKED),
     "count: one shard read": Mutation(one_shard, BOOKED),
-    "count: a truth value has no weight": Mutation(replacing(counted_rule, "word_of", lambda _value: None), WEIGHTS),
+    "count: a truth value has no weight": Mutation(replacing(counted_rule, "read_word", lambda _value: None), WEIGHTS),
     "count: no default without a value": Mutation(nothing_for_nothing, WEIGHTS),
     "count: what is of no use stays counted": Mutation(
         troubled_kept(TallyRule, lambda rule, part, child: [one for _, one in rule._shares(part.source, child)]), BOOKED
@@ -170,5 +170,5 @@ MUTANTS: Mapping[str, Mutation] = {
     "values: parents not looked at again": Mutation(replacing(ValuesRule, "pulls", never), VALUED),
     "values: items name no parent": Mutation(replacing(ValuesRule, "hints", none), VALUED),
     "values: listed from the other end": Mutation(first_end_only, among("", "valued")),
-    "values: all of one order": Mutation(replacing(values, "_order_of", lambda _value: ("", "")), VALUED),
+    "values: all of one order": Mutation(replacing(values, "_make_order", lambda _value: ("", "")), VALUED),
 }

@@ -128,7 +128,9 @@ MUTANTS = {
     "spread never fails": Mutation(
         lambda: patch.object(handover, "report_unfinished_pushes", lambda _listings, report: report), TWO
     ),
-    "no second look after a spread": Mutation(lambda: patch.object(handover, "second_look_of_push", nothing), INDEX),
+    "no second look after a spread": Mutation(
+        lambda: patch.object(handover, "send_second_look_of_push", nothing), INDEX
+    ),
     "chunk never fails": Mutation(lambda: looked_at(failures_forgotten), OFTEN),
     "first target of a chunk only": Mutation(
         lambda: looked_at(first_target_only), small("prompt", "copy", how="often-")

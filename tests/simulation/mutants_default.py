@@ -38,7 +38,9 @@ def named_sources_only() -> Any:
 
 def over_what_is_kept() -> Any:
     return patch.object(
-        LinkedRule, "without_source", lambda rule, _target: {copy: rule.defaults.get(copy) for copy in rule.copies}
+        LinkedRule,
+        "compute_values_without_source",
+        lambda rule, _target: {copy: rule.defaults.get(copy) for copy in rule.copies},
     )
 
 
@@ -50,7 +52,7 @@ def only_what_is_missing() -> Any:
         cleared = dict.fromkeys(copy for copy in rule.copies if copy not in rule.defaults)
         return missing | (cleared if rule.on_delete == "clear" else {}) or None
 
-    return patch.object(LinkedRule, "without_source", without_source)
+    return patch.object(LinkedRule, "compute_values_without_source", without_source)
 
 
 def restored_by_the_record_alone() -> Any:

@@ -18,12 +18,12 @@ from sync_rules.model.writes import (
     Delete,
     Test,
     Transaction,
-    differences,
-    target_exists,
-    update_of,
+    expect_existence,
+    find_differences,
+    make_update,
 )
 from sync_rules.pipeline import consumer
-from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.pipeline.records import read_event, split_changes
 from sync_rules.pipeline.requests import Apply, Read, run_work
 from tests.simulation.breaking import Mutation, Work, answered, known, replacing
 from tests.simulation.mutants_backfill import all_at_once, one_round
@@ -46,7 +46,7 @@ def remembered() -> Iterator[dict[Any, Any]]:
         compare_one(rule, target, sources, comparison)
         if len(comparison.different) > before and comparison.different[-1].paths:
             desired = rule.compute_values(sources.of(rule, target), target.image)
-            found.setdefault((rule.name, target.key), (target.image, differences(target.image, desired)))
+            found.setdefault((rule.name, target.key), (target.image, find_differences(target.image, desired)))
 
     def sweeping(self: Any, names: Any) -> Any:
         found.clear()
@@ -65,8 +65,8 @@ def blind() -> Iterator[None]:
         def repair(drifted: Any, rules: Any, **more: Any) -> Work:
             mine = [one for one in drifted if (one.rule, one.target) in found]
             for one in mine:
-                update = update_of(one.target, *found[one.rule, one.target], ())
-                yield Apply((replace(update, guard=(target_exists(one.target),)),))
+                update = make_update(one.target, *found[one.rule, one.target], ())
+                yield Apply((replace(update, guard=(expect_existence(one.target),)),))
             return (yield from original([one for one in drifted if one not in mine], rules))
 
         with patch.object(verifier, "repair", repair):
@@ -80,7 +80,7 @@ def creating() -> Iterator[None]:
     with remembered() as found:
 
         def gone_too(differing: Any, rules: Any) -> Work:
-            comparison = yield from compare.look_again(differing, rules)
+            comparison = yield from compare.recheck(differing, rules)
             for one in differing:
                 if one.part is None and (yield Read((one.target,))) == (None,):
                     comparison.different.append(one)
@@ -89,11 +89,11 @@ def creating() -> Iterator[None]:
         def repair(drifted: Any, rules: Any, **more: Any) -> Work:
             for one in drifted:
                 if (one.rule, one.target) in found and (yield Read((one.target,))) == (None,):
-                    update = update_of(one.target, *found[one.rule, one.target], ())
+                    update = make_update(one.target, *found[one.rule, one.target], ())
                     yield Apply((replace(update, guard=ALWAYS),))
             return (yield from original(drifted, rules, **more))
 
-        with patch.object(verifier, "look_again", gone_too), patch.object(verifier, "repair", repair):
+        with patch.object(verifier, "recheck", gone_too), patch.object(verifier, "repair", repair):
             yield
 
 
@@ -105,7 +105,7 @@ def orphans_deleted() -> Iterator[None]:
     def repair(drifted: Any, rules: Any, **more: Any) -> Work:
         for one in drifted:
             if one.drift is Drift.ORPHAN and not one.repairable:
-                yield Apply((Transaction((Delete(one.target, (target_exists(one.target),)),)),))
+                yield Apply((Transaction((Delete(one.target, (expect_existence(one.target),)),)),))
         return (yield from original(drifted, rules, **more))
 
     with patch.object(verifier, "repair", repair):
@@ -135,10 +135,11 @@ class ByImages(consumer.Consumer):
     """Takes what records say of a source for the source."""
 
     def handle_event(self, event: Any, remaining_ms: Any) -> Any:
-        changes, _ = changes_of(read_event(event, self.rules))
+        changes, _ = split_changes(read_event(event, self.rules))
         images = {change.key: change.new for change in changes}
         report = run_work(
-            answered(consumer.process(changes, self.rules, self._bounds(remaining_ms)), known(images)), self.world
+            answered(consumer.process_changes(changes, self.rules, self._bounds(remaining_ms)), known(images)),
+            self.world,
         )
         self._count(report, len(changes))
         return {"batchItemFailures": [{}] if report.failed else []}

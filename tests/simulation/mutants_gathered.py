@@ -63,7 +63,7 @@ def no_second_look_at_members() -> Any:
         return
         yield
 
-    return patch.object(fanout, "_second_look_of_pull", _second_look_of_pull)
+    return patch.object(fanout, "_send_second_look_of_pull", _second_look_of_pull)
 
 
 def belongs_not_checked() -> Any:
@@ -72,12 +72,14 @@ def belongs_not_checked() -> Any:
 
 def first_come_first_served() -> Any:
     """Mutant: a child that has an entry keeps it, whoever else claims it."""
-    original, place = EmbedRule.compute_values, embed._place
+    original, place = EmbedRule.compute_values, embed._make_sort_key
 
     def compute_values(rule: EmbedRule, found: Any, target: Any) -> Any:
         there = target.get("kids", {}).get("M", {}).values()
         names = {entry["M"]["child"]["S"] for entry in there if "child" in entry.get("M", {})}
-        with patch.object(embed, "_place", lambda entry: (entry.child.values[-1][2] not in names, place(entry))):
+        with patch.object(
+            embed, "_make_sort_key", lambda entry: (entry.child.values[-1][2] not in names, place(entry))
+        ):
             return original(rule, found, target)
 
     return patch.object(EmbedRule, "compute_values", compute_values)
@@ -102,7 +104,7 @@ def left_out_in_silence() -> Any:
 
 def entries_name_nobody() -> Any:
     """Mutant: an entry that shows its child's key is not read for it."""
-    return patch.object(EmbedRule, "_ids_in", lambda _rule, _entry: None)
+    return patch.object(EmbedRule, "_read_ids", lambda _rule, _entry: None)
 
 
 MEMBERS = small("", "embed", "count-ranked")

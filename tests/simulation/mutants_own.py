@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.model.numbers import text_of
+from sync_rules.model.numbers import read_text
 from sync_rules.model.values import get, has_changed
 from sync_rules.rules.kinds import derive
 from sync_rules.rules.kinds.derive import DeriveRule
@@ -43,7 +43,7 @@ def no_cycle_rule() -> Any:
         above = get(sources[0], rule.path) if sources else None
         if not isinstance(verdict, Blocked) or verdict.reason != CYCLE or above is None:
             return verdict
-        own = text_of(rule.own.read(target)) or ""
+        own = read_text(rule.own.read(target)) or ""
         return rule._make_values((*above["S"].split(rule.separator), own), own)
 
     return patch.object(TreeRule, "compute_values", compute_values)
@@ -55,7 +55,7 @@ def substring_test() -> Any:
 
     def compute_values(rule: TreeRule, sources: Any, target: Any) -> Any:
         above = get(sources[0], rule.path) if sources else None
-        if above is not None and (text_of(rule.own.read(target)) or "") in above["S"]:
+        if above is not None and (read_text(rule.own.read(target)) or "") in above["S"]:
             return Blocked(CYCLE, patient=True)
         return original(rule, sources, target)
 

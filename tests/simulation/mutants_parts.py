@@ -19,7 +19,7 @@ from sync_rules.model.writes import (
     Test,
     Transaction,
     Update,
-    target_exists,
+    expect_existence,
 )
 from sync_rules.pipeline import joint_writes, parts
 from sync_rules.pipeline.messages import PartMessage
@@ -117,7 +117,7 @@ def of_anybody(write: Any) -> Any:
     """A mirror is changed and deleted whose ever it is by now."""
     of_one = (Update, Delete)
     actions = (
-        replace(one, guard=(target_exists(one.key), *_seen(one))) if isinstance(one, of_one) else one
+        replace(one, guard=(expect_existence(one.key), *_seen(one))) if isinstance(one, of_one) else one
         for one in write.actions
     )
     return Transaction(tuple(actions))

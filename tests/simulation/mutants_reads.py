@@ -10,7 +10,7 @@ from unittest.mock import patch
 from sync_rules.model import entities, lookups
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline import ancestors, consumer, fanout, requests, work
-from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
+from sync_rules.pipeline.messages import ChunkMessage, PushMessage, format_message
 from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, at_each_history, known
 from tests.simulation.history import History
@@ -75,12 +75,12 @@ def source_first() -> Iterator[None]:
 @contextmanager
 def value_from_image() -> Iterator[None]:
     """Mutant: the image of a source's record is taken for the source."""
-    original = consumer.process
+    original = consumer.process_changes
 
     def process(changes: Any, rules: Any, bounds: Any) -> Work:
         return answered(original(changes, rules, bounds), known({change.key: change.new for change in changes}))
 
-    with patch.object(consumer, "process", process):
+    with patch.object(consumer, "process_changes", process):
         yield
 
 
@@ -97,13 +97,13 @@ def value_in_message() -> Iterator[None]:
                 read.update(zip(request.keys, answer, strict=True))
             message = request.message if isinstance(request, Later) and request.delay_seconds == 0 else None
             if isinstance(message, PushMessage | ChunkMessage) and message.source in read:
-                carried.setdefault(encode(message), read[message.source])
+                carried.setdefault(format_message(message), read[message.source])
             return answer
 
         return ask
 
     def receiving(message: Any, rules: Any, bounds: Any, *, again: bool) -> Work:
-        text = encode(message)
+        text = format_message(message)
         items = {message.source: carried[text]} if text in carried else {}
         return answered(
             answered(process_message(message, rules, bounds, again=again), carrying(dict(items))), known(items)

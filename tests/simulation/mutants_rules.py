@@ -71,12 +71,12 @@ class NeverHeldError(Exception):
 
 def versions_not_read() -> Any:
     """Mutant: a total whose version is no number is as it should be."""
-    original = ledger_balance._slots_of
+    original = ledger_balance._list_slots
 
     def slots_of(rule: Any, total: Any) -> Any:
         return {at: one for at, one in original(rule, total).items() if at != VERSION}
 
-    return patch.object(ledger_balance, "_slots_of", slots_of)
+    return patch.object(ledger_balance, "_list_slots", slots_of)
 
 
 @contextmanager
@@ -93,13 +93,13 @@ def unsaid_index() -> Iterator[None]:
 
 def digits_read() -> Any:
     """Mutant: a text of digits is a date."""
-    original = expiry.moment_of
+    original = expiry.parse_moment
 
     def moment_of(value: Any) -> Any:
         text = value.get("S", "")
         return original({"N": text} if text.isdigit() else value)
 
-    return patch.object(expiry, "moment_of", moment_of)
+    return patch.object(expiry, "parse_moment", moment_of)
 
 
 def mark_ignored() -> Any:
@@ -116,14 +116,14 @@ def mark_missing_ignored() -> Any:
 # ---------------------------------------------------------------- books of two versions
 def set_too_early() -> Any:
     """The mark is complete before the first child is looked at."""
-    begin_all, finish_all = backfill_run.begin_all, backfill_run.finish_all
+    begin_all, finish_all = backfill_run.begin_all_books, backfill_run.finish_all_books
 
     def early(rules: Any, names: Any) -> Work:
         begun = yield from begin_all(rules, names)
         yield from finish_all(rules, begun)
         return begun
 
-    return patch.object(backfill_run, "begin_all", early)
+    return patch.object(backfill_run, "begin_all_books", early)
 
 
 def read_too_late() -> Any:
@@ -173,7 +173,7 @@ def not_begun_before_the_first_entry() -> Any:
         return dict.fromkeys(books, 1)
         yield
 
-    return patch.object(parts, "begin", begin)
+    return patch.object(parts, "begin_books", begin)
 
 
 MIXED = small("mixed", "copy", how="often-")
@@ -190,7 +190,7 @@ MUTANTS: Final[Mapping[str, Mutation]] = {
     "acceptance: targets are not protected": Mutation(replacing(reconcile, "protect_target", NOTHING), NEW),
     "acceptance: parts are not protected": Mutation(replacing(parts, "protect_part", NOTHING), small("new", "collect")),
     "acceptance: every old image explains every value": Mutation(
-        replacing(acceptance, "_makes", lambda *_given: True), NEW
+        replacing(acceptance, "_can_make_values", lambda *_given: True), NEW
     ),
     "acceptance: what is there counts as set": Mutation(replacing(acceptance, "get", NOTHING), NEW),
     "where: what cannot be evaluated is false": Mutation(condition_false, RANDOM),

@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.pipeline import breaker, consumer
-from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
+from sync_rules.pipeline.messages import ChunkMessage, PushMessage, format_message
 from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Mutation, Work, answered, at_each_history, known
 from tests.simulation.world import World as Surroundings
@@ -20,7 +20,7 @@ def served_by_what_began() -> Any:
     original = breaker.FanOutsToCome.delay_seconds
 
     def delay_seconds(self: Any, message: Any) -> int | None:
-        return None if breaker._same_fan_out(message) in self._last else original(self, message)
+        return None if breaker._format_fan_out(message) in self._last else original(self, message)
 
     return patch.object(breaker.FanOutsToCome, "delay_seconds", delay_seconds)
 
@@ -29,7 +29,7 @@ def noted_before_it_is_sent() -> Any:
     """Mutant: a fan-out that the queue refused is taken as still to come."""
 
     def send(self: Any, message: Any, queue: Any) -> None:
-        began, delay = self.clocks(), self.delay_seconds(message)
+        began, delay = self.read_clocks(), self.delay_seconds(message)
         if delay is not None:
             self.note_fan_out(message, delay, began)
             queue.send(message, delay)
@@ -46,17 +46,17 @@ def holds_the_value() -> Iterator[None]:
     def note_fan_out(self: Any, message: Any, delay_seconds: int, since: int) -> None:
         later(self, message, delay_seconds, since)
         if isinstance(message, PushMessage) and delay_seconds:
-            carried[encode(message)] = self.store.read(Read((message.source,)))[0]
+            carried[format_message(message)] = self.store.read(Read((message.source,)))[0]
 
     def receiving(message: Any, *args: Any, **kwargs: Any) -> Work:
-        text = encode(message)
+        text = format_message(message)
         if text not in carried:
             return process_message(message, *args, **kwargs)
         item = carried[text]
 
         def ask(request: Request) -> Work:
             if isinstance(request, Later) and isinstance(request.message, PushMessage | ChunkMessage):
-                carried[encode(request.message)] = item
+                carried[format_message(request.message)] = item
             return (yield request)
 
         return answered(answered(process_message(message, *args, **kwargs), ask), known({message.source: item}))

@@ -35,8 +35,8 @@ def pulls_without(left_out: Callable[[CopyRule], Any]) -> Mutant:
 @contextmanager
 def planned(change: Callable[..., Any]) -> Iterator[None]:
     """`tasks_of` replaced by a function of it, the changes and the rules."""
-    original = tasks.tasks_of
-    with patch.object(consumer, "tasks_of", lambda changes, rules: change(original, list(changes), rules)):
+    original = tasks.make_tasks
+    with patch.object(consumer, "make_tasks", lambda changes, rules: change(original, list(changes), rules)):
         yield
 
 
@@ -124,20 +124,20 @@ def first_page_only() -> Iterator[None]:
 
 @contextmanager
 def second_look_if(allowed: Callable[[Any, Any], bool]) -> Iterator[None]:
-    original = fanout.second_look_of_push
+    original = fanout.send_second_look_of_push
 
-    def second_look_of_push(listing: Any, bounds: Any) -> Work:
+    def send_second_look_of_push(listing: Any, bounds: Any) -> Work:
         if allowed(listing, bounds):
             yield from original(listing, bounds)
 
-    with in_both(second_look_of_push=second_look_of_push):
+    with in_both(send_second_look_of_push=send_second_look_of_push):
         yield
 
 
 @contextmanager
 def second_look_too_early() -> Iterator[None]:
     """The second look is asked for after the first page, while the others are still to be listed."""
-    original, original_page = fanout.second_look_of_push, fanout.list_page
+    original, original_page = fanout.send_second_look_of_push, fanout.list_page
 
     def list_page(listing: Any, *args: Any) -> Work:
         first = listing.cursor is None
@@ -146,9 +146,9 @@ def second_look_too_early() -> Iterator[None]:
             yield from original(listing, args[1])
         return found
 
-    def second_look_of_push(_listing: Any, _bounds: Any) -> Work:
+    def send_second_look_of_push(_listing: Any, _bounds: Any) -> Work:
         return
         yield
 
-    with in_both(list_page=list_page, second_look_of_push=second_look_of_push):
+    with in_both(list_page=list_page, send_second_look_of_push=send_second_look_of_push):
         yield

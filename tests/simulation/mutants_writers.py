@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from unittest.mock import Mock, patch
 
-from sync_rules.model.semantics import place_of
+from sync_rules.model.semantics import make_place
 from sync_rules.model.writes import Check, Increment, Update
 from sync_rules.write import composer, follower, judgement, needs
 from sync_rules.write.composer import Planned
@@ -29,7 +29,7 @@ def entry_without_total() -> Any:
 
     def some(self: Any) -> list[Planned]:
         totals = {place for place, one in self._store.applied.items() if one.numbers}
-        return [one for one in planned(self) if place_of(one.action.key) not in totals]
+        return [one for one in planned(self) if make_place(one.action.key) not in totals]
 
     return patch.object(composer._TransactionComposer, "plan_actions", some)
 
@@ -61,10 +61,12 @@ def a_token_each_time() -> Any:
 
 def writes_of_rules_unguarded() -> Any:
     """Mutant: a write of the rules is not compared with what they read of the item."""
-    before = ReadThrough._of_before
+    before = ReadThrough._list_unchanged_conditions
     unguarded = Update | Increment
     return patch.object(
-        ReadThrough, "_of_before", lambda self, action: () if isinstance(action, unguarded) else before(self, action)
+        ReadThrough,
+        "_list_unchanged_conditions",
+        lambda self, action: () if isinstance(action, unguarded) else before(self, action),
     )
 
 
@@ -120,7 +122,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "transact: entry without total": Mutation(entry_without_total, small("transact", "count")),
     "transact: whole item compared": Mutation(whole_items_compared, small("transact", "copy")),
     "transact: one token for all attempts": Mutation(
-        replacing(Transact, "_token_of", lambda self, _number: self._token or "one"), COPIES
+        replacing(Transact, "_make_token", lambda self, _number: self._token or "one"), COPIES
     ),
     "transact: another token for the same request": Mutation(a_token_each_time, BASE),
     "transact: writes of rules not guarded": Mutation(writes_of_rules_unguarded, small("transact", "copy")),

@@ -26,25 +26,25 @@ def no_link_guard() -> Any:
 @contextmanager
 def upsert() -> Iterator[None]:
     """Writes without any guard at all but one that always holds: UpdateItem then creates what is missing."""
-    original = writes.update_of
+    original = writes.make_update
     always = (Condition(Test.ABSENT, ("never there",)),)
 
     def update_of(*args: Any) -> Update:
         return replace(original(*args), guard=always)
 
-    with patch.object(decide, "update_of", update_of):
+    with patch.object(decide, "make_update", update_of):
         yield
 
 
 @contextmanager
 def no_existence_guard() -> Iterator[None]:
-    original = writes.update_of
+    original = writes.make_update
 
     def update_of(*args: Any) -> Update:
         update = original(*args)
         return replace(update, guard=update.guard[1:] or (Condition(Test.ABSENT, ("never there",)),))
 
-    with patch.object(decide, "update_of", update_of):
+    with patch.object(decide, "make_update", update_of):
         yield
 
 
@@ -65,7 +65,7 @@ def no_copy_guard() -> Any:
 @contextmanager
 def old_link() -> Iterator[None]:
     """A pull goes by the link of the record's old image."""
-    original = tasks._pull
+    original = tasks._make_pull
 
     def _pull(key: Any, asked: Any, newest: Any) -> Any:
         pull = original(key, asked, newest)
@@ -75,7 +75,7 @@ def old_link() -> Iterator[None]:
         rest = {name: value for name, value in pull.image.items() if name not in links}
         return replace(pull, image={**rest, **{name: newest.old[name] for name in links if name in newest.old}})
 
-    with patch.object(tasks, "_pull", _pull):
+    with patch.object(tasks, "_make_pull", _pull):
         yield
 
 
@@ -95,12 +95,12 @@ def conflict_is_refused(result: Result) -> Result:
 # ---------------------------------------------------------------- deletes and transactions
 @contextmanager
 def deletion(change: Callable[[Any, Any], Any]) -> Iterator[None]:
-    original = reconcile.deletion_of
+    original = reconcile.make_delete_intent
 
     def _deletion(rule: Any, target: Any, sources: Any) -> Any:
         return change(original(rule, target, sources), target)
 
-    with patch.object(reconcile, "deletion_of", _deletion):
+    with patch.object(reconcile, "make_delete_intent", _deletion):
         yield
 
 
@@ -133,7 +133,7 @@ def delete_from_pull() -> Iterator[None]:
 
 @contextmanager
 def no_source_check() -> Iterator[None]:
-    original = reconcile.intent_of
+    original = reconcile.make_intent
 
     def intent_of(*args: Any) -> Any:
         intent = original(*args)
@@ -141,7 +141,7 @@ def no_source_check() -> Iterator[None]:
         assert isinstance(last, Update), "only an update is strict"
         return replace(intent, write=last)
 
-    with patch.object(reconcile, "intent_of", intent_of):
+    with patch.object(reconcile, "make_intent", intent_of):
         yield
 
 

@@ -15,7 +15,7 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Bounds
@@ -122,7 +122,7 @@ class People:
             Asking(),
             Documents(self.state),
             {"rules": sorted(names)},
-            supplies=segments(self.rules, self.segments),
+            supplies=make_supplies(self.rules, self.segments),
             completes=names,
             bounds=Bounds(self.history.limits),
             stopping=lambda: self.history.occurs("out of time"),

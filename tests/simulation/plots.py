@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sync_rules.model.sizes import item_bytes
+from sync_rules.model.sizes import count_item_bytes
 from tests.simulation.indexes import BALLAST, ITEM_MAX_BYTES
 from tests.simulation.oracle import children_of, copy_of, members_of, mirror_of, path_link
 from tests.simulation.spec import Entity, Item, Link, Path, Place, Spec, Value, get, put
@@ -222,7 +222,7 @@ def _full(app: Application, place: Place) -> Write | None:
     item = app.items().get(place)
     if item is None or BALLAST in item:
         return None
-    room = ITEM_MAX_BYTES - item_bytes({**item, BALLAST: {"S": ""}}) - app.one((0, 0, 2, 12))
+    room = ITEM_MAX_BYTES - count_item_bytes({**item, BALLAST: {"S": ""}}) - app.one((0, 0, 2, 12))
     return (place, {**item, BALLAST: {"S": "x" * room}}) if room >= 0 else None
 
 
@@ -319,4 +319,4 @@ def fits(item: Item, values: Mapping[Path, Value | None]) -> bool:
     """True if an item, full or not, has room for these values."""
     for path, value in values.items():
         item = put(item, path, value)
-    return BALLAST not in item or item_bytes(item) <= ITEM_MAX_BYTES
+    return BALLAST not in item or count_item_bytes(item) <= ITEM_MAX_BYTES

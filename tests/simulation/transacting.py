@@ -16,8 +16,8 @@ from botocore.exceptions import ClientError
 from sync_rules.adapters.memory import RejectedError
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.semantics import InvalidUpdateError, holds, same_item
-from sync_rules.model.semantics import place_of as identity_of
+from sync_rules.model.semantics import InvalidUpdateError, holds, is_same_item
+from sync_rules.model.semantics import make_place as identity_of
 from sync_rules.model.values import show_path
 from sync_rules.model.writes import Condition, Test
 from sync_rules.rules.ruleset import Rules
@@ -313,7 +313,7 @@ def _watch(world: World, submit: Submit, olds: Sequence[Item | None]) -> None:
         for one, old in pairs:
             place = place_of(one.action.key)
             base, new = old if one.own is None else one.own.after(old), world.items.get(place)
-            if same_item(base, new):
+            if is_same_item(base, new):
                 continue
             if base is None:
                 world.items.pop(place, None)

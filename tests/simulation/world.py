@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sync_rules.deploy.filters import filter_criteria
+from sync_rules.deploy.filters import make_filter_criteria
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Failure, ItemKey
 from sync_rules.model.semantics import holds
 from sync_rules.model.writes import Action, Check, Increment, Result, Status, Test, Transaction, Write
-from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage, encode
+from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage, format_message
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 from tests.simulation.grammar import Made
 from tests.simulation.indexes import LaggingStore
@@ -302,7 +302,7 @@ class World:
         call = isinstance(message, CallMessage)
         self.seen["message", "parked" if parked else type(message).__name__] += 1
         after = self.store.clock if delay_seconds > 0 and not parked and not call else 0
-        text = encode(message)
+        text = format_message(message)
         if parked and any(note.text == text and note.since == since for note in self.notes):
             return
         self.notes.append(Note(text, self.now + delay_seconds, after, since, parked, call))
@@ -334,7 +334,7 @@ class World:
 def _filters(made: Made) -> Mapping[str, list[Any] | None]:
     found: dict[str, list[Any] | None] = {}
     for name, table in made.rules.tables.items():
-        criteria = filter_criteria(made.rules, table)
+        criteria = make_filter_criteria(made.rules, table)
         arn = f"arn:aws:dynamodb:eu-west-1:123456789012:table/{made.spec.tables[name].physical}/stream/now"
         patterns = None if criteria is None else [json.loads(one["Pattern"]) for one in criteria["Filters"]]
         found[arn] = None if patterns is None else [one["dynamodb"]["Keys"] for one in patterns]

@@ -19,7 +19,7 @@ from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.templates import parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, parse_path
 from sync_rules.model.writes import Condition, Test, Update
-from sync_rules.pipeline.books import books_of
+from sync_rules.pipeline.books import list_books
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
 
@@ -97,7 +97,7 @@ def mapping(**paths: str) -> tuple[tuple[Path, Path], ...]:
 
 def complete_books(store: MemoryStore, rules: Rules) -> None:
     """Mark the books of all rules complete, whatever is in the tables: as after a backfill that took place before."""
-    for books in books_of(rules).values():
+    for books in list_books(rules).values():
         with suppress(StoreError):  # a table that is not there
             store.put(books.mark.table, books.finish(None, 1).item)
 

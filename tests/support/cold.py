@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from sync_rules.adapters.function_calls import function_of
+from sync_rules.adapters.function_calls import import_function
 from sync_rules.functions import runtime
 
-KEPT = (runtime.rules, runtime.consumer, runtime.receipts, runtime.distinct_failures, function_of)
+KEPT = (
+    runtime.read_rules,
+    runtime.make_consumer,
+    runtime.make_receipts,
+    runtime.make_distinct_failures,
+    import_function,
+)
 
 
 def start_cold() -> None:

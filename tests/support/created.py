@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sync_rules.deploy.tables import compare_tables, create_missing_tables, table_parameters
+from sync_rules.deploy.tables import compare_tables, create_missing_tables, make_table_parameters
 from sync_rules.rules.ruleset import Rules
 
 
@@ -15,4 +15,4 @@ def create_tables(client: Any, rules: Rules) -> None:
 
 def all_parameters(rules: Rules) -> tuple[dict[str, Any], ...]:
     """CreateTable's parameters for every table of the rules."""
-    return tuple(table_parameters(table, stream=table in rules.streamed_tables) for table in rules.tables.values())
+    return tuple(make_table_parameters(table, stream=table in rules.streamed_tables) for table in rules.tables.values())

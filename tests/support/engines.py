@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.lab import embedded_engine as emulator
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
@@ -86,7 +86,7 @@ def dynoxide() -> Iterator[emulator.Engine]:
     binary = Path(os.environ.get("DYNOXIDE_BIN", DYNOXIDE))
     if not binary.is_file():
         raise UserError(f"no dynoxide at {binary}: npm i --no-save --prefix .engines @dynoxide/linux-x64@1.2.1")
-    port = emulator.free_port()
+    port = emulator.find_free_port()
     command = [sys.executable, "-c", SUPERVISE, str(binary), "--host", emulator.LOOPBACK, "--port", str(port)]
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="dynoxide-", ignore_cleanup_errors=True))
@@ -141,7 +141,7 @@ def create(endpoint_url: str, tables: Mapping[str, Table]) -> None:
     """Create tables with streams on an engine. Emulators have them ready at once."""
     client = aws.dynamodb(endpoint_url)
     for table in tables.values():
-        client.create_table(**table_parameters(table, stream=True))
+        client.create_table(**make_table_parameters(table, stream=True))
 
 
 def stream_records(endpoint_url: str, table: Table) -> list[Change]:

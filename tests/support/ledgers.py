@@ -5,7 +5,7 @@ from __future__ import annotations
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.ledger import Ledger, ledger_of
+from sync_rules.rules.ledger import Ledger, make_ledger_entities
 from tests.support.builders import entity, s, table
 
 USERS = table("users", {"user_id": "S"})
@@ -18,7 +18,7 @@ TABLES = {table.name: table for table in (USERS, ORDERS, COUNTS)}
 
 
 def ledger(shards: int = 1) -> Ledger:
-    return ledger_of("spent", ORDER, USER, COUNTS, shards)
+    return make_ledger_entities("spent", ORDER, USER, COUNTS, shards)
 
 
 def order(order_id: str, user_id: str | None = None, **values: object) -> Item:

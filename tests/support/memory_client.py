@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sync_rules.model.entities import KEY_MAX_BYTES, Index, Table
-from sync_rules.model.semantics import identity, key_values
-from sync_rules.model.sizes import item_bytes, read_units
+from sync_rules.model.semantics import list_key_values, make_identity
+from sync_rules.model.sizes import count_item_bytes, count_read_units
 from sync_rules.model.templates import is_possible
 from sync_rules.model.values import Item, nest
 
@@ -42,12 +42,12 @@ class MemoryClient:
         assert index is None or index.local or not p.get("ConsistentRead"), "an index has no consistent reads"
         keys = table.key if index is None else index.attributes
         tests = self._tests(p, keys, table if index is None else index)
-        rows = [item for item in self.items[p["TableName"]] if key_values(item, keys) is not None]
+        rows = [item for item in self.items[p["TableName"]] if list_key_values(item, keys) is not None]
         rows = [row for row in rows if all(test(row) for test in tests)]
         place = (*(table.key[1:] if index is None else index.sort), *table.key)
 
         def order(item: Item) -> Any:
-            return key_values(item, place)
+            return list_key_values(item, place)
 
         rows.sort(key=order, reverse=not p["ScanIndexForward"])
         if "ExclusiveStartKey" in p:
@@ -64,12 +64,12 @@ class MemoryClient:
 
     def scan(self, **p: Any) -> dict[str, Any]:
         table = self.tables[p["TableName"]]
-        rows = sorted(self.items[p["TableName"]], key=lambda item: key_values(item, table.key))  # type: ignore[arg-type,return-value]
+        rows = sorted(self.items[p["TableName"]], key=lambda item: list_key_values(item, table.key))  # type: ignore[arg-type,return-value]
         return {"Items": rows[: p.get("Limit")], **self._capacity(p, rows)}
 
     def get_item(self, **p: Any) -> dict[str, Any]:
         table = self.tables[p["TableName"]]
-        found = self._by_key(table, p["Key"])
+        found = self._read_by_key(table, p["Key"])
         shown = {} if found is None else {"Item": self._shown(p, table, None, found)}
         return {**shown, **self._capacity(p, [found] if found else [{}])}
 
@@ -77,8 +77,8 @@ class MemoryClient:
         ((name, request),) = p["RequestItems"].items()
         table, keys = self.tables[name], request["Keys"]
         assert 0 < len(keys) <= 100
-        assert len({identity(table.key_of(key)) for key in keys}) == len(keys), "keys of a batch are distinct"
-        found = [item for key in reversed(keys) if (item := self._by_key(table, key)) is not None]
+        assert len({make_identity(table.key_of(key)) for key in keys}) == len(keys), "keys of a batch are distinct"
+        found = [item for key in reversed(keys) if (item := self._read_by_key(table, key)) is not None]
         shown = [self._shown(request, table, None, item) for item in found]
         units = {"ConsistentRead": request.get("ConsistentRead"), **p}
         capacity = [self._capacity(units, [item], each=True).get("ConsumedCapacity") for item in found]
@@ -94,13 +94,15 @@ class MemoryClient:
         table = self.tables[p["TableName"]]
         return table, table.index(p["IndexName"]) if "IndexName" in p else None
 
-    def _by_key(self, table: Table, key: Item) -> Item | None:
+    def _read_by_key(self, table: Table, key: Item) -> Item | None:
         assert key.keys() == {one.name for one in table.key}
         for attribute, most in zip(table.key, KEY_MAX_BYTES, strict=False):
             assert attribute.type in key[attribute.name]
             assert is_possible(key[attribute.name], most)
-        wanted = identity(table.key_of(key))  # type: ignore[arg-type]
-        return next((item for item in self.items[table.physical_name] if identity(table.key_of(item)) == wanted), None)  # type: ignore[arg-type]
+        wanted = make_identity(table.key_of(key))  # type: ignore[arg-type]
+        return next(
+            (item for item in self.items[table.physical_name] if make_identity(table.key_of(item)) == wanted), None
+        )  # type: ignore[arg-type]
 
     def _tests(self, p: Mapping[str, Any], keys: Any, place: Table | Index) -> list[Any]:
         names, values = p["ExpressionAttributeNames"], p["ExpressionAttributeValues"]
@@ -113,10 +115,10 @@ class MemoryClient:
             (kind,) = values[mark]
             assert kind == types[names[name]], "a key condition has the key's type"
             assert is_possible(values[mark], 2048 if names[name] in partition else 1024), "a key that no item can have"
-            return key_values({names[name]: values[mark]}, [one for one in keys if one.name == names[name]])
+            return list_key_values({names[name]: values[mark]}, [one for one in keys if one.name == names[name]])
 
         def of(item: Item, name: str) -> Any:
-            return key_values(item, [one for one in keys if one.name == names[name]])
+            return list_key_values(item, [one for one in keys if one.name == names[name]])
 
         text = p["KeyConditionExpression"]
         matches = [*TERM.finditer(text)]
@@ -164,8 +166,8 @@ class MemoryClient:
     def _capacity(self, p: Mapping[str, Any], rows: list[Any], *, each: bool = False) -> dict[str, Any]:
         if p.get("ReturnConsumedCapacity") != "TOTAL":
             return {}
-        size = max(1, sum(map(item_bytes, rows)))
-        units = read_units(size, consistent=bool(p.get("ConsistentRead")))
+        size = max(1, sum(map(count_item_bytes, rows)))
+        units = count_read_units(size, consistent=bool(p.get("ConsistentRead")))
         assert not each or len(rows) == 1
         return {"ConsumedCapacity": {"TableName": p.get("TableName"), "CapacityUnits": units}}
 

@@ -17,7 +17,7 @@ from sync_rules.functions import logs, metrics, runtime
 from sync_rules.functions.logs import CountedQueue, LoggedFailures
 from sync_rules.model.items import Alteration, Outcome
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import encode
+from sync_rules.pipeline.messages import format_message
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
 from sync_rules.rules.ruleset import Rules
 from tests.support.worlds import Scene, Stdout, context, event_of
@@ -42,7 +42,7 @@ class Operated:
             self.scene.limits,
         )
         for handler in (stream, fanout):
-            monkeypatch.setattr(handler, "consumer", lambda: self.consumer)
+            monkeypatch.setattr(handler, "make_consumer", lambda: self.consumer)
         quiet(monkeypatch)
 
     def stream(self, *, age_seconds: float = 0, remaining_ms: int = 60_000) -> list[str]:
@@ -55,7 +55,7 @@ class Operated:
     def fanout(self) -> list[dict[str, str]]:
         """Every message in the queue once; those that fail are back in it. Returns what is to come again."""
         taken, self.scene.queue.messages = self.scene.queue.messages, []
-        records = [{"messageId": str(at), "body": encode(message)} for at, (message, _) in enumerate(taken)]
+        records = [{"messageId": str(at), "body": format_message(message)} for at, (message, _) in enumerate(taken)]
         failed = fanout.handler({"Records": records}, context())["batchItemFailures"]
         self.scene.queue.messages += [taken[int(failure["itemIdentifier"])] for failure in failed]
         return failed

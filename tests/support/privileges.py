@@ -25,25 +25,25 @@ from sync_rules.adapters.beginnings import FUNCTION_NAME
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.kept_calls import CallsInBucket
 from sync_rules.adapters.state import TableState, save_applied_fingerprints
-from sync_rules.deploy.deployment import logical_id
+from sync_rules.deploy.deployment import format_logical_id
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE
-from sync_rules.deploy.roles import role_of, role_resources
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.roles import format_role_id, make_roles
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.functions import runtime
-from sync_rules.jobs.streams import as_event_record
+from sync_rules.jobs.streams import make_event_record
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.problems import Problems
-from sync_rules.language.yaml_source import read
+from sync_rules.language.yaml_source import read_document
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Call, Change, Failure, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Put
 from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import CallMessage, Message, PullMessage, encode
-from sync_rules.pipeline.parts import message_of
+from sync_rules.pipeline.failure_records import make_failure_record
+from sync_rules.pipeline.messages import CallMessage, Message, PullMessage, format_message
+from sync_rules.pipeline.parts import make_part_message
 from sync_rules.pipeline.requests import World, run_work
-from sync_rules.pipeline.tasks import tasks_of
+from sync_rules.pipeline.tasks import make_tasks
 from sync_rules.rules import compiled_file, fingerprints
 from sync_rules.rules.ruleset import Rules
 from tests.support import engines
@@ -201,7 +201,7 @@ class Stack:
     def given(self) -> dict[str, str]:
         """The values of the template's attributes and pseudo parameters."""
         logs = {
-            role_of(f).replace("Role", "Logs") + ".Arn": arn("logs", f"log-group:{group_of(f)}:*")
+            format_role_id(f).replace("Role", "Logs") + ".Arn": arn("logs", f"log-group:{group_of(f)}:*")
             for f in (*FUNCTIONS, WRITE)
         }
         queues = {f"{name}.Arn": arn("sqs", self.prefix + name) for name in QUEUES}
@@ -238,7 +238,7 @@ def group_of(function: str) -> str:
 def policies_of(text: str) -> dict[str, Any]:
     """The policy of each role for the rules of a text."""
     found = {}
-    for role, resource in role_resources(deployed(text)[0]).items():
+    for role, resource in make_roles(deployed(text)[0]).items():
         (policy,) = resource["Properties"]["Policies"]
         found[role] = policy["PolicyDocument"]
     return found
@@ -264,8 +264,8 @@ class Account:
         given = stack.given() | {variable.parameter: self.prefix for variable in deployment.variables}
         self.stream_arns: dict[str, str] = {}
         for table in self.rules.streamed_tables:
-            made = stack.dynamodb.create_table(**table_parameters(table, stream=True))["TableDescription"]
-            name = logical_id(table.name)
+            made = stack.dynamodb.create_table(**make_table_parameters(table, stream=True))["TableDescription"]
+            name = format_logical_id(table.name)
             self.stream_arns[table.name] = given[f"{name}Table.StreamArn"] = made["LatestStreamArn"]
             given |= {f"Creates{name}": "yes", f"{name}StreamArn": ""}
         documents = policies_of(story.text).items()
@@ -277,7 +277,7 @@ class Account:
     def accept(self) -> None:
         """Note all rules as applied, as a backfill in the account does."""
         state = TableState(self.stack.dynamodb, self.stack.state)
-        save_applied_fingerprints(state, fingerprints.of_each(self.rules), datetime.now(UTC))
+        save_applied_fingerprints(state, fingerprints.compute_rule_fingerprints(self.rules), datetime.now(UTC))
 
     def named(self, pair: Pair) -> Pair:
         """A pair without what only this account has: its prefixes, the labels of its streams."""
@@ -288,7 +288,7 @@ class Account:
 
     def forbid(self, function: str, some: Iterable[Pair]) -> None:
         """Take permissions away, by what they are named."""
-        role = role_of(function)
+        role = format_role_id(function)
         left = frozenset(pair for pair in self.guard.policies[role] if self.named(pair) not in some)
         self.guard.policies = {**self.guard.policies, role: left}
 
@@ -298,7 +298,7 @@ class Account:
         self.environ(FUNCTION_NAME, f"stack-{function}-AB12")
         said = io.StringIO()
         clients = (self.stack.dynamodb, self.stack.streams, self.stack.sqs, self.stack.s3, self.stack.lambdas)
-        with redirect_stdout(said), self.guard.watching(*clients), self.guard.acting(role_of(function)):
+        with redirect_stdout(said), self.guard.watching(*clients), self.guard.acting(format_role_id(function)):
             try:
                 self._logs(function)
                 PLAYED[function](self)
@@ -390,7 +390,7 @@ class Account:
             for shard, iterator in self.iterators[name].items():
                 answer = self.stack.streams.get_records(ShardIterator=iterator)
                 self.iterators[name][shard] = answer["NextShardIterator"]
-                found += [as_event_record(one, stream_arn) for one in answer["Records"]]
+                found += [make_event_record(one, stream_arn) for one in answer["Records"]]
         return found
 
     def spans(self) -> Iterator[dict[str, str]]:
@@ -433,14 +433,14 @@ class Account:
         for first in (True, False):
             with self.guard.acting(""):
                 changes = self.changes(first=first)
-            messages = [encode(message) for message in self.messages_of(changes)]
+            messages = [format_message(message) for message in self.messages_of(changes)]
             self._done(fanout.handler(_received(messages), context()))
         url = self.stack.queues["FanoutQueue"]
         with self.guard.acting(""):
             self.stack.sqs.send_message(QueueUrl=url, MessageBody="nonsense")
         self.stack.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
         for message in self.stack.sqs.receive_message(QueueUrl=url).get("Messages", []):
-            runtime.receipts().shorten_timeout(message["ReceiptHandle"], 1)
+            runtime.make_receipts().shorten_timeout(message["ReceiptHandle"], 1)
             self.stack.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         self._done(fanout.handler(_received(["nonsense"]), context()))
 
@@ -481,22 +481,22 @@ class Account:
         bodies: list[dict[str, Any]] = [{"payload": json.dumps({"Records": self.poll()})}]
         for one in changes:
             for message in self.messages_of([one]):
-                stack.sqs.send_message(QueueUrl=letters, MessageBody=encode(message))
+                stack.sqs.send_message(QueueUrl=letters, MessageBody=format_message(message))
         bodies += [{"DDBStreamBatchInfo": span} for span in self.spans()]
         for number, body in enumerate(bodies):
             info = {"DDBStreamBatchInfo": {}, **body}
             stack.s3.put_object(Bucket=stack.bucket, Key=f"aws/lambda/m/{number}", Body=json.dumps(info).encode())
-        plan = tasks_of(changes, self.rules)
+        plan = make_tasks(changes, self.rules)
         failures = [Failure(rule.name, pull.key, "Failed") for pull in plan.pulls for rule in pull.rules]
         parts = [look.part for look in plan.parts]
         failures += [Failure(p.rule.name, p.target, "Failed", member=p.source, element=p.element) for p in parts]
         for failure in failures:
-            body = json.dumps(failure_record(failure, datetime.now(UTC)))
+            body = json.dumps(make_failure_record(failure, datetime.now(UTC)))
             stack.sqs.send_message(QueueUrl=stack.queues["FailuresQueue"], MessageBody=body)
 
     def machine(self, handler: Callable[[dict[str, Any], Any], dict[str, Any]], **asked: Any) -> None:
         """Call a function as the state machine does (infra/machine.asl.json), from begin to end."""
-        asked = {"prints": fingerprints.of_each(self.rules), "rules": [], **asked}
+        asked = {"prints": fingerprints.compute_rule_fingerprints(self.rules), "rules": [], **asked}
         execution = uuid4().hex
         answer = handler({"do": "begin", "execution": execution, "asked": asked}, context(900_000))
         while answer["more"]:
@@ -536,12 +536,12 @@ def _received(bodies: list[str]) -> dict[str, Any]:
 
 def messages_of(changes: list[Change], rules: Rules) -> Iterator[Message]:
     """Messages that ask for all that these changes ask for, each by itself."""
-    plan = tasks_of(changes, rules)
-    yield from (message_of(look.part) for look in plan.parts)
+    plan = make_tasks(changes, rules)
+    yield from (make_part_message(look.part) for look in plan.parts)
     yield from (push.message() for push in plan.pushes)
     yield from (PullMessage(pull.key) for pull in plan.pulls)
     for change in changes:
-        one = tasks_of([change], rules)
+        one = make_tasks([change], rules)
         calls = (effect for _, effect in one.effects if isinstance(effect, Call))
         yield from (CallMessage(call.rule, call.function, call.change) for call in calls)
 
@@ -550,7 +550,7 @@ def whole_story(text: str, folder: Path | None = None, puts: dict[str, list[Item
     """A story of a whole rules file, on tables of its own: its items come, those of a scenario in `folder`
     where none are given, and all of them go.
     """
-    document = read(text, Problems())
+    document = read_document(text, Problems())
     assert document is not None
     for name, table in document.data["tables"].items():
         table["name"] = "${PREFIX}" + name

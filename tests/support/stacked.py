@@ -10,8 +10,8 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.functions import books_resource
 from sync_rules.functions.books_resource import AFTER, KEPT, RESPONSE_URL, answer_stack
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
-from sync_rules.pipeline.books import identities
+from sync_rules.jobs.backfill.page import Selection, make_supplies
+from sync_rules.pipeline.books import list_rules_by_identity
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.ruleset import Rules
 from tests.support.worlds import Scene
@@ -65,7 +65,7 @@ class Stack:
 
 
 def _properties(rules: Rules | None) -> dict[str, Any] | None:
-    kept = [] if rules is None else sorted(identities(rules))
+    kept = [] if rules is None else sorted(list_rules_by_identity(rules))
     return {KEPT: kept} if kept else None
 
 
@@ -74,5 +74,5 @@ def backfill_of(scene: Scene) -> BackfillRun:
     names = frozenset(scene.rules.rules)
     return BackfillRun(
         Selection(scene.rules, names), scene.tap, scene.parked, MemoryState(), {},
-        supplies=segments(scene.rules, 2), completes=names, sleep=lambda _seconds: None,
+        supplies=make_supplies(scene.rules, 2), completes=names, sleep=lambda _seconds: None,
     )  # fmt: skip

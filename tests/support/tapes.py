@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from sync_rules.lab.recording import Header, Recorded, open_recording, read
+from sync_rules.lab.recording import Header, Recorded, open_recording, read_recording
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Action, Expire
 from sync_rules.model.items import Change, ItemKey
@@ -79,7 +79,7 @@ def recorded(path: Path, rules: Rules, bodies: Iterable[Any]) -> tuple[Recorded,
     """The records, written as a recording and read again."""
     with open_recording(path, Header({name: table.physical_name for name, table in rules.tables.items()})) as write:
         write(bodies)
-    return read(path, rules).records
+    return read_recording(path, rules).records
 
 
 def in_memory(tmp_path_factory: Any, rules: Rules, bodies: Sequence[Any]) -> tuple[Recorded, ...]:

@@ -17,7 +17,7 @@ import pytest
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.kept_calls import CallsInMemory
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.jobs.streams import as_json
+from sync_rules.jobs.streams import encode_binary
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
@@ -27,10 +27,10 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline import fanout
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import Message, decode, encode
+from sync_rules.pipeline.messages import Message, format_message, parse_message
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Request, Scan, Share, Store, Work, World, run_work
-from sync_rules.pipeline.tasks import pull_of
+from sync_rules.pipeline.tasks import make_pull
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import complete_books, key
 from tests.support.every_kind import EFFECTS, RULES, text_of
@@ -49,7 +49,7 @@ class Inbox:
     def send(self, message: Message, delay_seconds: int) -> None:
         if self.broken:
             raise StoreError(self.broken)
-        self.messages.append((decode(encode(message)), delay_seconds))
+        self.messages.append((parse_message(format_message(message)), delay_seconds))
 
 
 class Parked:
@@ -202,7 +202,7 @@ class Scene:
 
     def pull(self, key: ItemKey, image: Item | None = None, attempt: int = 0, bounds: Bounds | None = None) -> Report:
         """Look at one target, with an image that may be old."""
-        one = pull_of(key, self.rules, image, attempt)
+        one = make_pull(key, self.rules, image, attempt)
         assert one is not None
         report: Report = self.drive(fanout.pull([one], bounds or Bounds(self.limits)))
         return report
@@ -281,11 +281,11 @@ def event_of(rules: Rules, *changes: Change) -> dict[str, Any]:
 
 def record_of(rules: Rules, change: Change) -> dict[str, Any]:
     name = "REMOVE" if change.new is None else "INSERT" if change.old is None else "MODIFY"
-    data: dict[str, Any] = {"Keys": as_json(change.key.attributes()), "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    data: dict[str, Any] = {"Keys": encode_binary(change.key.attributes()), "StreamViewType": "NEW_AND_OLD_IMAGES"}
     if change.old is not None:
-        data["OldImage"] = as_json(change.old)
+        data["OldImage"] = encode_binary(change.old)
     if change.new is not None:
-        data["NewImage"] = as_json(change.new)
+        data["NewImage"] = encode_binary(change.new)
     if change.position:
         data["SequenceNumber"] = change.position
     if change.created_ms is not None:

@@ -21,7 +21,7 @@ from sync_rules.adapters.state import FileState
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.lab import recording
 from sync_rules.model.errors import RecordError, StoreError, UserError
-from sync_rules.model.item_change import item_change
+from sync_rules.model.item_change import make_item_change
 from sync_rules.model.items import Call, Change
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.failed_entries import read_entry
@@ -32,8 +32,8 @@ from sync_rules.pipeline.messages import (
     PartMessage,
     PullMessage,
     PushMessage,
-    decode,
-    encode,
+    format_message,
+    parse_message,
 )
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.key_json import parse_key
@@ -153,7 +153,7 @@ class Caller:
     """A caller that takes everything."""
 
     def call(self, call: Call) -> None:
-        item_change(call)
+        make_item_change(call)
 
 
 def test_record_that_is_odd_is_parked_and_the_batch_goes_on(consumer):
@@ -185,9 +185,9 @@ def test_kinesis_data_that_is_odd_is_parked_and_the_batch_goes_on(consumer):
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 def test_message_that_is_odd_is_refused_or_processed(message, consumer):
     """A message is none of ours, or its work ends as always."""
-    for text in odd_texts(json.loads(encode(message))):
+    for text in odd_texts(json.loads(format_message(message))):
         try:
-            decoded = decode(text)
+            decoded = parse_message(text)
         except RecordError:
             continue
         with suppress(StoreError):  # then it comes again
@@ -209,16 +209,16 @@ def of_file(read: Callable[[Path], Any], path: Path) -> Callable[[str], Any]:
 
 
 READERS = {
-    "recording": (RECORD, lambda path: of_file(lambda file: recording.read(file, RULES), path)),
-    "an event in a recording": ({"Records": [RECORD]}, lambda path: of_file(lambda file: recording.read(file, RULES), path)),
-    "header of a recording": (recording.Header({"shop": "x"}).body(), lambda path: of_file(lambda file: recording.read(file, RULES), path)),
-    "replay": (RECORD, lambda path: of_file(lambda file: list(recording.read(file, RULES)), path)),
+    "recording": (RECORD, lambda path: of_file(lambda file: recording.read_recording(file, RULES), path)),
+    "an event in a recording": ({"Records": [RECORD]}, lambda path: of_file(lambda file: recording.read_recording(file, RULES), path)),
+    "header of a recording": (recording.Header({"shop": "x"}).body(), lambda path: of_file(lambda file: recording.read_recording(file, RULES), path)),
+    "replay": (RECORD, lambda path: of_file(lambda file: list(recording.read_recording(file, RULES)), path)),
     "failure record": (FAILURE, lambda _: read_failed),
     "batch that was given up": (BATCH, lambda _: read_failed),
     "its payload as text": ({**BATCH, "payload": json.dumps(BATCH["payload"])}, lambda _: read_failed),
     "checkpoint": (
         {"rules_fingerprint": "f", "streams": {ARN: [{"shard_id": "s", "after": "12"}]},
-         "messages": [{"due_ms": 1, "receives": 0, "body": encode(MESSAGES[2])}]},
+         "messages": [{"due_ms": 1, "receives": 0, "body": format_message(MESSAGES[2])}]},
         lambda path: of_file(lambda file: checkpoint.load(file, [ARN]), path),
     ),
     "state file": ({"applied": {"names": "x"}}, lambda path: of_file(lambda file: FileState(file).load("applied"), path)),

@@ -10,12 +10,12 @@ from pathlib import Path as File
 from typing import Any, Final
 
 from packages.playground.engine.stage import Stage
-from sync_rules.cli.show.rule_graph import graph_of
+from sync_rules.cli.show.rule_graph import make_graph
 from sync_rules.lab.provenance import Provenance
 from sync_rules.lab.recompute import Discrepancy
 from sync_rules.lab.scenario_file import LOAD, load_scenario
 from sync_rules.language.load import check_rules
-from sync_rules.language.schema import json_schema
+from sync_rules.language.schema import make_json_schema
 from sync_rules.model.errors import SyncRulesError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.json_bytes import parse_json, tag_binary, untag_binary
@@ -47,7 +47,7 @@ class Session:
 
     def schema(self) -> State:
         """The JSON Schema of rules files."""
-        return json_schema()
+        return make_json_schema()
 
     def open(self, rules: str, data: str, scenario: str, items: str) -> State:
         """Begin with items by table, or else with the data of the scenario, and run the pipeline. Raises UserError."""
@@ -155,7 +155,7 @@ class Session:
             "idle": stage.is_idle(),
             "off": sorted(stage.off),
             "steps": [step.say for step in self._steps],
-            "arrows": [f"{one.keeps} ({one.rule})" for one in graph_of(stage.rules).arrows],
+            "arrows": [f"{one.keeps} ({one.rule})" for one in make_graph(stage.rules).arrows],
             "events": make_plain(events),
         }
 

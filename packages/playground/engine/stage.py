@@ -17,7 +17,7 @@ from sync_rules.adapters.memory import MemoryStore, Values
 from sync_rules.audit.compare import can_be_late
 from sync_rules.lab.delivery import Arrival
 from sync_rules.lab.faults import THROTTLED
-from sync_rules.lab.recompute import Discrepancy, Ending, differences, list_discrepancies
+from sync_rules.lab.recompute import Discrepancy, Ending, list_differences, list_discrepancies
 from sync_rules.lab.rehearsal import CountedCalls, write
 from sync_rules.lab.scenario import Action, Expire
 from sync_rules.lab.trial import TOLERATED
@@ -33,7 +33,7 @@ from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage, PushMessage
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Apply, Later, Request, Work, World, run_work
-from sync_rules.pipeline.tasks import tasks_of
+from sync_rules.pipeline.tasks import make_tasks
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.ruleset import Rules
 
@@ -203,7 +203,7 @@ class Stage:
             work = process_message(arrival.message, self.rules, Bounds(), again=arrival.tries > 0)
             self.events.append(("message", arrival))
         else:
-            tasks = tasks_of(arrival.changes, self.rules)
+            tasks = make_tasks(arrival.changes, self.rules)
             if RE_CHECK in self.off:
                 own = arrival.changes[0].key
                 tasks = replace(tasks, pulls=tuple(one for one in tasks.pulls if one.key != own or one.members))
@@ -251,7 +251,7 @@ class Stage:
             parked, erased = self._failures, frozenset(self._erased)
             yield from list_discrepancies(Ending(self.rules, self.store, self._applied, self._changes, parked, erased))
             return
-        for one in differences(self.rules, self.store):
+        for one in list_differences(self.rules, self.store):
             if one.drift not in TOLERATED and not can_be_late(one, self.rules):
                 yield from (Discrepancy(one.rule, one.drift, one.target, path) for path in one.paths or ((),))
 

@@ -1,7 +1,6 @@
-"""`sync-rules backfill`: apply the rules to items that already exist, with the same guarded writes as the handler.
-
-Ctrl-C or SIGTERM finishes the writes in flight and saves the state; a second one stops at once. After either, and after
-a crash, --resume continues.
+"""`sync-rules backfill`: apply the rules to items that already exist, with the same guarded writes as the handler. The
+first Ctrl-C or SIGTERM finishes the writes in flight and saves the state; the second stops at once. After either,
+and after a crash, --resume continues.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
-from sync_rules.adapters.budget import Budget, Rate, writes_at_once
+from sync_rules.adapters.budget import Budget, Rate, choose_writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import State
@@ -24,9 +23,9 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.account import find_account, is_typed
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.link_sample import require_hits, sample_new_rules
-from sync_rules.cli.remote_backfill import RemoteBackfill, code_of
+from sync_rules.cli.remote_backfill import RemoteBackfill, choose_exit_code
 from sync_rules.cli.saved_state import open_state
-from sync_rules.cli.show.backfill import Meter, conclude, display_on
+from sync_rules.cli.show.backfill import Meter, conclude, open_backfill_display
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
@@ -36,15 +35,15 @@ from sync_rules.jobs.backfill.job import BackfillRequest, Job, list_unseen_chang
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
+    list_titles,
     list_waiting_titles,
     note_applied_rules,
     require_beginning,
-    rules_to_apply,
-    titles_of,
+    select_rules_to_apply,
 )
-from sync_rules.jobs.backfill.throttle import make_slowing_sleep, until
+from sync_rules.jobs.backfill.throttle import make_slowing_sleep, make_stoppable_sleep
 from sync_rules.jobs.failure_log import FailureLog, require_writable
-from sync_rules.jobs.local_files import Files, wall_clock_ms
+from sync_rules.jobs.local_files import Files, read_wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
@@ -107,7 +106,7 @@ def backfill(
         there = RemoteBackfill(account, rules_file, as_json=as_json)
         if stop:
             return there.stop()
-        workers = _remote_workers(rate)
+        workers = _count_remote_workers(rate)
         asked = {"rules": rule or [], "changed": changed, "table": table, "where": where, "rate": rate, **begin}
         asked |= {"segments": max(opt.SEGMENTS, SEGMENTS_OF_WORKER * workers), "workers": workers}
         options = {"rules": "rule", "changed": "changed", "table": "table", "where": "where", "rate": "rate"}
@@ -118,9 +117,11 @@ def backfill(
     client = aws.dynamodb(endpoint_url, region)
     with open_state(state, client, rules) as documents:
         before = (
-            find_applied_rules(documents, rules, list_waiting_titles(rules, _store(client, rules))) if changed else None
+            find_applied_rules(documents, rules, list_waiting_titles(rules, _make_store(client, rules)))
+            if changed
+            else None
         )
-        names, titles = rules_to_apply(rules, rule or [], before)
+        names, titles = select_rules_to_apply(rules, rule or [], before)
         if not names:
             note_applied_rules(documents, rules, titles)
             print(NOTHING_NEW)
@@ -130,17 +131,19 @@ def backfill(
         sampled: list[str] = []
         if not resume:  # a resumed backfill took its sample when it began
             done_before = find_applied_rules(documents, rules)
-            sampled = require_hits(sample_new_rules(rules, names, done_before, accept or (), _store(client, rules)))
+            sampled = require_hits(
+                sample_new_rules(rules, names, done_before, accept or (), _make_store(client, rules))
+            )
         for notice in (*list_unseen_changes(client, rules, names), *job.notices(), *sampled):
             print(notice, file=sys.stderr)
         run, done, stopped = run_job(job, client, documents, rate=Rate(rate), as_json=as_json)
         used = opt.repeat_options(rules_file, endpoint_url, region, state)
         waiting = _note_applied_rules(job, documents, run, titles, client, options=used) if done else frozenset()
-    return ExitCode.INTERRUPTED if stopped else max(code_of(run, done=done), int(bool(waiting)))
+    return ExitCode.INTERRUPTED if stopped else max(choose_exit_code(run, done=done), int(bool(waiting)))
 
 
 # ---------------------------------------------------------------- options
-def _remote_workers(rate: float) -> int:
+def _count_remote_workers(rate: float) -> int:
     """The number of segments that functions scan in parallel: more for a higher rate."""
     if not rate:
         return REMOTE_UNLIMITED_WORKERS
@@ -153,10 +156,10 @@ def _note_applied_rules(
 ) -> frozenset[str]:
     """Note the rules that were applied, and print which ones wait. Returns those that wait though all was processed."""
     rules, names, covered = job.selection.rules, job.selection.names, job.covered_titles
-    failed = titles_of(rules, run.totals.rules_with(Outcome.FAILED))
-    waiting = list_waiting_titles(rules.only(names), _store(client, rules))
+    failed = list_titles(rules, run.totals.list_rules_with(Outcome.FAILED))
+    waiting = list_waiting_titles(rules.only(names), _make_store(client, rules))
     whole = job.scope.table is None and job.scope.where is None
-    effects = titles - titles_of(rules, names) if whole else frozenset()
+    effects = titles - list_titles(rules, names) if whole else frozenset()
     note_applied_rules(documents, rules, (covered | effects) - failed - waiting)
     for line in describe_waits(waiting, options):
         print(line, file=sys.stderr)
@@ -164,18 +167,18 @@ def _note_applied_rules(
 
 
 # ---------------------------------------------------------------- a run on this machine
-def _store(client: DynamoDBClient, rules: Rules, sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
+def _make_store(client: DynamoDBClient, rules: Rules, sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
     return DynamoStore(client, rules.tables, workers=WRITERS, sleep=sleep)
 
 
 def run_job(
     job: Job, client: DynamoDBClient, documents: State, *, rate: Rate, as_json: bool
 ) -> tuple[BackfillRun, bool, bool]:
-    """Run a job and show its progress. Gives the run, whether it is complete, and whether it was stopped before."""
+    """Run a job and show its progress. Return the run, whether it is complete, and whether the user stopped it."""
     failures = Files.failures
     require_writable(failures)
     meter = Meter(job.estimate)
-    with stop_signals() as stopping, display_on(make_console(stderr=True), as_json=as_json) as display:
+    with stop_signals() as stopping, open_backfill_display(make_console(stderr=True), as_json=as_json) as display:
 
         def on_page(totals: Totals) -> None:
             meter.begin(totals)
@@ -183,19 +186,19 @@ def run_job(
 
         run = BackfillRun(
             job.selection,
-            _store(client, job.selection.rules, make_slowing_sleep(rate)),
-            DeduplicatedFailures(FailureLog(failures, wall_clock_ms), Limits(), THIS_PROCESS),
+            _make_store(client, job.selection.rules, make_slowing_sleep(rate)),
+            DeduplicatedFailures(FailureLog(failures, read_wall_clock_ms), Limits(), THIS_PROCESS),
             documents,
             job.scope.body(),
             supplies=job.supplies,
             completes=job.completes,
             workers=opt.WORKERS,
-            bounds=Bounds(Limits(apply_max_writes=writes_at_once(rate.ceiling))),
+            bounds=Bounds(Limits(apply_max_writes=choose_writes_at_once(rate.ceiling))),
             before_write=rate.take,
             budget=Budget(job.selection.rules.tables),
             on_page=on_page,
             stopping=stopping,
-            sleep=until(stopping),
+            sleep=make_stoppable_sleep(stopping),
         )
         done = run.run()
         stopped = not done and stopping()

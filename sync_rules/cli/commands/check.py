@@ -13,7 +13,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.language.load import check_rules, read_text
-from sync_rules.language.problems import CODES, Problem, code_of, errors, severity
+from sync_rules.language.problems import CODES, Problem, find_code, find_severity, list_errors
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.rules.ruleset import Rules
@@ -53,20 +53,20 @@ def check(
         case Form.JSON:
             print(json.dumps([problem.as_json(file) for problem in problems], indent=2, ensure_ascii=False))
         case Form.GITHUB:
-            print("\n".join([*annotate(file, problems), f"{file}: {verdict(rules, problems)}"]))
+            print("\n".join([*annotate(file, problems), f"{file}: {format_verdict(rules, problems)}"]))
         case Form.TEXT:
-            print(report(file, rules, problems))
+            print(format_report(file, rules, problems))
     return int(rules is None or (strict_warnings and bool(problems)))
 
 
-def report(file: str, rules: Rules | None, problems: list[Problem]) -> str:
-    """The problems for people, and a last line with the result."""
-    return "\n\n".join([*(problem.render(file) for problem in problems), f"{file}: {verdict(rules, problems)}"])
+def format_report(file: str, rules: Rules | None, problems: list[Problem]) -> str:
+    """Return the problems as text for people, with the result in the last line."""
+    return "\n\n".join([*(problem.render(file) for problem in problems), f"{file}: {format_verdict(rules, problems)}"])
 
 
-def verdict(rules: Rules | None, problems: list[Problem]) -> str:
-    """The result in a few words: what there is and that it is well, or how much is wrong."""
-    wrong = len(errors(problems))
+def format_verdict(rules: Rules | None, problems: list[Problem]) -> str:
+    """Return the result in a few words: the counts of what the file declares, or of errors and warnings."""
+    wrong = len(list_errors(problems))
     warnings = format_count(len(problems) - wrong, "warning") if len(problems) > wrong else ""
     if rules is None:
         return ", ".join(filter(None, [format_count(wrong, "error"), warnings]))
@@ -79,30 +79,31 @@ def verdict(rules: Rules | None, problems: list[Problem]) -> str:
 
 
 def explain_code(code: str) -> str:
-    """A code's meaning, reason and cure. Raises UserError for an unknown code."""
+    """Return a code's meaning, reason and cure. Raises UserError for an unknown code."""
     entry = CODES.get(code.upper())
     if entry is None:
         raise UserError(explain_unknown_name("code", code, CODES))
-    return f"{code.upper()} ({severity(code.upper())}): {entry.title}\n  why:  {entry.why}\n  cure: {entry.cure}"
+    return f"{code.upper()} ({find_severity(code.upper())}): {entry.title}\n  why:  {entry.why}\n  cure: {entry.cure}"
 
 
 # ---------------------------------------------------------------- annotations
 # https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
 def annotate(file: str, problems: Iterable[Problem]) -> Iterator[str]:
-    """A workflow command for each problem: GitHub shows it at its line of the pull request."""
+    """Yield a workflow command for each problem: GitHub shows it at its line of the pull request."""
     for problem in problems:
-        place = f"file={_property(file)},line={problem.location.line},col={problem.location.column}"
-        yield f"::{problem.severity} {place},title={_property(problem.code)}::{_data(_sentence(problem))}"
+        place = f"file={_escape_property(file)},line={problem.location.line},col={problem.location.column}"
+        title, data = _escape_property(problem.code), _escape_data(_format_sentence(problem))
+        yield f"::{problem.severity} {place},title={title}::{data}"
 
 
-def _sentence(problem: Problem) -> str:
+def _format_sentence(problem: Problem) -> str:
     way = problem.location.format_path()
-    return f"{f'{way}: ' if way else ''}{problem.message}\ncure: {problem.cure or code_of(problem.code).cure}"
+    return f"{f'{way}: ' if way else ''}{problem.message}\ncure: {problem.cure or find_code(problem.code).cure}"
 
 
-def _data(text: str) -> str:
+def _escape_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")

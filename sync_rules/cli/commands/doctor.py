@@ -1,8 +1,7 @@
-"""`sync-rules doctor`: examine a deployed stack, and say what is wrong with it and what cures that. It only reads.
-
-Areas: the stack, tables, mappings, queues, versions, roles, alarms, lag; write, where the write function is asked for
-or deployed; links, a sample of the items of rules that no backfill has applied; loads, the bulk loads since the last
-backfill. The values that the stack was deployed with stand for the variables of the rules file.
+"""`sync-rules doctor`: examine a deployed stack, and report each problem with its cure. It only reads. Areas: the
+stack, tables, mappings, queues, versions, roles, alarms, lag; write, if the write function is requested or deployed;
+links, a sample of the items of rules that no backfill has applied; loads, the bulk loads since the last backfill.
+The variables of the rules file get the values of the deployed stack.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.doctor import Site, StackFinding
 from sync_rules.deploy.examination import Examination, NotSeenError, list_resources
 from sync_rules.deploy.permissions import FUNCTIONS
-from sync_rules.jobs.account.stack import stack_of
-from sync_rules.jobs.backfill.bulk_loads import find_loads
+from sync_rules.jobs.account.stack import read_stack
+from sync_rules.jobs.backfill.bulk_loads import list_bulk_loads
 from sync_rules.language.load import parse_rules, read_text
 from sync_rules.model.errors import StoreError, UserError
 
@@ -51,8 +50,8 @@ def doctor(
     """Examine a deployed stack: each finding with its cure. It only reads."""
     client = partial(aws.find_client, endpoint_url=endpoint_url, region=region)
     well = True
-    site = _site(client, rules_file, stack_name, opt.place_words(endpoint_url, region))
-    for area, findings in _areas(site, client):
+    site = _read_site(client, rules_file, stack_name, opt.list_place_words(endpoint_url, region))
+    for area, findings in _examine_areas(site, client):
         well = well and not findings
         if form is not opt.LineForm.TEXT:
             rows = [{"found": one.found, "cure": one.cure} for one in findings]
@@ -63,13 +62,13 @@ def doctor(
     return int(not well)
 
 
-def _areas(site: Site, client: Callable[[str], Any]) -> Iterator[tuple[str, list[StackFinding]]]:
+def _examine_areas(site: Site, client: Callable[[str], Any]) -> Iterator[tuple[str, list[StackFinding]]]:
     yield from Examination(site, client, datetime.now(UTC)).findings()
-    yield "links", _of_links(site, client)
-    yield "loads", _of_loads(site, client)
+    yield "links", _check_links(site, client)
+    yield "loads", _check_loads(site, client)
 
 
-def _of_loads(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
+def _check_loads(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     """The bulk loads that a backfill may not have seen. The reason why they are unknown goes to standard error."""
     dynamodb, state_table = client("dynamodb"), site.physical("StateTable")
     try:
@@ -78,14 +77,14 @@ def _of_loads(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
         return []
     if at is None:
         return []
-    loads, unknown = find_loads(dynamodb, site.rules.streamed_tables, at)
+    loads, unknown = list_bulk_loads(dynamodb, site.rules.streamed_tables, at)
     if unknown:
         print(f"loads: bulk loads are unknown: {unknown}", file=sys.stderr)
-    cure = site.remote("backfill", str(site.rules_file))
+    cure = site.format_remote_command("backfill", str(site.rules_file))
     return [StackFinding(one.describe(at), f"{'' if one.end else 'when it has ended: '}{cure}") for one in loads]
 
 
-def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
+def _check_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     """The findings of a sample of the rules that no backfill in this account has applied. It only reads."""
     dynamodb = client("dynamodb")
     state_table = site.physical("StateTable")
@@ -102,11 +101,11 @@ def _of_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]:
     return [StackFinding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
 
 
-def _site(client: Any, rules_file: Path, stack_name: str, options: list[str]) -> Site:
+def _read_site(client: Any, rules_file: Path, stack_name: str, options: list[str]) -> Site:
     """The stack beside the rules. Raises UserError when it is none of ours or may not be looked at, StoreError."""
     deployment = read_deployment(rules_file)
     try:
-        stack = stack_of(client("cloudformation"), stack_name)
+        stack = read_stack(client("cloudformation"), stack_name)
         resources = list_resources(client, stack_name)
     except StoreError as error:
         if error.reason.startswith("AccessDenied"):

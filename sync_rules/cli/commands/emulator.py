@@ -1,7 +1,6 @@
-"""`sync-rules emulator`: run a DynamoDB engine on this machine until stopped; nothing that it holds is kept.
-
-It listens on the loopback interface only, and needs no account and no docker. With `--rules` it also creates the tables
-of a rules file. Ctrl-C or SIGTERM stops it, with everything that it started.
+"""`sync-rules emulator`: run a DynamoDB engine on this machine until stopped. It keeps no data afterwards. It listens
+on the loopback interface only, and needs no account and no docker. With `--rules` it also creates the tables of a
+rules file. Ctrl-C or SIGTERM stops it, with everything that it started.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
-from sync_rules.cli.show.tables import lines
+from sync_rules.cli.show.tables import list_lines
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.tables import compare_tables, create_missing_tables
@@ -49,9 +48,9 @@ def emulator(
             compared = compare_tables(client, rules, calls_table)
             created = create_missing_tables(client, compared)
             for one in compared:
-                for text in lines(one, created):
+                for text in list_lines(one, created):
                     _say(text)
-        _say(f"Next, in another terminal:\n  {_next(rules_file, engine.url)}\nCtrl-C stops it.")
+        _say(f"Next, in another terminal:\n  {_format_next_command(rules_file, engine.url)}\nCtrl-C stops it.")
         while not stopping():
             engine.require()
             time.sleep(LOOK_EVERY_SECONDS)
@@ -59,7 +58,7 @@ def emulator(
     return 0
 
 
-def _next(rules_file: Path | None, url: str) -> str:
+def _format_next_command(rules_file: Path | None, url: str) -> str:
     if rules_file is None:
         return f"sync-rules tables create --endpoint-url {url}"
     named = "" if rules_file == opt.RULES_FILE else f" {shlex.quote(str(rules_file))}"

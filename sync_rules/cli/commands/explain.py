@@ -21,7 +21,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.failure_records import printable, show_key
+from sync_rules.pipeline.failure_records import format_key, show_key
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.key_json import parse_key
@@ -54,30 +54,32 @@ def explain(
     store = DynamoStore(aws.dynamodb(endpoint_url, region), rules.tables)
     world = World(store, NULL_PORTS, NULL_PORTS)
     if key is not None:
-        show_rows(item_rows(parse_key(key, table, rules), rules, world), as_json=as_json)
+        show_rows(list_item_rows(parse_key(key, table, rules), rules, world), as_json=as_json)
     else:
-        show_rows(use_rows(parse_key(where or "", table, rules), rules, world), as_json=as_json)
+        show_rows(list_use_rows(parse_key(where or "", table, rules), rules, world), as_json=as_json)
     return 0
 
 
 # ---------------------------------------------------------------- an item
-def item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
-    """The derived values of an item, then the rules that copy from it. Raises UserError when it does not exist."""
+def list_item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
+    """List the derived values of an item, then the rules that copy from it. Raises UserError if the item does not
+    exist.
+    """
     (item,) = world.store.read(Read((key,)))
     if item is None:
-        raise UserError(f"there is no item {printable(key)}")
+        raise UserError(f"there is no item {format_key(key)}")
     entity = rules.entity_of(key)
     if entity is None:
-        yield {"item": _key(key), "entity": None}, f"{printable(key)} matches no entity, so no rule concerns it"
+        yield {"item": _make_key(key), "entity": None}, f"{format_key(key)} matches no entity, so no rule concerns it"
         return
-    yield {"item": _key(key), "entity": entity.name}, f"{printable(key)}: entity {entity.name}"
+    yield {"item": _make_key(key), "entity": entity.name}, f"{format_key(key)}: entity {entity.name}"
     found = run_work(list_standings(key, item, rules), world)
     for one in found:
         yield _make_row(one)
     if not found:
         yield {"standing": None}, "  no rule writes to it"
     for rule in rules.from_source(entity):
-        into = _into(rule)
+        into = _describe_target(rule)
         yield {"source_of": rule.name, "kind": rule.kind, "into": into}, f"  source of {into} · rule {rule.title}"
 
 
@@ -89,12 +91,12 @@ def _make_row(one: Standing) -> Row:
         "kind": one.rule.kind,
         "paths": paths,
         "element": one.element or None,
-        "sources": [_key(source) for source in one.sources],
+        "sources": [_make_key(source) for source in one.sources],
         "is": state,
         "reason": one.reason or None,
     }
-    what = _part(one.element, paths)
-    made_of = ", ".join(map(printable, one.sources)) or _describe_origin(one.rule)
+    what = _format_part(one.element, paths)
+    made_of = ", ".join(map(format_key, one.sources)) or _describe_origin(one.rule)
     why = f" ({one.reason})" if one.reason else ""
     return row, f"  {what}: {SAID.get(state, state)}{why} · from {made_of} · rule {one.rule.title}"
 
@@ -115,46 +117,46 @@ def _describe_origin(rule: Rule) -> str:
 
 
 # ---------------------------------------------------------------- where it is used
-def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
-    """Every item that holds a value of an item, then the rules whose items nothing lists."""
+def list_use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
+    """List every item that holds a value of an item, then the rules whose items cannot be listed."""
     count = 0
     for use in find_uses(key, rules, world.store):
         count += 1
-        yield _use_row(use, key)
+        yield _make_use_row(use, key)
     for rule in rules.rules.values():
         if rule.pull_only and rule.source is rules.entity_of(key):
             line = f"perhaps on items of {rule.target.name}, which nothing lists · rule {rule.title}"
             yield {"rule": rule.name, "kind": rule.kind, "unlisted": rule.target.name}, line
     yield (
         {"places": count},
-        f"{format_count(count, 'item')} {'holds' if count == 1 else 'hold'} a value of {printable(key)}",
+        f"{format_count(count, 'item')} {'holds' if count == 1 else 'hold'} a value of {format_key(key)}",
     )
 
 
-def _use_row(use: UsePlace, asked: ItemKey) -> Row:
+def _make_use_row(use: UsePlace, asked: ItemKey) -> Row:
     paths = [show_path(path) for path in use.paths]
     row = {
         "rule": use.rule.name,
         "kind": use.rule.kind,
-        "target": _key(use.target),
+        "target": _make_key(use.target),
         "paths": paths,
         "element": use.element or None,
-        "through": None if use.through == asked else _key(use.through),
+        "through": None if use.through == asked else _make_key(use.through),
     }
-    what = _part(use.element, paths)
-    through = "" if use.through == asked else f" · through {printable(use.through)}"
-    return row, f"{printable(use.target)} {what}{through} · rule {use.rule.title}"
+    what = _format_part(use.element, paths)
+    through = "" if use.through == asked else f" · through {format_key(use.through)}"
+    return row, f"{format_key(use.target)} {what}{through} · rule {use.rule.title}"
 
 
-def _part(element: str, paths: list[str]) -> str:
+def _format_part(element: str, paths: list[str]) -> str:
     return f"element {element} of {', '.join(paths)}" if element else ", ".join(paths) or "the whole item"
 
 
-def _into(rule: Rule) -> str:
+def _describe_target(rule: Rule) -> str:
     if rule.copies:
         return ", ".join(f"{rule.target.name}.{show_path(path)}" for path in rule.copies)
     return f"{rule.target.name} items" if isinstance(rule, PartRule) else f"what rule {rule.title} does"
 
 
-def _key(key: ItemKey) -> dict[str, Any]:
+def _make_key(key: ItemKey) -> dict[str, Any]:
     return {"table": key.table, "key": show_key(key)}

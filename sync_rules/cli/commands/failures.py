@@ -19,16 +19,16 @@ from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.adapters.s3 import OnFailureObjects, parse_place
 from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require_queue_url
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.console import grid, make_console, print_parts
+from sync_rules.cli.show.console import make_console, make_grid, print_parts
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.failure_log import FailedLines
 from sync_rules.jobs.local_files import Files
-from sync_rules.jobs.redrive.work import DROP, is_gone, names_of, titles_of
+from sync_rules.jobs.redrive.work import DROP, is_gone, list_entry_names, list_entry_titles
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 from sync_rules.pipeline.failed_entries import (
     Failed,
     FailedEntry,
@@ -37,7 +37,7 @@ from sync_rules.pipeline.failed_entries import (
     group_failures,
     read_entry,
 )
-from sync_rules.pipeline.failure_records import FailureRecord, time_text
+from sync_rules.pipeline.failure_records import FailureRecord, format_time
 from sync_rules.rules.ruleset import Rules
 
 VERB: Final = Verb()
@@ -45,7 +45,7 @@ VERB: Final = Verb()
 
 @dataclass(frozen=True)
 class Places:
-    """The places to read, as the user named them; if none was named, the local files that exist."""
+    """The places to read: those that the user named, else the local files that exist."""
 
     files: list[Path] = field(default_factory=list)
     queues: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Places:
     region: str | None = None
 
     def places(self, *, peek: bool = False) -> list[FailureStore]:
-        """Open the places. Raises UserError for one that is no such place."""
+        """Open the places. Raises UserError if a name does not fit its kind of place."""
         files = self.files
         if not (self.files or self.queues or self.buckets):
             here = Files()
@@ -103,7 +103,7 @@ def failures(
             raise UserError("--drop: give the rules file too: it says which rules no longer exist")
         _drop_dead_entries(given, rules, _find_gone_titles(rule or [], rules), as_json=as_json)
         return 0
-    only = None if not rule else find_titles(rule, rules)
+    only = None if not rule else list_titles(rule, rules)
     places = given.places(peek=True)
     try:
         groups = group_failures(_read_entries(places, only))
@@ -120,8 +120,8 @@ def failures(
     return 1 if groups else 0
 
 
-def find_titles(names: list[str], rules: Rules | None) -> frozenset[str]:
-    """The titles of the rules a user named. Raises UserError for an unknown one, if the rules are known."""
+def list_titles(names: list[str], rules: Rules | None) -> frozenset[str]:
+    """Return the titles of the rules that a user named. Raises UserError for an unknown rule if `rules` is not None."""
     titles = frozenset(name.partition(".")[0] for name in names)
     if rules is not None:
         opt.require_titles(sorted(titles), rules)
@@ -144,7 +144,7 @@ def _drop_dead_entries(given: Places, rules: Rules, only: frozenset[str] | None,
     try:
         for place in places:
             for entry, body in _read_entries([place], only):
-                names = None if isinstance(body, RecordError) else names_of(body)
+                names = None if isinstance(body, RecordError) else list_entry_names(body)
                 if names is not None and is_gone(names, rules):
                     place.remove(entry)
                     calls |= {body.call} if isinstance(body, FailureRecord) and body.call else set()
@@ -152,9 +152,13 @@ def _drop_dead_entries(given: Places, rules: Rules, only: frozenset[str] | None,
     finally:
         for place in places:
             place.close()
-    CallsInFolder(Files.calls_of(Files.failures), [Files.calls_of(path) for path in given.files]).remove(calls)
+    CallsInFolder(Files.locate_calls(Files.failures), [Files.locate_calls(path) for path in given.files]).remove(calls)
     for name, count in sorted(dropped.items()):
-        print(json.dumps({"dropped": name, "count": count}) if as_json else visible(f"dropped: {count:,} of {name}"))
+        print(
+            json.dumps({"dropped": name, "count": count})
+            if as_json
+            else escape_invisible(f"dropped: {count:,} of {name}")
+        )
     if not dropped and not as_json:
         print("no failures of rules that no longer exist")
 
@@ -168,14 +172,14 @@ def _read_entries(
                 body: Failed | RecordError = read_entry(entry.text)
             except RecordError as error:
                 body = error
-            titles = None if isinstance(body, RecordError) else titles_of(body)
+            titles = None if isinstance(body, RecordError) else list_entry_titles(body)
             if only is None or (titles is not None and not titles.isdisjoint(only)):
                 yield entry, body
 
 
 def _write_row(group: FailureGroup) -> dict[str, Any]:
     """A group for machines. The example of a failure record, a key, is JSON; other examples are text."""
-    row = {name: time_text(one) if isinstance(one, datetime) else one for name, one in asdict(group).items()}
+    row = {name: format_time(one) if isinstance(one, datetime) else one for name, one in asdict(group).items()}
     items = row.pop("items")
     if group.sort == "failures":
         row["items"] = len(items)
@@ -206,9 +210,9 @@ def show(groups: list[FailureGroup], gone: frozenset[str], queues: list[FailedMe
     for sort, (title, headings) in HEADINGS.items():
         rows = [_list_cells(group, gone) for group in groups if group.sort == sort]
         if rows:
-            table = grid(headings)
+            table = make_grid(headings)
             for row in rows:
-                table.add_row(*map(escape, map(visible, row)))
+                table.add_row(*map(escape, map(escape_invisible, row)))
             print_parts(console, [title, table])
     if not groups:
         print("no failures are recorded")

@@ -7,7 +7,7 @@ from typing import Final
 
 from sync_rules.adapters.files import require_ending, require_own
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.rule_graph import graph_of, mermaid
+from sync_rules.cli.show.rule_graph import format_mermaid, make_graph
 from sync_rules.cli.show.text import put_out
 from sync_rules.cli.verb import Verb
 from sync_rules.language.load import load_rules
@@ -27,7 +27,7 @@ def graph(
     if out is not None:
         require_own(out, rules_file)
         require_ending(out, ENDINGS)
-    text = mermaid(graph_of(load_rules(rules_file)))
+    text = format_mermaid(make_graph(load_rules(rules_file)))
     if out is None:
         text = _fit_encoding(text, getattr(sys.stdout, "encoding", None) or "utf-8")
     put_out(text, out)

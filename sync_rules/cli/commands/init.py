@@ -1,11 +1,9 @@
-"""`sync-rules init`: begin a project in a repository of your own, from the installed package alone.
-
-It writes rules.yaml with one working rule, the schema for your editor, a scenario, and what SAM deploys: template.yaml,
+"""`sync-rules init`: begin a project in a repository of your own, from the installed package alone. It writes
+rules.yaml with one working rule, the schema for your editor, a scenario, and what SAM deploys: template.yaml,
 samconfig.toml, a Makefile, the state machine and the locked requirements of the functions. The CI workflow and the
-pre-commit hook go to the root of the git repository around the folder. It asks nothing and overwrites nothing.
-
-With --from or --from-account, rules.yaml has the tables and entities of what you have, and no rule yet. Every place
-that is not sure has a `# CHECK:` comment. Of items, only key forms and names of attributes are written, never values.
+pre-commit hook go to the root of the git repository around the folder. It asks nothing and overwrites nothing. With
+--from or --from-account, rules.yaml has your tables and entities, and no rule yet. Every uncertain place has a `#
+CHECK:` comment. It holds key forms and attribute names of items, never values.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.modules import load_module
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy.project import Project, project_in, write
+from sync_rules.deploy.project import Project, make_project, write_project
 from sync_rules.model.errors import UserError
 
 STDIN: Final = Path("-")
@@ -62,20 +60,20 @@ def init(
     if account:
         importer = load_module(ACCOUNT_IMPORTER, "sync-rules", "init --from-account")
         imported = importer.rules_from_account(aws.dynamodb(endpoint_url, region), account, samples)
-    project = project_in(folder, imported.text if imported else None)
-    write(project)
+    project = make_project(folder, imported.text if imported else None)
+    write_project(project)
     for path in sorted(project.new):
         print(f"wrote {path}")
     for path, lines in project.lines.items():
         print(f"\n{path} exists and is left as it is. Add to it:\n\n{lines}")
     if imported and imported.notes:
         print("\n".join([f"\nrules.yaml is made from {imported.origin}. Check:", *(f"  {n}" for n in imported.notes)]))
-    print(next_steps(project, with_rules=imported is None))
+    print(describe_next_steps(project, with_rules=imported is None))
     return 0
 
 
-def next_steps(project: Project, *, with_rules: bool) -> str:
-    """The first things to do in a new project, in at most five lines."""
+def describe_next_steps(project: Project, *, with_rules: bool) -> str:
+    """Describe the first things to do in a new project, in at most five lines."""
     there = os.path.relpath(project.folder)
     by_hand = "look at each CHECK in rules.yaml, write a rule or let `sync-rules propose` find some"
     first = "edit rules.yaml" if with_rules else by_hand

@@ -14,23 +14,23 @@ import typer
 from sync_rules.adapters import aws
 from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.files import as_mistake, open_whole, require_own, require_place
+from sync_rules.adapters.files import convert_os_errors, open_whole, require_own, require_place
 from sync_rules.adapters.state import read_applied_time
 from sync_rules.audit.verify_tally import choose_share
 from sync_rules.cli import options as opt
 from sync_rules.cli.link_sample import sample_new_rules
-from sync_rules.cli.saved_state import read_state, state_file
+from sync_rules.cli.saved_state import find_state_file, read_state
 from sync_rules.cli.show.console import make_console
-from sync_rules.cli.show.plan import PlanReport, write_row
+from sync_rules.cli.show.plan import PlanReport, make_write_row
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
-from sync_rules.jobs.backfill.bulk_loads import find_loads
+from sync_rules.jobs.backfill.bulk_loads import list_bulk_loads
 from sync_rules.jobs.backfill.job import BackfillRequest, make_job
-from sync_rules.jobs.backfill.page import everything
+from sync_rules.jobs.backfill.page import accept_all
 from sync_rules.jobs.backfill.scope import list_waiting_titles
 from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, compare_fingerprints
 from sync_rules.jobs.dryrun.planner import Planner
-from sync_rules.jobs.dryrun.prices import own_prices, read_prices
+from sync_rules.jobs.dryrun.prices import read_own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.rules import fingerprints
@@ -67,19 +67,19 @@ def plan(
     form: opt.Page = opt.PageForm.TEXT,
 ) -> int:
     """Show a backfill's writes, reads, cost and duration in advance. Nothing is written."""
-    require_own(writes, rules_file, prices, state_file(state))
+    require_own(writes, rules_file, prices, find_state_file(state))
     rules = load_rules(rules_file)
     opt.require_titles(accept or (), rules, option="--accept")
-    share, seed = choose_share(*opt.read_sample(sample), opt.SEGMENTS)
+    share, seed = choose_share(*opt.parse_sample(sample), opt.SEGMENTS)
     client = aws.dynamodb(endpoint_url, region)
     place = client.meta.region_name
-    known = own_prices() if prices is None else read_prices(prices, place)
+    known = read_own_prices() if prices is None else read_prices(prices, place)
     documents = read_state(state, client)
     store = DynamoStore(client, rules.tables)
     names = select_rules(rules, rule or [])
     waiting = list_waiting_titles(rules.only(names), store)
     before = find_applied_rules(documents, rules, waiting)
-    stands = compare_fingerprints(rules, fingerprints.of_each(rules), before)
+    stands = compare_fingerprints(rules, fingerprints.compute_rule_fingerprints(rules), before)
     if changed:
         names = frozenset(name for name in names if stands.word(rules.rules[name].title) != UNCHANGED)
     job = make_job(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where)) if names else None
@@ -92,7 +92,7 @@ def plan(
             names,
             store,
             tables=tuple(job.items) if job else (),
-            wanted=job.selection.wanted if job else everything,
+            wanted=job.selection.wanted if job else accept_all,
             share=share,
             completes=job.completes if job else None,
             workers=opt.WORKERS,
@@ -108,7 +108,7 @@ def plan(
                     raise KeyboardInterrupt from None
                 raise
     at = read_applied_time(documents)
-    loads, unknown = ((), "") if at is None else find_loads(client, rules.streamed_tables, at)
+    loads, unknown = ((), "") if at is None else list_bulk_loads(client, rules.streamed_tables, at)
     if unknown:
         print(f"bulk loads since the last backfill are unknown: {unknown}", file=sys.stderr)
     links = sample_new_rules(rules, names, before, accept or (), store)
@@ -150,7 +150,7 @@ def plan(
 
 @contextmanager
 def open_write_log(path: Path | None) -> Iterator[Callable[[PlannedWrite], object]]:
-    """Give a function that appends a write to a file. The file appears when it is complete. Raises UserError when it
+    """Yield a function that appends a write to a file. The file appears when it is complete. Raises UserError if it
     cannot be written.
     """
     if path is None:
@@ -160,7 +160,7 @@ def open_write_log(path: Path | None) -> Iterator[Callable[[PlannedWrite], objec
     with open_whole(path) as file:
 
         def note(write: PlannedWrite) -> None:
-            with as_mistake(path):
-                file.write(json.dumps(write_row(write)).encode() + b"\n")
+            with convert_os_errors(path):
+                file.write(json.dumps(make_write_row(write)).encode() + b"\n")
 
         yield note

@@ -14,7 +14,7 @@ import typer
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
-from sync_rules.lab.embedded_engine import LOOPBACK, free_port
+from sync_rules.lab.embedded_engine import LOOPBACK, find_free_port
 from sync_rules.model.errors import UserError
 
 FOLDER: Final = Path("packages/playground/dist")
@@ -41,7 +41,7 @@ def playground(
     """Serve the playground, rules in a browser, until stopped."""
     if not (folder / "index.html").is_file():
         raise UserError(f"{folder}: no playground there. Run make playground in a clone, or name its folder")
-    server = ThreadingHTTPServer((LOOPBACK, free_port(port)), partial(Handler, directory=str(folder)))
+    server = ThreadingHTTPServer((LOOPBACK, find_free_port(port)), partial(Handler, directory=str(folder)))
     with server, stop_signals() as stopping:
         Thread(target=server.serve_forever, daemon=True).start()
         print(f"the playground is at http://{LOOPBACK}:{server.server_port}/ (Ctrl-C stops it)", flush=True)

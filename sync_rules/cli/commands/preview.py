@@ -21,7 +21,7 @@ from sync_rules.cli.verb import Verb
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
-from sync_rules.write.document import as_json
+from sync_rules.write.document import encode_binary
 from sync_rules.write.preview import WritePreview, preview_write
 
 VERB: Final = Verb()
@@ -49,9 +49,9 @@ def preview(
 
 
 def list_rows(found: WritePreview) -> Iterator[Row]:
-    """The reads, the transaction, and the work that is left to the stream."""
+    """List the reads, the transaction, and the work that is left to the stream."""
     for request, parameters in (*found.reads, ("TransactWriteItems", {"TransactItems": found.actions})):
-        shown = as_json(parameters)
+        shown = encode_binary(parameters)
         yield {"request": request, "parameters": shown}, (request, *json.dumps(shown, indent=2).splitlines())
     for left in found.left:
         items = "" if left.items is None else f" · items: {left.items:,}"

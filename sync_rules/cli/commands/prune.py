@@ -24,12 +24,12 @@ from sync_rules.cli.show.text import FirstPerRule, format_count
 from sync_rules.cli.signals import stop_signals
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.failure_log import FailureLog
-from sync_rules.jobs.local_files import Files, wall_clock_ms
+from sync_rules.jobs.local_files import Files, read_wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.values import Item, show_path
-from sync_rules.pipeline.failure_records import printable
+from sync_rules.pipeline.failure_records import format_key
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.rules.ruleset import Rules
 
@@ -52,7 +52,7 @@ def prune(
     region: opt.Region = None,
 ) -> int:
     """Find what deleted rules left in the tables; --apply removes it. A renamed rule counts as deleted."""
-    old, now = _before(before, rule or ()), load_rules(rules_file)
+    old, now = _load_former_rules(before, rule or ()), load_rules(rules_file)
     past = FormerRules(old, now, frozenset(rule or ()))
     client = aws.dynamodb(endpoint_url, region)
     for table in past.tables[:1]:
@@ -60,16 +60,16 @@ def prune(
     world = World(
         limit_store(DynamoStore(client, old.tables), old.tables, Budget({**old.tables, **now.tables})),
         NULL_PORTS,
-        FailureLog(Files.failures, wall_clock_ms),
+        FailureLog(Files.failures, read_wall_clock_ms),
     )
     console = make_console(stderr=True)
     found = FirstPerRule()
     items = left = 0
     with console.status("scanning", spinner="dots") as status, stop_signals() as stopping:
-        for table, page in _pages(past, world, before):
+        for table, page in _scan_pages(past, world, before):
             items += page.items
             for one in page.leftovers:
-                found.add(one.rule, as_line(one))
+                found.add(one.rule, format_leftover(one))
             remaining = run_work(remove(page.leftovers), world) if apply else page.leftovers
             left += len(remaining)
             count = found.counts.total()
@@ -78,13 +78,13 @@ def prune(
                 removed = f"{count - left} leftovers were removed" if apply else "nothing was removed"
                 raise KeyboardInterrupt(f"interrupted: {removed}. Run it again for the rest")
     found.end()
-    print(summary(items, found.counts.total(), left, applied=apply))
+    print(format_summary(items, found.counts.total(), left, applied=apply))
     if apply and not left:
         _drop_applied_rules(past.deleted_rules, state, client, now)
     return 1 if left else 0
 
 
-def _pages(past: FormerRules, world: World, before: Path) -> Iterator[tuple[Table, PrunePage]]:
+def _scan_pages(past: FormerRules, world: World, before: Path) -> Iterator[tuple[Table, PrunePage]]:
     """Scan the tables, page by page. A table that does not exist is skipped if the rules of today do not name it.
 
     Raises:
@@ -123,7 +123,7 @@ def _drop_applied_rules(deleted: frozenset[str], place: str, client: DynamoDBCli
     print(f"dropped from the saved state: {', '.join(sorted(deleted & before.keys()))}")
 
 
-def _before(file: Path, names: Iterable[str]) -> Rules:
+def _load_former_rules(file: Path, names: Iterable[str]) -> Rules:
     """The rules before the change. Raises UserError when the file does not exist or has no rule of one of the names."""
     if not file.exists():
         raise UserError(
@@ -135,13 +135,13 @@ def _before(file: Path, names: Iterable[str]) -> Rules:
     return rules
 
 
-def as_line(one: Leftover) -> str:
-    """A leftover for people: key and paths, never a value."""
+def format_leftover(one: Leftover) -> str:
+    """Return a leftover as text for people: key and paths, never a value."""
     what = ", ".join(show_path(path) for path in one.paths) or "the whole item"
-    return f"{printable(one.key)} {what} · rule {one.rule}"
+    return f"{format_key(one.key)} {what} · rule {one.rule}"
 
 
-def summary(items: int, found: int, left: int, *, applied: bool) -> str:
+def format_summary(items: int, found: int, left: int, *, applied: bool) -> str:
     if not found:
         return f"{format_count(items, 'item')} scanned, nothing left behind"
     if not applied:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.preflight import require
+from sync_rules.adapters.preflight import require_tables
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
 from sync_rules.cli.show.console import make_console
@@ -83,7 +83,7 @@ def record(
         )
     key = secrets.token_bytes(SALT_BYTES) if salt is None else salt.encode()
     redactor = Redactor(rules, key, keep_shape=keep_shape, tables=table or ()) if redact else None
-    arns = require(aws.dynamodb(endpoint_url, region), select_tables(rules, table or [])).stream_arns
+    arns = require_tables(aws.dynamodb(endpoint_url, region), select_tables(rules, table or [])).stream_arns
     reader = DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region))
     tables = {name: one.physical_name for name, one in rules.tables.items()}
     header = Header(tables, redact, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -98,22 +98,22 @@ def record(
             FromNow(reader, arns) if from_now else reader,
             arns,
             stopping,
-            lambda: status.update(as_line(tape)),
+            lambda: status.update(format_progress(tape)),
             once=once,
         )
-    text = f"{as_line(tape)} in {out}"
-    print(text if form is opt.DocumentForm.TEXT else json.dumps({**row(tape), "file": str(out)}))
+    text = f"{format_progress(tape)} in {out}"
+    print(text if form is opt.DocumentForm.TEXT else json.dumps({**make_row(tape), "file": str(out)}))
     return 0
 
 
 # ---------------------------------------------------------------- output
-def as_line(tape: Tape) -> str:
-    """The records so far, for people."""
+def format_progress(tape: Tape) -> str:
+    """Return the counts of records so far as text for people."""
     of = ", ".join(f"{count:,} of {name}" for name, count in sorted(tape.tables.items()))
     lost = f" · RECORDS EXPIRED BEFORE THEY WERE READ ({tape.trimmed} times)" if tape.trimmed else ""
     return format_count(tape.tables.total(), "record") + (f" ({of})" if of else "") + lost
 
 
-def row(tape: Tape) -> dict[str, Any]:
-    """The records so far, for machines."""
+def make_row(tape: Tape) -> dict[str, Any]:
+    """Return the counts of records so far, ready for JSON."""
     return {"records": tape.tables.total(), "tables": dict(tape.tables), "trimmed": tape.trimmed}

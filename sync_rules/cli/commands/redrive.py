@@ -1,7 +1,6 @@
-"""`sync-rules redrive`: retry failed work, from files, queues or buckets, and from the streams that batches name.
-
-An entry that succeeds is removed from its place. An entry that fails again stays there with its reason; so does one
-that cannot be read, or whose rule no longer exists.
+"""`sync-rules redrive`: retry failed work, from files, queues or buckets, and from the streams that batches name. An
+entry that succeeds is removed from its place. An entry that fails again stays there with its reason. So does an
+entry that cannot be read, or whose rule no longer exists.
 """
 
 from __future__ import annotations
@@ -16,27 +15,27 @@ import typer
 from rich.markup import escape
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.beginnings import CallsSince, read_table, since
+from sync_rules.adapters.beginnings import CallsSince, list_beginnings, read_beginnings
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.kept_calls import CallsAnywhere, CallsInBucket, CallsInFolder
 from sync_rules.adapters.meter import limit_store
-from sync_rules.adapters.preflight import require
+from sync_rules.adapters.preflight import require_tables
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, find_account
-from sync_rules.cli.commands.failures import Places, find_titles
+from sync_rules.cli.commands.failures import Places, list_titles
 from sync_rules.cli.show.console import make_console, say
 from sync_rules.cli.verb import Verb
 from sync_rules.jobs.account.account_redrive import UNITS, add_counts, load_documents
 from sync_rules.jobs.account.protocol import describe_rules
 from sync_rules.jobs.failure_log import FailureLog, require_writable
-from sync_rules.jobs.local_files import Files, wall_clock_ms
+from sync_rules.jobs.local_files import Files, read_wall_clock_ms
 from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
 from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.ruleset import Rules
 
@@ -75,7 +74,7 @@ def redrive(
     """Retry failed work; safe at any later time. Only current values are written."""
     as_json = form is not opt.LineForm.TEXT
     rules = load_rules(rules_file)
-    only = None if not rule else find_titles(rule, rules)
+    only = None if not rule else list_titles(rule, rules)
     if remote:
         account = find_account("RedriveMachineArn", endpoint_url, region)
         return redrive_in_account(account, rules, only, as_json=as_json)
@@ -93,19 +92,19 @@ def redrive(
 
         client = aws.dynamodb(endpoint_url, region)
         store = limit_store(DynamoStore(client, rules.tables), rules.tables)
-        recorded = FailureLog(failures, wall_clock_ms)
-        folder = CallsInFolder(Files.calls_of(failures), [Files.calls_of(path) for path in file or ()])
+        recorded = FailureLog(failures, read_wall_clock_ms)
+        folder = CallsInFolder(Files.locate_calls(failures), [Files.locate_calls(path) for path in file or ()])
         kept = CallsAnywhere(CallsInBucket(lambda: aws.s3(endpoint_url, region)), folder)
         world = World(store, NULL_PORTS, recorded, kept=kept)
         if not dry_run:
             chosen = rules.select_titles(only)
             if not calls_table:
                 _require_no_calls(chosen)
-            require(client, chosen, streams=False)
+            require_tables(client, chosen, streams=False)
             require_writable(failures)
             caller = make_caller(chosen, client, calls_table, folder=rules_file.absolute().parent)
-            known = read_table(client, chosen, calls_table)
-            world = replace(world, caller=CallsSince(caller, since(chosen, known)))
+            known = read_beginnings(client, chosen, calls_table)
+            world = replace(world, caller=CallsSince(caller, list_beginnings(chosen, known)))
         redriver = Redriver(
             rules,
             world,
@@ -115,8 +114,10 @@ def redrive(
             else None,
             only=only,
             function=function,
-            on_left=lambda left: print(json.dumps({"left": asdict(left)}) if as_json else as_line(left), flush=True),
-            on_entry=lambda where: status.update(escape(visible(where))),
+            on_left=lambda left: print(
+                json.dumps({"left": asdict(left)}) if as_json else format_left_entry(left), flush=True
+            ),
+            on_entry=lambda where: status.update(escape(escape_invisible(where))),
             on_wait=show_wait,
         )
         for place in places:
@@ -128,7 +129,7 @@ def redrive(
         redriver.rest()
     folder.remove(redriver.list_called_places())  # now that no failure record names them
     tally = redriver.tally
-    print(json.dumps(asdict(tally)) if as_json else summary(tally, failures, dry_run=dry_run))
+    print(json.dumps(asdict(tally)) if as_json else format_summary(tally, failures, dry_run=dry_run))
     return 1 if tally.again or tally.unreadable else 0
 
 
@@ -143,7 +144,7 @@ def _require_no_calls(rules: Rules) -> None:
 
 # ---------------------------------------------------------------- in the account
 def redrive_in_account(account: Account, rules: Rules, titles: frozenset[str] | None, *, as_json: bool) -> int:
-    """Start a redrive, watch it to its end, and show its figures. Exit codes as the command's."""
+    """Start a redrive, watch it to its end, and show its figures. Return the exit code of the command."""
     name = account.machine.start("redrive", {"rules": sorted(titles or ()), **describe_rules(rules)})
     console = make_console(stderr=True)
     with console.status("redriving", spinner="dots") as status:
@@ -156,24 +157,24 @@ def redrive_in_account(account: Account, rules: Rules, titles: frozenset[str] | 
     done = ended.well()
     tally = add_counts(load_documents(account.state, name, UNITS).values())
     queue = account.stack.output("FailuresQueueUrl")
-    print(json.dumps(asdict(tally)) if as_json else summary(tally, queue))
+    print(json.dumps(asdict(tally)) if as_json else format_summary(tally, queue))
     if not done:
         say(console, ended.cause or ended.status)
     elif (tally.again or tally.unreadable) and not as_json:
         letters, bucket = account.stack.output("FanoutDeadLettersUrl"), account.stack.output("BucketName")
-        where = account.failures_command("--queue", letters, "--bucket", f"s3://{bucket}/aws/")
+        where = account.format_failures_command("--queue", letters, "--bucket", f"s3://{bucket}/aws/")
         print(f"To see what remains, and why: {where}")
     return 1 if tally.again or tally.unreadable or not done else 0
 
 
 # ---------------------------------------------------------------- output
-def as_line(left: LeftEntry) -> str:
-    """An entry that remains, for people."""
+def format_left_entry(left: LeftEntry) -> str:
+    """Return an entry that remains as text for people."""
     again = "cannot be retried" if left.unreadable else "failed again"
-    return visible(f"{left.where}: {again}: {left.reason} · {left.what}")
+    return escape_invisible(f"{left.where}: {again}: {left.reason} · {left.what}")
 
 
-def summary(tally: RedriveCounts, failures: Path | str, *, dry_run: bool = False) -> str:
+def format_summary(tally: RedriveCounts, failures: Path | str, *, dry_run: bool = False) -> str:
     if dry_run:
         parts = [f"{tally.done:,} would be retried"]
     else:

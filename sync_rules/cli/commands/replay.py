@@ -15,10 +15,10 @@ from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
-from sync_rules.lab.recording import Recording, read_all
+from sync_rules.lab.recording import Recording, read_recordings
 from sync_rules.lab.recording_replay import Mismatch, load_data
 from sync_rules.lab.replay_case import Case, ReplayResult, replay_all
-from sync_rules.lab.scenario_file import rules_in_memory
+from sync_rules.lab.scenario_file import load_rules_in_memory
 from sync_rules.lab.trial import choose_deliveries
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
@@ -61,30 +61,30 @@ def replay(
 ) -> int:
     """Replay a recording in memory, under every delivery order. Stop at the first that ends wrong."""
     as_json = form is opt.DocumentForm.JSON
-    known = rules_in_memory(rules_file)
+    known = load_rules_in_memory(rules_file)
     case = Case(known, load_data(data, known) if data else (), with_copies)
-    recording = read_all(files, known)
+    recording = read_recordings(files, known)
     if not recording.records:
-        raise UserError(nothing_of(recording, known))
+        raise UserError(explain_no_records(recording, known))
     deliveries = [
         one for n in (range(seeds) if seed is None else [seed]) for one in choose_deliveries(variant or (), n)
     ]
     with make_console(stderr=True).status("replaying", spinner="dots") as status:
         outcome = replay_all(case, recording, deliveries, status.update)
         if outcome.mismatch is None:
-            print(json.dumps(row(outcome, recording)) if as_json else right(outcome, recording))
+            print(json.dumps(make_row(outcome, recording)) if as_json else format_success(outcome, recording))
             return 0
     mismatch = outcome.mismatch
-    again = _command(files, rules_file, data, mismatch.delivery, with_copies=with_copies)
+    again = _format_command(files, rules_file, data, mismatch.delivery, with_copies=with_copies)
     if as_json:
-        print(json.dumps({**row(outcome, recording), **mismatch.body(values=values), "again": again}))
+        print(json.dumps({**make_row(outcome, recording), **mismatch.body(values=values), "again": again}))
     else:
-        print("\n".join(wrong(outcome, recording, mismatch, values=values)))
+        print("\n".join(format_mismatch(outcome, recording, mismatch, values=values)))
         print(f"again: {again}")
     return 1
 
 
-def _command(
+def _format_command(
     files: Sequence[Path], rules_file: Path, data: Path | None, delivery: Delivery, *, with_copies: bool
 ) -> str:
     words = ["sync-rules", "replay", *map(str, files), "--rules", str(rules_file)]
@@ -94,21 +94,21 @@ def _command(
 
 
 # ---------------------------------------------------------------- output
-def nothing_of(recording: Recording, rules: Rules) -> str:
-    """The message for a recording without records of the rules' tables."""
+def explain_no_records(recording: Recording, rules: Rules) -> str:
+    """Return the message for a recording without records of the rules' tables."""
     names = ", ".join(sorted(table.physical_name for table in rules.tables.values()))
     found = ", ".join(sorted(recording.others)) or "no records"
     return f"no record is of a table of the rules: expected {names}; found {found}. Nothing was replayed."
 
 
-def right(outcome: ReplayResult, recording: Recording) -> str:
-    """The result without a mismatch, for people."""
+def format_success(outcome: ReplayResult, recording: Recording) -> str:
+    """Return the result without a mismatch as text for people."""
     replays = format_count(outcome.replays, "replay")
-    return f"{records(outcome, recording)}\n{replays} in {outcome.seconds:.1f} s: every copy is right at the end"
+    return f"{format_records(outcome, recording)}\n{replays} in {outcome.seconds:.1f} s: every copy is right at the end"
 
 
-def records(outcome: ReplayResult, recording: Recording) -> str:
-    """The number of records that were replayed, and of those that were skipped."""
+def format_records(outcome: ReplayResult, recording: Recording) -> str:
+    """Return the number of replayed records, and of skipped records by reason."""
     others = sum(recording.others.values())
     parts = [f"{outcome.counts.get(name, 0):,} {what}" for name, what in SKIPPED.items() if outcome.counts.get(name)]
     parts += [f"{others:,} of other tables"] if others else []
@@ -117,20 +117,26 @@ def records(outcome: ReplayResult, recording: Recording) -> str:
     return f"{outcome.counts.get('done', 0):,} of {len(recording.records):,} records replayed{skipped}"
 
 
-def wrong(outcome: ReplayResult, recording: Recording, mismatch: Mismatch, *, values: bool) -> list[str]:
-    """The mismatch and its history, for people."""
-    events = list(mismatch.history_lines(values=values))
+def format_mismatch(outcome: ReplayResult, recording: Recording, mismatch: Mismatch, *, values: bool) -> list[str]:
+    """Return the mismatch and its history as lines for people."""
+    events = list(mismatch.list_history_lines(values=values))
     if len(events) > SHOWN_MAX_EVENTS:
         half = SHOWN_MAX_EVENTS // 2
         events[half:-half] = [f"  ... {len(events) - SHOWN_MAX_EVENTS:,} more ..."]
-    return [records(outcome, recording), mismatch.subject, f"  under {how(mismatch.delivery)}", "history:", *events]
+    return [
+        format_records(outcome, recording),
+        mismatch.subject,
+        f"  under {describe_delivery(mismatch.delivery)}",
+        "history:",
+        *events,
+    ]
 
 
-def how(delivery: Delivery) -> str:
+def describe_delivery(delivery: Delivery) -> str:
     return f"{delivery.name}: {delivery.description()}; seed {delivery.seed}"
 
 
-def row(outcome: ReplayResult, recording: Recording) -> dict[str, Any]:
+def make_row(outcome: ReplayResult, recording: Recording) -> dict[str, Any]:
     counts = {name: outcome.counts.get(name, 0) for name in ("done", *SKIPPED)}
     of_recording = {"records": len(recording.records), "others": dict(recording.others), "repeated": recording.repeated}
     return {"ok": outcome.mismatch is None, "replays": outcome.replays, **of_recording, **counts}

@@ -1,7 +1,6 @@
 """`sync-rules run`: consume the streams of all tables from a terminal or a container until stopped, and resume later.
-
-Ctrl-C or SIGTERM finishes the batches in flight and saves the checkpoint; a second one stops at once, and the next
-start processes the batches in flight again.
+The first Ctrl-C or SIGTERM finishes the batches in flight and saves the checkpoint. The second stops at once, and
+the next start processes the batches in flight again.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.files import lock_file, read_if_there, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.meter import limit_store
-from sync_rules.adapters.preflight import latest_streams, require
+from sync_rules.adapters.preflight import list_stream_arns, require_tables
 from sync_rules.adapters.state import State
 from sync_rules.cli import options as opt
 from sync_rules.cli.exit_codes import ExitCode
@@ -68,8 +67,8 @@ COUNTED: Final = (
 )  # in the order of the line
 
 
-def beginning(rules_file: Path, rules: Rules, place: str, files: Files) -> list[str]:
-    """The sentences before the first request: which rules, which tables and where, and from which position on."""
+def describe_beginning(rules_file: Path, rules: Rules, place: str, files: Files) -> list[str]:
+    """Return the sentences before the first request: the rules, the tables and their place, and the start position."""
     titles = {rule.title for rule in rules.rules.values()}
     names = [table.physical_name for table in rules.streamed_tables]
     more = f" and {len(names) - TABLES_MAX:,} more" if len(names) > TABLES_MAX else ""
@@ -81,8 +80,8 @@ def beginning(rules_file: Path, rules: Rules, place: str, files: Files) -> list[
 
 
 @contextmanager
-def display_on(console: Console, *, as_json: bool) -> Iterator[Display[RunStatus]]:
-    """JSON lines on request; one live line on a terminal; plain lines elsewhere."""
+def open_run_display(console: Console, *, as_json: bool) -> Iterator[Display[RunStatus]]:
+    """Open the display of a run: JSON lines on request, a live line on a terminal, plain lines elsewhere."""
     if as_json:
         yield Display(lambda text: _put(notice=text), lambda now: _put(status=asdict(now)), LINE_EVERY_SECONDS)
         return
@@ -97,7 +96,7 @@ def conclude(display: Display[RunStatus], status: RunStatus, files: Files, *, as
     if as_json:
         _put(summary={**asdict(status), "checkpoint": str(files.checkpoint)})
         return
-    for text in summary_lines(status, files):
+    for text in list_summary_lines(status, files):
         display.say(text)
 
 
@@ -115,10 +114,10 @@ class _LineOf:
     def __call__(self, now: RunStatus) -> str:
         before, self._before = self._before, now
         seconds = now.seconds - before.seconds
-        return line(now, (now.records - before.records) / seconds if seconds > 0 else 0.0)
+        return format_status(now, (now.records - before.records) / seconds if seconds > 0 else 0.0)
 
 
-def line(status: RunStatus, records_per_second: float) -> str:
+def format_status(status: RunStatus, records_per_second: float) -> str:
     lag = "-" if status.lag_ms is None else format_duration(status.lag_ms)
     over = () if status.messages_due or status.messages_waiting else ("again",)  # what was to be tried again, was
     parts = [
@@ -132,13 +131,13 @@ def line(status: RunStatus, records_per_second: float) -> str:
         f"lag {lag}",
         f"later {status.messages_due:,} due, {status.messages_waiting:,} waiting",
         f"{status.shards:,} shards",
-        *warnings(status),
+        *list_warnings(status),
     ]
     return " · ".join(parts)
 
 
-def warnings(status: RunStatus) -> list[str]:
-    """Texts about lost records, given-up records and errors; empty when all is well."""
+def list_warnings(status: RunStatus) -> list[str]:
+    """List sentences about lost records, given-up records and errors; none if all is well."""
     found = []
     if status.trimmed:
         found.append(f"RECORDS LOST BEFORE THEY WERE READ ({status.trimmed} times): run `sync-rules verify --repair`")
@@ -151,8 +150,8 @@ def warnings(status: RunStatus) -> list[str]:
     return found
 
 
-def summary_lines(status: RunStatus, files: Files) -> list[str]:
-    """The summary: counts, the checkpoint, and the files of failures."""
+def list_summary_lines(status: RunStatus, files: Files) -> list[str]:
+    """List the lines of the summary: counts, the checkpoint, and the files of failures."""
     altered = bracket_alterations(status.alterations)
     later = status.messages_due + status.messages_waiting
     done = (
@@ -169,7 +168,7 @@ def summary_lines(status: RunStatus, files: Files) -> list[str]:
         lines.append(f"Failure records: {files.failures}.")
     if status.given_up:
         lines.append(f"Batches given up: {files.batches}.")
-    return [*lines, *warnings(status)]
+    return [*lines, *list_warnings(status)]
 
 
 # One process reads the streams and works off messages by turns: a large fan-out gives way to records after this many.
@@ -212,17 +211,17 @@ def run(
     edited = Edited(rules_file)
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
-    settings = settings_of(batch_size, parallelization, own_engine=endpoint_url is not None and not once)
+    settings = make_settings(batch_size, parallelization, own_engine=endpoint_url is not None and not once)
     with ExitStack() as stack:
-        display = stack.enter_context(display_on(make_console(), as_json=as_json))
-        for text in beginning(rules_file, rules, aws.place(client), files):
+        display = stack.enter_context(open_run_display(make_console(), as_json=as_json))
+        for text in describe_beginning(rules_file, rules, aws.format_place(client), files):
             display.say(text)
-        arns = list(require(client, rules, times_to_live=True).stream_arns)
+        arns = list(require_tables(client, rules, times_to_live=True).stream_arns)
         store = limit_store(dynamodb := DynamoStore(client, rules.tables), rules.tables)
         opt.require_titles(accept or (), rules, option="--accept")
         open_state = partial(read_state, state, client)
         if not is_resumed(files.checkpoint, rules):
-            for text in link_notices(rules, open_state(), accept or (), store):
+            for text in list_link_notices(rules, open_state(), accept or (), store):
                 display.say(text)
         options = opt.repeat_options(rules_file, endpoint_url, region, state)
         acceptance = RunAcceptance(rules, open_state, accept or (), store, options)
@@ -241,13 +240,13 @@ def run(
             caller=caller,
             beginnings=RunBeginnings(rules, client, calls_table),
             acceptance=acceptance,
-            concurrently=stack.enter_context(threads(parallelization)),
+            concurrently=stack.enter_context(open_threads(parallelization)),
             share=dynamodb.share if store is dynamodb else map,  # a thread does not see what another one read
-            latest_streams=lambda: latest_streams(client, rules.streamed_tables),
+            latest_streams=lambda: list_stream_arns(client, rules.streamed_tables),
         )
         for notice in (
-            *calls_notices(rules, calls_table),
-            *acceptance_notices(acceptance),
+            *list_calls_notices(rules, calls_table),
+            *list_acceptance_notices(acceptance),
             *local.begin(options),
         ):
             display.say(notice)
@@ -258,16 +257,16 @@ def run(
     return 0
 
 
-def settings_of(batch_size: int, parallelization: int, *, own_engine: bool) -> MappingSettings:
-    """The settings of the mappings. An engine of one's own is asked more often while changes are being made; not by a
-    run that ends at the end of the streams, which several empty pages tell.
+def make_settings(batch_size: int, parallelization: int, *, own_engine: bool) -> MappingSettings:
+    """Make the settings of the mappings. A local engine is polled more often while records arrive. A run that ends at
+    the end of the streams keeps the default, because several empty pages mark the end.
     """
     found = MappingSettings(batch_size=batch_size, parallelization_factor=parallelization)
     return replace(found, poll_busy_ms=POLL_BUSY_MS) if own_engine else found
 
 
 def is_resumed(path: Path, rules: Rules) -> bool:
-    """True if a run with these rules has begun before: they passed the sample then, or were accepted."""
+    """Return True if an earlier run had these rules: they passed the sample then, or were accepted."""
     text = read_if_there(path, "a checkpoint")
     try:
         return text is not None and json_bytes.parse_json(text).get("rules_fingerprint") == rules.fingerprint
@@ -275,9 +274,9 @@ def is_resumed(path: Path, rules: Rules) -> bool:
         return False  # `checkpoint.load` says what is wrong with the file
 
 
-def link_notices(rules: Rules, documents: State, accepted: Collection[str], store: Store) -> list[str]:
-    """Notices of a sample of the links of new rules, or that it could not be taken: a run needs no right to scan.
-    Raises UserError when a rule would write wrong values.
+def list_link_notices(rules: Rules, documents: State, accepted: Collection[str], store: Store) -> list[str]:
+    """Sample the links of new rules and return the notices, or a notice that the sample failed: a run needs no right to
+    scan. Raises UserError if a rule would write wrong values.
     """
     try:
         return require_hits(
@@ -288,8 +287,8 @@ def link_notices(rules: Rules, documents: State, accepted: Collection[str], stor
         return [f"the links of new rules were not sampled: {error}. The sample needs {needs}."]
 
 
-def acceptance_notices(acceptance: RunAcceptance) -> Iterator[str]:
-    """A notice with the rules that are not accepted, and how to accept them."""
+def list_acceptance_notices(acceptance: RunAcceptance) -> Iterator[str]:
+    """Yield a notice about the rules that are not accepted, and how to accept them."""
     ways = list(dict.fromkeys(acceptance.unaccepted().values()))
     if ways:
         more = f" ({len(ways)} rules)" if len(ways) > 1 else ""
@@ -297,8 +296,8 @@ def acceptance_notices(acceptance: RunAcceptance) -> Iterator[str]:
         yield f"{notice}. To accept it, {ways[0]}{more}, or start again with --accept"
 
 
-def calls_notices(rules: Rules, calls_table: str | None) -> Iterator[str]:
-    """A notice if there are calls that only this process remembers."""
+def list_calls_notices(rules: Rules, calls_table: str | None) -> Iterator[str]:
+    """Yield a notice if only this process remembers which calls were made."""
     if rules.functions and not calls_table:
         yield (
             f"{', '.join(sorted(rules.functions))}: only this process remembers which calls were made, so a record that"
@@ -308,8 +307,8 @@ def calls_notices(rules: Rules, calls_table: str | None) -> Iterator[str]:
 
 
 @contextmanager
-def threads(parallelization: int) -> Iterator[Concurrently]:
-    """Give a function that processes batches in parallel threads; without threads for a parallelization of 1."""
+def open_threads(parallelization: int) -> Iterator[Concurrently]:
+    """Yield a function that processes batches in parallel threads; without threads if `parallelization` is 1."""
     if parallelization == 1:
         yield run_serially
         return
@@ -322,22 +321,22 @@ def threads(parallelization: int) -> Iterator[Concurrently]:
 
 
 class Edited:
-    """Notices when the rules file is not what it was at the start. A run keeps the rules that it read: half of a file
-    that is being saved, or a mistake in it, must not reach the tables.
+    """A watch on the rules file. It reports when the file differs from the start of the run. A run keeps the rules that
+    it read: a half-saved file, or a mistake in it, must not reach the tables.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
         self._clock = clock
         self._look_at = clock() + LOOK_EVERY_SECONDS
-        self._first = self._seen = self._content()
+        self._first = self._seen = self._read_content()
 
     def notices(self) -> list[str]:
-        """A sentence for each change, now and then."""
+        """Return a sentence for each change of the file; it reads the file every few seconds."""
         if self._clock() < self._look_at:
             return []
         self._look_at = self._clock() + LOOK_EVERY_SECONDS
-        before, self._seen = self._seen, self._content()
+        before, self._seen = self._seen, self._read_content()
         if self._seen == before:
             return []
         if self._seen == self._first:
@@ -346,7 +345,7 @@ class Edited:
         cure = "stop it and start it again to apply the file"
         return [f"{self._path} {now}. This run applies the rules that it was started with: {cure}."]
 
-    def _content(self) -> bytes | None:
+    def _read_content(self) -> bytes | None:
         if not self._path.is_file():  # such as standard input, which can be read once
             return None
         try:
@@ -364,7 +363,7 @@ def run_loop(
     sleep: Callable[[float], object] = time.sleep,
     notices: Callable[[], Iterable[str]] = tuple,
 ) -> None:
-    """Step until stopped, or with `once` until everything was read; then save. Each of `notices` is shown when new."""
+    """Step until stopped or, with `once`, until everything was read; then save. Show each notice when it is new."""
     try:
         while not stopping():
             for notice in (*local.take_notices(), *notices()):

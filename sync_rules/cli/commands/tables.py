@@ -1,8 +1,7 @@
-"""`sync-rules tables create`: create the tables of the rules file, with keys, indexes and streams.
-
-The ledger is one of them; `--calls-table` adds the table that remembers calls, with Time to Live. A table that exists
-is compared and never changed. On AWS, tables on demand cost nothing while they are empty; those for production come
-from the template, with point-in-time recovery.
+"""`sync-rules tables create`: create the tables of the rules file, with keys, indexes and streams. This includes the
+ledger; `--calls-table` adds the table that remembers calls, with Time to Live. An existing table is compared and
+never changed. On AWS, tables on demand cost nothing while they are empty. Tables for production come from the
+template, with point-in-time recovery.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import typer
 from sync_rules import DOCS
 from sync_rules.adapters import aws
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.tables import lines, row
+from sync_rules.cli.show.tables import list_lines, make_row
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.tables import ComparedTable, compare_tables, create_missing_tables
 from sync_rules.language.load import load_rules
@@ -62,11 +61,11 @@ def tables(
     confirmed = yes or not aws.is_aws(client)
     created = () if dry_run or not confirmed else _create(client, compared)
     for one in compared:
-        for text in lines(one, created) if form is opt.LineForm.TEXT else [json.dumps(row(one, created))]:
+        for text in list_lines(one, created) if form is opt.LineForm.TEXT else [json.dumps(make_row(one, created))]:
             print(text)
     missing = [one for one in compared if not one.exists and not one.problems]
     if missing and not dry_run and not confirmed:
-        raise UserError(NOT_CONFIRMED.format(where=aws.place(client, aws.account_of(client))))
+        raise UserError(NOT_CONFIRMED.format(where=aws.format_place(client, aws.find_account(client))))
     return int(any(one.problems for one in compared))
 
 

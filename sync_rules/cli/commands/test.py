@@ -15,7 +15,7 @@ from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.scenario import Scenario
-from sync_rules.lab.scenario_file import find_scenarios, load_scenario, rules_in_memory
+from sync_rules.lab.scenario_file import find_scenarios, load_rules_in_memory, load_scenario
 from sync_rules.lab.trial import Trial, choose_deliveries, run_trial
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
@@ -50,7 +50,7 @@ def test(
         return 0
     if not paths:
         raise UserError("no scenario given: name scenario files, or folders that contain some")
-    rules = None if rules_file is None else rules_in_memory(rules_file)
+    rules = None if rules_file is None else load_rules_in_memory(rules_file)
     return _play(load_all(find_scenarios(paths), rules), deliveries, as_json=form is not opt.LineForm.TEXT)
 
 
@@ -75,7 +75,7 @@ def _play(scenarios: tuple[Scenario, ...], deliveries: tuple[Delivery, ...], *, 
     for scenario in scenarios:
         trials = [run_trial(scenario, delivery) for delivery in deliveries]
         failed += not all(trial.ok for trial in trials)
-        print(json.dumps(row(trials)) if as_json else as_line(trials, width), flush=True)
+        print(json.dumps(make_row(trials)) if as_json else format_scenario(trials, width), flush=True)
     ok = len(scenarios) - failed
     if as_json:
         print(json.dumps({"scenarios": len(scenarios), "ok": ok, "failed": failed}))
@@ -87,8 +87,8 @@ def _play(scenarios: tuple[Scenario, ...], deliveries: tuple[Delivery, ...], *, 
 
 
 # ---------------------------------------------------------------- output
-def as_line(trials: list[Trial], width: int) -> str:
-    """A scenario for people: ok, or the variants that failed and an account of the first failure."""
+def format_scenario(trials: list[Trial], width: int) -> str:
+    """Return a scenario as text for people: ok, or the variants that failed and an account of the first failure."""
     file = trials[0].file.ljust(width)
     failed = [trial for trial in trials if not trial.ok]
     if not failed:
@@ -97,8 +97,8 @@ def as_line(trials: list[Trial], width: int) -> str:
     return f"{file}  FAILED under {names}\n{failed[0].report()}\n"
 
 
-def row(trials: list[Trial]) -> dict[str, Any]:
-    """A scenario for machines."""
+def make_row(trials: list[Trial]) -> dict[str, Any]:
+    """Return the results of a scenario, ready for JSON."""
     return {
         "file": trials[0].file,
         "ok": all(trial.ok for trial in trials),

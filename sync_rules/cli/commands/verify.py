@@ -1,6 +1,5 @@
 """`sync-rules verify`: compare every copy with its source, twice before a difference is drift; repair on request.
-
-With --from only the drift that an earlier report lists is checked: then exit code 0 means that none of it is left.
+With --from, it checks only the drift that an earlier report lists. Exit code 0 then means that none of it is left.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import require_own
 from sync_rules.adapters.meter import limit_store
-from sync_rules.adapters.preflight import require
+from sync_rules.adapters.preflight import require_tables
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, make_header, open_report, parse_finding, report
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
@@ -42,7 +41,7 @@ from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.protocol import describe_rules
 from sync_rules.jobs.account.verify_unit import VerifyPosition, list_units, name_head, name_unit, parse_share
 from sync_rules.jobs.failure_log import FailureLog, require_writable
-from sync_rules.jobs.local_files import Files, wall_clock_ms
+from sync_rules.jobs.local_files import Files, read_wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
@@ -106,7 +105,7 @@ def verify(
 ) -> int:
     """Compare every copy with its source; --repair corrects drift."""
     as_json = form is not opt.LineForm.TEXT
-    percent, seed = opt.read_sample(sample)
+    percent, seed = opt.parse_sample(sample)
     if remote:
         rules = load_rules(rules_file)
         if not select_rules(rules, rule or []):
@@ -117,7 +116,7 @@ def verify(
         asked |= {"numbers": list(share.numbers) if share.is_sample else None, "segments": segments}
         account = find_account("VerifyMachineArn", endpoint_url, region)
         result = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS})
-        kept = f"the failures queue ({account.failures_command()})"
+        kept = f"the failures queue ({account.format_failures_command()})"
         return _show_remote(result, rules, seed, kept, repair=repair, as_json=as_json)
     workers = workers or 1
     _require_possible(workers, rules_file, from_report, failures, repair=repair)
@@ -130,7 +129,7 @@ def verify(
         raise UserError(f"{from_report} is not a report of these rules: leave out --rule")
     share, seed = choose_share(percent, seed, workers)
     client = aws.dynamodb(endpoint_url, region)
-    require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
+    require_tables(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
     store = limit_store(DynamoStore(client, rules.tables), rules.tables)
     console = make_console(stderr=True)
     with console.status("verifying", spinner="dots") as status:
@@ -143,7 +142,7 @@ def verify(
 
         verifier = Verifier(
             rules,
-            World(store, NULL_PORTS, FailureLog(failures, wall_clock_ms)),
+            World(store, NULL_PORTS, FailureLog(failures, read_wall_clock_ms)),
             only,
             repair=repair,
             share=share,
@@ -174,7 +173,7 @@ def _require_possible(
 
 def _find(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[DriftFinding]:
     if listed is not None:
-        return verifier.verify_report(listed.read_differences, listed.age_seconds(datetime.now(UTC)))
+        return verifier.verify_report(listed.read_differences, listed.compute_age_seconds(datetime.now(UTC)))
     return verifier.sweep() if item is None else verifier.one(item)
 
 
@@ -190,7 +189,8 @@ def show(
     kept: str = "the failures file",
 ) -> None:
     """Print each drift when it is found, then the totals: as a JSON report if `head` is given, else for people. Without
-    `whole`, the totals leave out rules that had nothing to check. `kept`: the place with the reasons of failed repairs.
+    `whole`, the totals leave out rules that had nothing to check. `kept` names the place with the reasons of failed
+    repairs.
     """
 
     def list_checked_rules() -> frozenset[str]:
@@ -211,7 +211,7 @@ def show(
 def show_coverage(
     rules: Rules, tally: Tally, only: frozenset[str], share: Share, seed: int | None, *, options: str
 ) -> None:
-    """Print what was not checked. `options`: those of a backfill at the same place."""
+    """Print what was not checked. `options` are those of a backfill at the same place."""
     for line in (
         *describe_sample(share, seed, rules, only),
         *list_unseen_rules(rules, tally, only, share),
@@ -222,20 +222,20 @@ def show_coverage(
 
 # ---------------------------------------------------------------- in the account
 def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) -> RemoteResult:
-    """Start a verify and watch it to its end. Prints a notice if the result is incomplete.
+    """Start a verify and watch it to its end. Print a notice if the result is incomplete.
 
     Raises:
-        UserError: when there is no result.
-        StoreError: when it broke.
+        UserError: if there is no result.
+        StoreError: if the execution failed.
     """
     name = account.machine.start("verify", {**asked, **describe_rules(rules)})
     reports = BucketReports(aws.s3(account.endpoint_url, account.region), account.stack.output("BucketName"))
     place = f"s3://{account.stack.output('BucketName')}/{reports.key(f'{name}/report')}"
-    later = f"Its report will be {place}; get it with: {account.copy_command(place, 'report.jsonl')}"
+    later = f"Its report will be {place}; get it with: {account.format_copy_command(place, 'report.jsonl')}"
     running = f"{name} in stack {account.stack.name} is running; Ctrl-C stops watching, not the run"
     print(f"{running}\n{later}", file=sys.stderr)
     with make_console(stderr=True).status("verifying", spinner="dots") as status:
-        ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
+        ended = account.machine.watch(name, lambda: status.update(_format_progress(account, name)))
     well = ended.well()
     found = account.state.load(name_head(name))
     if not well and not (found and found["report"]):
@@ -248,7 +248,7 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) 
     return result
 
 
-def _progress(account: Account, name: str) -> str:
+def _format_progress(account: Account, name: str) -> str:
     found = account.state.load(name_head(name))
     if found is None or found["report"]:
         return name
@@ -261,7 +261,7 @@ def _progress(account: Account, name: str) -> str:
 
 @dataclass(frozen=True)
 class RemoteResult:
-    """The result of a verify in the account, as its state has it, and its report."""
+    """The result of a verify in the account, from its state, and its report."""
 
     rules: Rules
     reports: BucketReports
@@ -269,22 +269,22 @@ class RemoteResult:
 
     @property
     def whole(self) -> bool:
-        """True if it checked everything it was asked to."""
+        """True if the verify checked everything that was requested."""
         return not self.found["unlooked"]
 
     def findings(self) -> Iterator[DriftFinding]:
-        """Each drift. Raises StoreError."""
+        """Yield each drift. Raises StoreError."""
         for number, line in enumerate(self.lines(), start=1):
             body = json_bytes.parse_json(line)
             if "drift" in body:
                 yield parse_finding(body, f"{self.reports.key(self.found['report'])}:{number}", self.rules)
 
     def lines(self) -> Iterator[bytes]:
-        """The report unchanged, for machines. Raises StoreError."""
+        """Yield the lines of the report unchanged, for machines. Raises StoreError."""
         return self.reports.lines(self.found["report"])
 
     def notices(self) -> Iterator[str]:
-        """Reasons why the figures are incomplete; the last line of the report has them too."""
+        """Yield the reasons why the figures are incomplete; the last line of the report has them too."""
         if broken := self.found["broken"]:
             calls = "1 call died while it repaired" if broken == 1 else f"{broken} calls died while they repaired"
             yield f"figures are minimums: {calls}"

@@ -1,6 +1,6 @@
-"""The display of a backfill: a moving line on a terminal, a line now and then in a log, JSON lines for machines.
+"""The display of a backfill: a moving line on a terminal, a line every few seconds in a log, JSON lines for machines.
 
-Invariant: it shows counts, names of rules and error codes, never a key or a value. Progress goes to standard error;
+Invariant: it shows counts, names of rules and error codes, never a key or a value. Progress goes to standard error.
 JSON, and the table and last lines for people, go to standard output.
 """
 
@@ -15,8 +15,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sync_rules.cli.show.console import grid as columns
 from sync_rules.cli.show.console import make_console
+from sync_rules.cli.show.console import make_grid as columns
 from sync_rules.cli.show.display import Display, open_display
 from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
@@ -37,15 +37,15 @@ MINUTE: Final = 60
 Estimate = Callable[[frozenset[str]], int]  # the number of items to scan for these rules
 
 
-def counts(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, int]:
-    """The outcomes by group, over all rules or some."""
+def count_outcomes(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, int]:
+    """Return the count of outcomes by group, over all rules or some."""
     return {name: totals.count(*outcomes, rules=rules) for name, outcomes in GROUPS.items()}
 
 
-def counts_of_all(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, Any]:
-    """The outcomes and the alterations, over all rules or some."""
+def count_results(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, Any]:
+    """Return the counts of outcomes and of alterations, over all rules or some."""
     made = {each.value: count for each, count in totals.count_alterations(rules).items()}
-    return {**counts(totals, rules), "alterations": made}
+    return {**count_outcomes(totals, rules), "alterations": made}
 
 
 class Meter:
@@ -70,8 +70,8 @@ class Meter:
             self._first, self._began = totals, self._began - seconds_ago
 
     def figures(self, run: BackfillRun, totals: Totals) -> dict[str, Any]:
-        """The figures to show. `round_items` are those of this round, of about `of_items`, which stays the same for a
-        whole step. `of_items` and `seconds_left` are estimates, or None.
+        """Return the figures to show. `round_items` counts the items of this round; `of_items` estimates all items of a
+        round of this step. `of_items` and `seconds_left` are None if unknown.
         """
         first = self._first or Totals()
         expected = [self._estimate(step.names) for step in run.steps[run.position.step :]]
@@ -87,7 +87,7 @@ class Meter:
             "items": totals.items,
             "round_items": round_items,
             "of_items": of_items,
-            **counts_of_all(totals),
+            **count_results(totals),
             "reads": round(totals.reads, 1),
             "writes": round(totals.writes),
             "items_before": first.items,
@@ -98,30 +98,30 @@ class Meter:
         }
 
 
-def display_on(
+def open_backfill_display(
     console: Console, *, as_json: bool, clock: Callable[[], float] = time.monotonic
 ) -> AbstractContextManager[Display[dict[str, Any]]]:
-    """JSON lines on request; a moving line on a terminal; plain lines elsewhere."""
+    """Open the display of a backfill: JSON lines on request, a moving line on a terminal, plain lines elsewhere."""
     row = (lambda now: print(json.dumps({"progress": now}), flush=True)) if as_json else None
-    return open_display(console, line, row, clock)
+    return open_display(console, format_progress, row, clock)
 
 
 def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advice: tuple[str, str]) -> None:
-    """Show the result: figures by rule, segments left, a last line. `advice`: how to continue an incomplete run,
+    """Show the result: figures by rule, segments left, a last line. `advice` says how to continue an incomplete run,
     and where the failures are.
     """
     totals = run.totals
     now = meter.figures(run, totals)
     names = frozenset(name for step in run.steps for name in step.names)
     if as_json:
-        rules = {name: counts_of_all(totals, frozenset([name])) for name in sorted(names)}
+        rules = {name: count_results(totals, frozenset([name])) for name in sorted(names)}
         left = [{"supply": supply, "reason": reason} for supply, reason in run.left.items()]
         print(json.dumps({"summary": {**now, "done": done, "rules": rules, "left": left}}), flush=True)
         return
-    make_console().print(grid(totals, names))
+    make_console().print(make_rule_grid(totals, names))
     for supply, reason in run.left.items():
         print(f"not finished: {supply}: {reason}")
-    print(summary(now, done=done))
+    print(format_summary(now, done=done))
     if not done:
         print(advice[0])
     elif not totals.asked:
@@ -130,8 +130,8 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
         print(advice[1])
 
 
-def line(now: dict[str, Any]) -> str:
-    """The step, the round if it is not the first, and figures."""
+def format_progress(now: dict[str, Any]) -> str:
+    """Return the step, the round (from the second on), and figures, as a line."""
     of_items = "" if now["of_items"] is None else f" of about {now['of_items']:,}"
     parts = [
         f"step {now['step']} of {now['steps']}" + (f", round {now['round']}" if now["round"] > 1 else ""),
@@ -147,34 +147,35 @@ def line(now: dict[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def summary(now: dict[str, Any], *, done: bool) -> str:
+def format_summary(now: dict[str, Any], *, done: bool) -> str:
     return (
-        f"{'Done' if done else 'Not done'}: {now['items']:,} items checked in {_steps(now['steps'])}, "
+        f"{'Done' if done else 'Not done'}: {now['items']:,} items checked in {_format_steps(now['steps'])}, "
         f"{now['copied']:,} copies written{bracket_alterations(now['alterations'])}, "
         f"{now['right']:,} already right, {now['kept']:,} kept, "
         f"{now['refused']:,} refused, {now['parked']:,} parked, {now['failed']:,} failed. "
-        f"{now['writes']:,} write units, {now['reads']:,.0f} read units, {now['seconds']:,.1f} s{_before(now)}."
+        f"{now['writes']:,} write units, {now['reads']:,.0f} read units, {now['seconds']:,.1f} s"
+        f"{_describe_earlier_work(now)}."
     )
 
 
-def _steps(steps: int) -> str:
+def _format_steps(steps: int) -> str:
     """The number of steps, which explains why an item may count more than once."""
     return "one step" if steps == 1 else f"{steps} steps, each with its own tables"
 
 
-def _before(now: dict[str, Any]) -> str:
+def _describe_earlier_work(now: dict[str, Any]) -> str:
     """The work of earlier runs, which the counts include and the seconds do not."""
     if not now["items_before"]:
         return ""
     return f" in this run; {now['items_before']:,} items and {now['writes_before']:,} write units are from earlier runs"
 
 
-def grid(totals: Totals, names: frozenset[str]) -> Grid:
+def make_rule_grid(totals: Totals, names: frozenset[str]) -> Grid:
     shown = [name for name in GROUPS if name != "waiting" or totals.count(Outcome.WAITING)]
     some = [each for each, count in totals.count_alterations().items() if count and each is not Alteration.SET]
     table = columns(["rule"], [*shown, *(each.value for each in some)])
     for rule in sorted(names):
-        figures = counts(totals, frozenset([rule]))
+        figures = count_outcomes(totals, frozenset([rule]))
         made = totals.count_alterations(frozenset([rule]))
         cells = [f"{made[each]:,}" for each in some]
         style = "red" if figures["parked"] or figures["failed"] else None

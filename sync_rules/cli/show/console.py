@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table as Grid
 
-from sync_rules.cli.show.output import SafeOutput, escape_markdown, without_controls
+from sync_rules.cli.show.output import SafeOutput, escape_controls, escape_markdown
 
 WIDE_COLUMNS: Final = 100_000  # more than any line has
 
@@ -20,20 +20,20 @@ class _SafeConsole(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else without_controls(text), style, control)
+            yield Segment(text if control else escape_controls(text), style, control)
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """The console of standard output or standard error. It has a width only on a terminal: elsewhere each record is one
-    whole line, however long, so that other programs can search it.
+    """Make the console of standard output or standard error. It has a width only on a terminal. Elsewhere each record
+    is one whole line, however long, so that other programs can search it.
     """
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream is not None and stream.isatty() else WIDE_COLUMNS
     return _SafeConsole(file=stream.out if isinstance(stream, SafeOutput) else stream, highlight=False, width=width)
 
 
-def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
-    """A table for people: columns of text, then columns of numbers. The first column is never wrapped."""
+def make_grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
+    """Make a table for people: columns of text, then columns of numbers. The first column is never wrapped."""
     table = Grid(box=None, header_style="bold", pad_edge=False)
     for place, name in enumerate(texts):
         table.add_column(name, no_wrap=place == 0, overflow="fold")  # a narrow terminal breaks a text and cuts none
@@ -56,8 +56,11 @@ def print_parts(console: Console, parts: Iterable[Grid | str]) -> None:
             say(console, part)
 
 
-def as_markdown(table: Grid) -> str:
-    """A table in GitHub's Markdown: https://github.github.com/gfm/#tables-extension-."""
+def format_markdown(table: Grid) -> str:
+    """Return a table in GitHub's Markdown.
+
+    https://github.github.com/gfm/#tables-extension-
+    """
     marks = ["---:" if column.justify == "right" else "---" for column in table.columns]
     cells = zip(*(column.cells for column in table.columns), strict=True)
     rows = [[escape_markdown(str(column.header)) for column in table.columns], marks]

@@ -22,7 +22,9 @@ Figures = TypeVar("Figures")
 
 @dataclass
 class Display(Generic[Figures]):
-    """Shows sentences and figures. `shown`: when it showed figures last. Called by one thread at a time."""
+    """A display of sentences and figures. `shown` is the time of the last figures. Only one thread at a time may call
+    it.
+    """
 
     say: Callable[[str], None]
     show: Callable[[Figures], None]
@@ -31,7 +33,7 @@ class Display(Generic[Figures]):
     shown: float = -inf
 
     def update(self, figures: Callable[[], Figures]) -> None:
-        """Show the figures, if it is time to."""
+        """Show the figures, if `every_seconds` have passed since the last figures."""
         if self.clock() - self.shown >= self.every_seconds:
             self.shown = self.clock()
             self.show(figures())
@@ -45,7 +47,9 @@ def open_display(
     clock: Callable[[], float] = time.monotonic,
     every_seconds: float = LINE_EVERY_SECONDS,
 ) -> Iterator[Display[Figures]]:
-    """Show figures as `text` says. `row` prints them for machines instead, as often as lines."""
+    """Yield a display that shows figures as `text` formats them. If `row` is given, it prints them for machines
+    instead, as often as lines.
+    """
     write = partial(say, console)
     if row is not None or not console.is_terminal:
         yield Display(write, row or (lambda now: write(text(now))), every_seconds, clock, shown=clock())

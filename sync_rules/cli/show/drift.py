@@ -10,22 +10,22 @@ from collections.abc import Iterator
 from rich.table import Table as Grid
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.drift_report import totals
+from sync_rules.audit.drift_report import collect_totals
 from sync_rules.audit.ledger_balance import list_ledgers
 from sync_rules.audit.verify_tally import DriftFinding, Tally
-from sync_rules.cli.show.console import grid as columns
+from sync_rules.cli.show.console import make_grid as columns
 from sync_rules.cli.show.text import bracket_alterations
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.books import describe_waits
-from sync_rules.pipeline.failure_records import printable
+from sync_rules.pipeline.failure_records import format_key
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
 
 
 def summarize(tally: Tally, *, repair: bool, kept: str = "the failures file") -> str:
-    """The last line: what a repair did to values, the remaining drift by kind, and what to do about it. `kept`: the
-    place with the reasons.
+    """Return the last line: what a repair did to values, the remaining drift by kind, and what to do about it. `kept`
+    names the place with the reasons.
     """
     checked = f"{tally.items} items checked{bracket_alterations(tally.count_alterations(), 'the repair ')}, "
     if not tally.remaining_count:
@@ -47,7 +47,7 @@ def summarize(tally: Tally, *, repair: bool, kept: str = "the failures file") ->
 
 
 def describe_sample(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) -> Iterator[str]:
-    """Lines about the coverage of a sample; none for a full verify."""
+    """Yield lines about the coverage of a sample; none for a full verify."""
     if share.is_sample:
         of = f"{len(share.numbers)} of {share.segments} segments"
         yield f"a sample: {share.percent:g} % of each table was checked ({of}; --sample {share.percent:g}:{seed})"
@@ -68,7 +68,7 @@ def list_unseen_rules(rules: Rules, tally: Tally, only: frozenset[str], share: S
 
 
 def list_waiting_rules(rules: Rules, tally: Tally, options: str) -> Iterator[str]:
-    """A line about the rules whose numbers were not compared, because they wait for a backfill."""
+    """Yield a line about the rules whose numbers were not compared, because they wait for a backfill."""
     yield from describe_waits((rules.rules[name].title for name, count in tally.waiting.items() if count), options)
 
 
@@ -76,7 +76,7 @@ def tabulate(tally: Tally, only: frozenset[str]) -> Grid:
     names = ("right", "kept", "orphaned", "lag", "drift", "repaired")
     table = columns(["rule"], names)
     for rule in sorted(only):
-        figures = totals(tally, rule)
+        figures = collect_totals(tally, rule)
         style = "red" if figures["drift"] > figures["repaired"] else None
         table.add_row(rule, *(str(figures[name]) for name in names), style=style)
     return table
@@ -85,7 +85,7 @@ def tabulate(tally: Tally, only: frozenset[str]) -> Grid:
 def format_finding(finding: DriftFinding) -> str:
     found = finding.difference
     paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
-    source = f" from {printable(found.source)}" if found.source else ""
+    source = f" from {format_key(found.source)}" if found.source else ""
     state = " · repaired" if finding.repaired else " · right by now" if finding.came_right else ""
     why = f" ({found.reason})" if found.reason else ""
-    return f"{found.drift.value}{why}: {printable(found.target)}{paths}{source} · rule {found.rule}{state}"
+    return f"{found.drift.value}{why}: {format_key(found.target)}{paths}{source} · rule {found.rule}{state}"

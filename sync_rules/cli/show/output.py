@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, TextIO
 
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 
 # Control characters but tabs and ends of lines, other ends of lines in Unicode, and what changes the direction of text.
 CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -15,29 +15,29 @@ CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u20
 MARKUP: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#~"} | {"@": "@<!-- -->"})
 
 
-def without_controls(text: str) -> str:
-    """The text with control characters escaped as in JSON, and its lines as they are."""
-    return CONTROLS.sub(lambda found: visible(found[0]), text)
+def escape_controls(text: str) -> str:
+    """Return the text with control characters escaped as in JSON; line breaks and tabs stay."""
+    return CONTROLS.sub(lambda found: escape_invisible(found[0]), text)
 
 
 def escape_markdown(text: str) -> str:
-    """The text in Markdown, on one line, where it reads as it is."""
-    return visible(text).translate(MARKUP)
+    """Return the text escaped for Markdown, on one line, so that it displays literally."""
+    return escape_invisible(text).translate(MARKUP)
 
 
 def wrap_output(out: TextIO | None) -> Any:
-    """Give the stream with its control characters escaped; a process without a console has none."""
+    """Return the stream with control characters escaped; None for None, as in a process without a console."""
     return None if out is None else SafeOutput(out)
 
 
 class SafeOutput:
-    """Standard output or standard error, where control characters are escaped. `out` is the stream itself."""
+    """Standard output or standard error with control characters escaped. `out` is the stream itself."""
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
 
     def write(self, text: str) -> int:
-        self.out.write(without_controls(text))
+        self.out.write(escape_controls(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

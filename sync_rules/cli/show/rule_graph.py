@@ -1,7 +1,7 @@
 """The rules as a graph: a box for each entity, an arrow for each rule, from the data it reads to the data it writes.
 
-Invariant: the graph follows from the rules alone. A rule that compiles into several, such as a count with its ledger,
-is the one arrow of the rules file. The text is Mermaid; no name can end its string.
+Invariant: the graph follows from the rules alone. A rule that compiles into several rules, such as a count with its
+ledger, is the single arrow of the rules file. The text is Mermaid; no name can end its string.
 """
 
 from __future__ import annotations
@@ -54,29 +54,35 @@ class RuleGraph:
     arrows: tuple[Arrow, ...]
 
 
-def graph_of(rules: Rules) -> RuleGraph:
-    """The graph of all rules. Entities that no rule reads or writes have a box too."""
-    arrows = tuple(_arrows(rules))
-    declared = (_box(entity) for entity in rules.declared_entities)
+def make_graph(rules: Rules) -> RuleGraph:
+    """Make the graph of all rules. Entities that no rule reads or writes have a box too."""
+    arrows = tuple(_list_arrows(rules))
+    declared = (_make_box(entity) for entity in rules.declared_entities)
     ends = (end for arrow in arrows for end in (arrow.source, arrow.target))
     return RuleGraph(tuple(dict.fromkeys((*declared, *ends))), arrows)
 
 
-def _arrows(rules: Rules) -> Iterator[Arrow]:
+def _list_arrows(rules: Rules) -> Iterator[Arrow]:
     for rule in rules.rules.values():
         drawing = rule.draw()
         if drawing is None:
             continue
         titled = rules.rules.get(rule.title, rule)
-        target = _box(drawing.to) if isinstance(drawing.to, Entity) else Box(*drawing.to)
+        target = _make_box(drawing.to) if isinstance(drawing.to, Entity) else Box(*drawing.to)
         writes = titled.copies if drawing.writes is None else drawing.writes
         note = ", ".join((*drawing.notes, *(f"{option} {where.text}" for option, where in rule.filters.items())))
         yield Arrow(
-            rule.title, titled.kind, _box(rule.source), target, _show_paths(drawing.reads), _show_paths(writes), note
+            rule.title,
+            titled.kind,
+            _make_box(rule.source),
+            target,
+            _show_paths(drawing.reads),
+            _show_paths(writes),
+            note,
         )
 
 
-def _box(entity: Entity) -> Box:
+def _make_box(entity: Entity) -> Box:
     return Box(entity.name, f"table {entity.table.name}")
 
 
@@ -89,18 +95,18 @@ def _join_paths(box: Box, paths: tuple[str, ...]) -> str:
 
 
 # ---------------------------------------------------------------- the text
-def mermaid(graph: RuleGraph) -> str:
-    """The graph as a Mermaid flowchart, which many Markdown viewers draw."""
+def format_mermaid(graph: RuleGraph) -> str:
+    """Return the graph as a Mermaid flowchart, which many Markdown viewers draw."""
     ids = {box: f"e{number}" for number, box in enumerate(graph.boxes)}
     lines = ["flowchart LR"]
     lines += [f'  {ids[box]}["{_format_label([box.name, box.within])}"]' for box in graph.boxes]
     for arrow in graph.arrows:
-        label = _format_label(_arrow_lines(arrow))
+        label = _format_label(_list_arrow_lines(arrow))
         lines.append(f'  {ids[arrow.source]} -->|"{label}"| {ids[arrow.target]}')
     return "\n".join(lines) + "\n"
 
 
-def _arrow_lines(arrow: Arrow) -> tuple[str, ...]:
+def _list_arrow_lines(arrow: Arrow) -> tuple[str, ...]:
     reads, writes = (", ".join(_shorten(paths)) for paths in (arrow.reads, arrow.writes))
     paths = f"{reads} → {writes}".strip() if writes else reads
     return tuple(line for line in (f"{arrow.rule} ({arrow.kind})", paths, arrow.note) if line)

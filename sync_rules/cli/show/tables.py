@@ -15,34 +15,35 @@ WORDS: Final = {
 }
 
 
-def state(one: ComparedTable, created: Container[ComparedTable]) -> str:
-    """The state of a table in one word: created, missing, exists or differs."""
+def choose_state(one: ComparedTable, created: Container[ComparedTable]) -> str:
+    """Return the state of a table in one word: created, missing, exists or differs."""
     if one.problems:
         return "differs"
     return "exists" if one.exists else "created" if one in created else "missing"
 
 
-def row(one: ComparedTable, created: Container[ComparedTable]) -> dict[str, Any]:
-    """A table as a JSON object."""
+def make_row(one: ComparedTable, created: Container[ComparedTable]) -> dict[str, Any]:
+    """Return a table as a JSON object."""
     problems = [f"{each.found}. {each.cure}." for each in one.problems]
     return {
         "table": one.table.name,
         "name": one.table.physical_name,
-        "state": state(one, created),
+        "state": choose_state(one, created),
         "problems": problems,
     }
 
 
-def lines(one: ComparedTable, created: Container[ComparedTable]) -> Iterator[str]:
-    """A table in words: a line for each difference, or one for all."""
+def list_lines(one: ComparedTable, created: Container[ComparedTable]) -> Iterator[str]:
+    """List a table's lines for people: a line for each difference, or a single line."""
     if one.problems:
         yield from (f"table {one.table.physical_name} differs: {each.found}. {each.cure}." for each in one.problems)
         return
-    parts = [] if one.exists else [_form(one)]
-    yield f"table {one.table.physical_name} {WORDS[state(one, created)]}{''.join(f' ({part})' for part in parts)}"
+    parts = [] if one.exists else [_describe_form(one)]
+    state = WORDS[choose_state(one, created)]
+    yield f"table {one.table.physical_name} {state}{''.join(f' ({part})' for part in parts)}"
 
 
-def _form(one: ComparedTable) -> str:
+def _describe_form(one: ComparedTable) -> str:
     key = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in one.table.key)
     parts = [f"key {key}"]
     parts += [format_count(len(one.table.indexes), "index", "indexes")] if one.table.indexes else []

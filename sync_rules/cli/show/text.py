@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters.files import as_mistake
+from sync_rules.adapters.files import convert_os_errors
 from sync_rules.model.items import Alteration
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 
 Row = tuple[dict[str, Any], str | tuple[str, ...]]  # for machines; and for people, a line or several
 SHOWN_PER_RULE_MAX: Final = 20
@@ -29,25 +29,25 @@ VERBS: Final = {
 
 
 def describe_alterations(counts: Mapping[Any, float], estimate: str = "") -> str:
-    """Say how writes alter values, such as "replaces 2, removes 4"; empty if they alter nothing. `counts` are by
+    """Return how writes alter values, such as "replaces 2, removes 4"; "" if they alter nothing. `counts` are by
     Alteration, or by its value.
     """
     return ", ".join(f"{VERBS[each]} {estimate}{counts[each]:,.0f}" for each in Alteration if counts.get(each))
 
 
 def bracket_alterations(counts: Mapping[Any, float], subject: str = "") -> str:
-    """The same in brackets after a space; empty if they alter nothing."""
+    """Return how writes alter values in brackets, after a space; "" if they alter nothing."""
     found = describe_alterations(counts)
     return f" ({subject}{found})" if found else ""
 
 
 def format_count(number: int, one: str, many: str = "") -> str:
-    """A number with its noun: no rules, 1 rule, 2,000 rules."""
+    """Return a number with its noun: no rules, 1 rule, 2,000 rules."""
     return f"{f'{number:,}' if number else 'no'} {one if number == 1 else many or f'{one}s'}"
 
 
 def format_duration(ms: int) -> str:
-    """A time for people: 850 ms, 12 s, 2 min 51 s, 3 h 5 min, 2 d 3 h."""
+    """Return milliseconds as text for people: 850 ms, 12 s, 2 min 51 s, 3 h 5 min, 2 d 3 h."""
     if ms < SECOND_MS:
         return f"{ms} ms"
     seconds = round(ms / SECOND_MS)
@@ -60,11 +60,13 @@ def format_duration(ms: int) -> str:
 
 
 def put_out(text: str, out: Path | None, hint: str = "") -> None:
-    """Write a text to a file, or without one to standard output. Raises UserError when the file cannot be written."""
+    """Write a text to a file, or to standard output if `out` is None. Raises UserError if the file cannot be
+    written.
+    """
     if out is None:
         print(text, end="" if text.endswith("\n") else "\n")
         return
-    with as_mistake(out):
+    with convert_os_errors(out):
         out.write_text(text, encoding="utf-8")
     print(f"wrote {out}{hint}")
 
@@ -72,12 +74,12 @@ def put_out(text: str, out: Path | None, hint: str = "") -> None:
 def show_rows(rows: Iterable[Row], *, as_json: bool) -> None:
     """Print each row as soon as it is known."""
     for row, text in rows:
-        lines = map(visible, (text,) if isinstance(text, str) else text)
+        lines = map(escape_invisible, (text,) if isinstance(text, str) else text)
         print(json.dumps(row) if as_json else "\n".join(lines), flush=True)
 
 
 class FirstPerRule:
-    """Print at most SHOWN_PER_RULE_MAX lines of each rule, and at the end the number of the others."""
+    """A printer of at most SHOWN_PER_RULE_MAX lines of each rule and, at the end, of the number of the others."""
 
     def __init__(self, hint: str = "") -> None:
         self.counts: Counter[str] = Counter()
@@ -87,7 +89,7 @@ class FirstPerRule:
         """Print the line, or count it."""
         self.counts[rule] += 1
         if self.counts[rule] <= SHOWN_PER_RULE_MAX:
-            print(visible(line), flush=True)
+            print(escape_invisible(line), flush=True)
 
     def end(self) -> None:
         """Print how many lines of each rule were not shown."""
@@ -99,6 +101,6 @@ class FirstPerRule:
 ADDRESS: Final = re.compile(r"^(?P<plain>[A-Za-z][\w+.-]*://)(?:[^/?#]*@)?(?P<rest>[^?#]*).*$", re.DOTALL)
 
 
-def without_secrets(argument: str) -> str:
-    """The value of an option. An address keeps scheme, host and path only: the rest may be a secret."""
+def remove_secrets(argument: str) -> str:
+    """Return the value of an option without secrets. A URL keeps only scheme, host and path."""
     return ADDRESS.sub(r"\g<plain>\g<rest>", argument)

@@ -10,7 +10,7 @@ from sync_rules.adapters.patience import Wait
 ENDLESS = "This command keeps trying until you stop it"
 
 
-def line(wait: Wait, now: datetime) -> str:
+def format_wait(wait: Wait, now: datetime) -> str:
     """Describe a wait, or its end, in local time."""
     since = f"since {now - timedelta(seconds=wait.seconds):%H:%M:%S} ({wait.seconds:.0f} s)"
     if not wait.reason:
@@ -23,6 +23,6 @@ def line(wait: Wait, now: datetime) -> str:
     return f"waiting {since} for {wait.call}: {wait.reason}. {until}."
 
 
-def show(wait: Wait) -> None:
-    """Print it to standard error, where a bar or a spinner makes room for it."""
-    print(line(wait, datetime.now().astimezone()), file=sys.stderr, flush=True)
+def show_wait(wait: Wait) -> None:
+    """Print a wait to standard error, above a progress bar or spinner."""
+    print(format_wait(wait, datetime.now().astimezone()), file=sys.stderr, flush=True)

@@ -1,1 +1,1 @@
-"""Access patterns that are proved, and what they and the rules cost. It keeps no data right: the rules do that."""
+"""Access patterns that are proved, and the costs of patterns and rules. It repairs no data: the rules do that."""

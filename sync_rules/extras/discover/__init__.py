@@ -1,1 +1,1 @@
-"""Rules files made of what a team has already: models, templates, live tables, and the data in them."""
+"""Rules files made from what a team already has: models, templates, live tables, and the data in them."""

@@ -1,7 +1,7 @@
-"""The cost of a self-test, estimated before it begins: parts, each a quantity that is not exceeded and its price.
+"""The cost of a self-test, estimated before it begins: parts, each with an upper limit of its quantity, and its price.
 
-Invariant: the quantities are upper limits, above what a run on an emulator was counted to need (a test compares them),
-with room for the waits on AWS. Prices are on-demand prices of us-east-1 without free tier; Regions differ by less than
+Invariant: the quantities are upper limits, with room for the waits on AWS. They exceed the counts of a run on an
+emulator; a test compares them. Prices are on-demand prices of us-east-1 without free tier. Regions differ by less than
 the factor that the limit leaves.
 """
 
@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Final
 
 from sync_rules.jobs.dryrun.money import MILLION, MONTH_HOURS
-from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.jobs.dryrun.prices import read_own_prices
 
 PRICES_REGION: Final = "us-east-1"
 
@@ -33,9 +33,9 @@ class CostPart:
         return self.quantity * self.usd / self.per
 
 
-def parts() -> Iterator[CostPart]:
-    """Everything that costs something."""
-    prices = own_prices().regions[PRICES_REGION]
+def list_parts() -> Iterator[CostPart]:
+    """List everything that costs something."""
+    prices = read_own_prices().regions[PRICES_REGION]
     functions, queues, streams, watched = prices.functions, prices.queues, prices.streams, prices.watch
     if functions is None or queues is None or streams is None or watched is None:
         raise LookupError(PRICES_REGION)
@@ -65,10 +65,10 @@ def parts() -> Iterator[CostPart]:
     yield CostPart("CloudWatch logs, MB", 2, Decimal("0.50"), 1_024, watch)
 
 
-def total() -> Decimal:
-    return sum((part.cost for part in parts()), Decimal(0))
+def compute_total() -> Decimal:
+    return sum((part.cost for part in list_parts()), Decimal(0))
 
 
-def lines() -> list[str]:
-    """The estimate for people, a line for each part."""
-    return [f"{part.what:<34} {part.quantity:>8,}  {part.cost:.4f} USD" for part in parts()]
+def list_lines() -> list[str]:
+    """List the parts of the estimate as lines for people."""
+    return [f"{part.what:<34} {part.quantity:>8,}  {part.cost:.4f} USD" for part in list_parts()]

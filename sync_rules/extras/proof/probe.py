@@ -1,7 +1,7 @@
-"""The numbered facts about AWS that code relies on, and the verdict of a probe on one of them.
+"""The numbered facts about AWS that code relies on, and the verdict of a probe on a fact.
 
-Invariant: a probe says `holds` only after it saw the fact. An answer that no probe expects counts against the fact; a
-right that is missing, or a service that does not answer, counts neither way and is named.
+Invariant: a probe returns `holds` only after it saw the fact. An answer that no probe expects counts against the fact.
+A missing permission, or a service that does not answer, counts neither way and is named.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException", "Author
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """One fact: its number, where it is documented, what follows if it is false, and the code that relies on it.
-
-    `avoid`: the setting that makes the product independent of it, "" if there is none. `not_tested`: the reason why
-    minutes in an account cannot show it, "" for a fact that has a probe. `model`: what botocore's service models must
-    say. `asserted`: the tests of the conformance suite that show it.
+    """One fact: its number, its documentation, the consequence if it is false, and the code that relies on it. `avoid`:
+    the setting that makes the product independent of it, "" if there is none. `not_tested`: why minutes in an
+    account cannot show it, "" for a fact with a probe. `model`: what botocore's service models must contain.
+    `asserted`: the tests of the conformance suite that show it.
     """
 
     number: int
@@ -60,7 +59,7 @@ ASSUMPTIONS: Final = {
 
 # ---------------------------------------------------------------- probes
 class ProbeVerdict(StrEnum):
-    """The outcome of one probe. `FAILED`: it could not be carried out, for a reason that is not the fact's."""
+    """The outcome of one probe. `FAILED`: the probe could not run, for a reason that is not about the fact."""
 
     HOLDS = "holds"
     FALSE = "does not hold"
@@ -69,16 +68,16 @@ class ProbeVerdict(StrEnum):
 
 
 class RefutedError(SyncRulesError):
-    """The fact does not hold; the text says what was seen."""
+    """The fact does not hold. The text describes what the probe saw."""
 
 
 class UnseenError(SyncRulesError):
-    """Nothing was seen, either way, in the time there was."""
+    """The probe saw no evidence, for or against the fact, in the available time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The verdict on one fact, with what was seen."""
+    """The verdict on one fact, with what the probe saw."""
 
     number: int
     verdict: ProbeVerdict
@@ -88,11 +87,11 @@ class ProbeResult:
 
 @dataclass(frozen=True)
 class Probe:
-    """A test of one fact on a stack. It returns what was seen.
+    """A test of one fact on a stack. It returns what it saw.
 
     Raises:
-        RefutedError: when the fact does not hold.
-        UnseenError: when nothing was seen in time.
+        RefutedError: if the fact does not hold.
+        UnseenError: if it saw no evidence in time.
     """
 
     number: int
@@ -102,14 +101,14 @@ class Probe:
         return self.work(site)
 
 
-def proves(number: int) -> Callable[[Callable[[Any], str]], Probe]:
-    """Declare a function as the probe of a numbered fact."""
+def make_probe(number: int) -> Callable[[Callable[[Any], str]], Probe]:
+    """Return a decorator that makes a function the probe of a numbered fact."""
     return lambda work: Probe(number, work)
 
 
 @dataclass(frozen=True, slots=True)
 class Polling(Generic[T]):
-    """A patient look at the world: again and again, until it is as wanted or the time is over."""
+    """A repeated look at the world, until it is as wanted or the time is over."""
 
     seconds: float = WAIT_SECONDS
     pause: float = LOOK_SECONDS
@@ -117,7 +116,7 @@ class Polling(Generic[T]):
     sleep: Callable[[float], None] = time.sleep
 
     def until(self, look: Callable[[], T], wanted: Callable[[T], object]) -> tuple[T, bool]:
-        """The last thing seen, and whether it is as wanted."""
+        """Return the last value that `look` returned, and whether it is as wanted."""
         end = self.clock() + self.seconds
         while not wanted(seen := look()):
             if self.clock() >= end:
@@ -127,51 +126,51 @@ class Polling(Generic[T]):
 
 
 def require(held: object, said: str) -> None:
-    """Raise RefutedError with these words unless the condition holds."""
+    """Raise RefutedError with this text unless the condition holds."""
     if not held:
         raise RefutedError(said)
 
 
 def require_refused(call: Callable[..., Any], codes: str, said: str, **parameters: Any) -> Any:
-    """The error of a call that must be refused with one of these codes (separated by blanks).
+    """Return the error of a call that must be refused with one of these codes (separated by blanks).
 
     Raises:
-        RefutedError: when it is accepted, or refused otherwise; `said` names what was sent.
+        RefutedError: if the call is accepted, or refused with another code; `said` names the request.
     """
     try:
         retries.make_retry()(call, **parameters)
     except aws_errors.ERRORS as error:
-        if aws_errors.code(error) in codes.split():
+        if aws_errors.read_code(error) in codes.split():
             return error
         if is_blocked(error):
             raise
-        raise RefutedError(f"{said}: refused with {aws_errors.code(error)}, expected {codes}") from error
+        raise RefutedError(f"{said}: refused with {aws_errors.read_code(error)}, expected {codes}") from error
     raise RefutedError(f"{said}: accepted, expected {codes}")
 
 
 def is_blocked(error: BaseException) -> bool:
-    """True for an error that says nothing about the fact: a right is missing, a throttle, no answer."""
+    """Return True for an error that says nothing about the fact: a missing permission, a throttle, no answer."""
     return (
-        aws_errors.code(error) in NOT_ALLOWED | TOO_OFTEN
+        aws_errors.read_code(error) in NOT_ALLOWED | TOO_OFTEN
         or aws_errors.is_transient(error)
         or isinstance(error, aws_errors.CONNECTION_ERRORS)
     )
 
 
-def denied_action(error: BaseException) -> str:
-    """The action that an error names as not allowed, "" if it names none."""
-    found = DENIED.search(aws_errors.message(error))
+def find_denied_action(error: BaseException) -> str:
+    """Return the action that an error names as not allowed, "" if it names none."""
+    found = DENIED.search(aws_errors.read_message(error))
     return found[1] if found else ""
 
 
 def run_probe(number: int, work: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> ProbeResult:
-    """The finding of a probe's work, whatever becomes of it."""
+    """Run a probe and return its result, whatever the probe raises."""
     began = clock()
-    verdict, seen = _outcome(work)
+    verdict, seen = _judge_work(work)
     return ProbeResult(number, verdict, ACCOUNT.sub("ACCOUNT", seen), clock() - began)
 
 
-def _outcome(work: Callable[[], str]) -> tuple[ProbeVerdict, str]:
+def _judge_work(work: Callable[[], str]) -> tuple[ProbeVerdict, str]:
     try:
         return ProbeVerdict.HOLDS, work()
     except RefutedError as error:
@@ -180,10 +179,13 @@ def _outcome(work: Callable[[], str]) -> tuple[ProbeVerdict, str]:
         return ProbeVerdict.NOT_TESTED, str(error)
     except aws_errors.ERRORS as error:
         asked = getattr(error, "operation_name", "the request")
-        if aws_errors.code(error) in NOT_ALLOWED:
-            return ProbeVerdict.FAILED, f"{asked} is denied: allow these credentials {denied_action(error) or asked}"
+        if aws_errors.read_code(error) in NOT_ALLOWED:
+            return (
+                ProbeVerdict.FAILED,
+                f"{asked} is denied: allow these credentials {find_denied_action(error) or asked}",
+            )
         if is_blocked(error):
-            return ProbeVerdict.FAILED, f"{asked} failed with {aws_errors.code(error)}: run it again"
-        return ProbeVerdict.FALSE, f"{asked} was refused with {aws_errors.code(error)}"
+            return ProbeVerdict.FAILED, f"{asked} failed with {aws_errors.read_code(error)}: run it again"
+        return ProbeVerdict.FALSE, f"{asked} was refused with {aws_errors.read_code(error)}"
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         return ProbeVerdict.FALSE, f"an answer of another form ({type(error).__name__})"

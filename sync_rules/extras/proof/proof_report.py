@@ -27,7 +27,7 @@ class ProofReport:
 
     @property
     def well(self) -> bool:
-        """True if every fact that was tested holds, and none could not be tested for a reason that is not its own."""
+        """True if every tested fact holds, and no probe failed for a reason that is not about its fact."""
         return not any(finding.verdict in BAD for finding in self.findings)
 
     def counts(self) -> Counter[ProbeVerdict]:
@@ -47,7 +47,7 @@ class ProofReport:
             "started": self.started.astimezone(UTC).isoformat(timespec="seconds"),
             "seconds": round(self.seconds, 1),
             "counts": {verdict.value: count for verdict, count in self.counts().items()},
-            "assumptions": [_entry(finding) for finding in self.findings],
+            "assumptions": [_make_entry(finding) for finding in self.findings],
         }
 
 
@@ -60,11 +60,11 @@ WORDS: Final = {
 
 
 def make_untested(number: int) -> ProbeResult:
-    """The finding on a fact that has no probe."""
+    """Return the result for a fact that has no probe."""
     return ProbeResult(number, ProbeVerdict.NOT_TESTED, ASSUMPTIONS[number].not_tested)
 
 
-def _entry(finding: ProbeResult) -> dict[str, Any]:
+def _make_entry(finding: ProbeResult) -> dict[str, Any]:
     one = ASSUMPTIONS[finding.number]
     entry = {
         "number": finding.number,
@@ -78,8 +78,8 @@ def _entry(finding: ProbeResult) -> dict[str, Any]:
     return entry
 
 
-def consequence(finding: ProbeResult) -> Iterator[str]:
-    """The consequence of a fact that does not hold: what follows, what relies on it, what avoids it."""
+def describe_consequence(finding: ProbeResult) -> Iterator[str]:
+    """Describe the consequence of a fact that does not hold: what follows, what relies on it, what avoids it."""
     one = ASSUMPTIONS[finding.number]
     yield f"If it is false: {one.if_false}"
     yield f"Relied on by: {', '.join(one.relied_on)}"

@@ -1,7 +1,7 @@
-"""The stack of one self-test: made, asked, removed, and found again by a later run.
+"""The stack of one self-test: made, used, removed, and found again by a later run.
 
-Invariant: a file with the stack's name is on disk before the stack is asked for, and goes only after the stack is
-gone. A stack is removed only if its name and its tag are those of a self-test.
+Invariant: a file with the stack's name is on disk before the stack is requested, and stays until the stack is deleted.
+A stack is removed only if its name and its tag are those of a self-test.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sync_rules.adapters import aws, aws_errors, retries
 from sync_rules.adapters.files import write_whole
 from sync_rules.deploy.files import fill_marks
 from sync_rules.deploy.yamltext import read_yaml
-from sync_rules.extras.proof.probe import DENIED, Polling, RefutedError, denied_action, require
+from sync_rules.extras.proof.probe import DENIED, Polling, RefutedError, find_denied_action, require
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.values import Item
@@ -59,7 +59,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class ProofSite:
-    """A stack that is there, with its clients; `outputs` are its template's."""
+    """A stack that exists, with its clients; `outputs` are its template's."""
 
     name: str
     clients: Clients
@@ -67,11 +67,11 @@ class ProofSite:
     waiting: Polling[Any] = field(default_factory=Polling)
 
     def table(self, name: str) -> str:
-        """The physical name of a table, a function or a queue."""
+        """Return the physical name of a table, a function or a queue."""
         return f"{self.name}-{name}"
 
     def ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
-        """The answer to a call, sent again while a retry may help. Raises what `aws` lists as ERRORS."""
+        """Return the answer to a call, which is repeated while a retry may help. Raises what `aws` lists as ERRORS."""
         return retries.make_retry()(call, **parameters)
 
     @cached_property
@@ -79,14 +79,16 @@ class ProofSite:
         return self.clients.dynamodb
 
     def see(self, look: Callable[[], T], wanted: Callable[[T], object], said: str) -> T:
-        """The first answer of `look` that is as wanted. Raises RefutedError with `said` when none comes in time."""
+        """Return the first answer of `look` that is as wanted. Raises RefutedError with `said` if none comes in
+        time.
+        """
         seen: T
         seen, came = self.waiting.until(look, wanted)
         require(came, said)
         return seen
 
     def pages(self, call: Callable[..., Any], **parameters: Any) -> Iterator[Any]:
-        """The answers to a query or a scan, page by page."""
+        """Yield the answers to a query or a scan, page by page."""
         start: dict[str, Any] = {}
         while True:
             page = self.ask(call, **parameters, **start)
@@ -107,7 +109,7 @@ class ProofSite:
                 left = self.ask(self.db.batch_write_item, RequestItems=left)["UnprocessedItems"]
 
     def update_of(self, key: Item, text: str, values: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-        """The parameters of an UpdateItem in the table `items`."""
+        """Return the parameters of an UpdateItem in the table `items`."""
         given = {"ExpressionAttributeValues": values} if values else {}
         return {"TableName": self.table("items"), "Key": key, "UpdateExpression": text, **given, **more}
 
@@ -130,7 +132,7 @@ class ProofSite:
         return [item for page in self.pages(self.db.query, **asked) for item in page["Items"]]
 
     def query_of(self, pk: str) -> dict[str, Any]:
-        """The parameters of a consistent query of a partition key in the table `items`."""
+        """Return the parameters of a consistent query of a partition key in the table `items`."""
         return {
             "TableName": self.table("items"),
             "KeyConditionExpression": "pk = :pk",
@@ -139,25 +141,25 @@ class ProofSite:
         }
 
 
-def longer_than(number: int) -> Callable[[Sized], bool]:
-    """A test for a sequence of more than `number` elements."""
+def make_length_test(number: int) -> Callable[[Sized], bool]:
+    """Return a test for a sequence of more than `number` elements."""
     return lambda seen: len(seen) > number
 
 
-def keyed(pk: str, sk: str = "-", **more: str) -> Item:
-    """An item of strings."""
+def make_item(pk: str, sk: str = "-", **more: str) -> Item:
+    """Make an item of strings."""
     return {"pk": {"S": pk}, "sk": {"S": sk}, **{name: {"S": value} for name, value in more.items()}}
 
 
-def fresh(prefix: str = "") -> str:
-    """A partition key that no other probe, and no earlier run of this one, has used."""
+def make_new_key(prefix: str = "") -> str:
+    """Return a partition key that no probe and no earlier run has used."""
     return f"{prefix}{token_hex(6)}"
 
 
 # ---------------------------------------------------------------- journal
 @dataclass(frozen=True)
 class Journal:
-    """The file that names a stack from before it is asked for until it is gone."""
+    """The file that names a stack, from before the stack is requested until it is deleted."""
 
     path: Path
     stack: str
@@ -165,7 +167,7 @@ class Journal:
     region: str | None
 
     def write(self) -> None:
-        """Write it down. Raises UserError when the file cannot be written."""
+        """Write the file. Raises UserError if it cannot be written."""
         about = {"stack": self.stack, "endpoint_url": self.endpoint_url, "region": self.region}
         write_whole(self.path, json.dumps(about) + "\n")
 
@@ -176,8 +178,8 @@ class Journal:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def in_use(self) -> bool:
-        """True while the process that wrote the file runs."""
+    def is_in_use(self) -> bool:
+        """Return True while the process that wrote the file runs."""
         with self.path.open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -186,19 +188,19 @@ class Journal:
         return False
 
     def forget(self) -> None:
-        """Remove the file: the stack is gone."""
+        """Remove the file, because the stack is deleted."""
         self.path.unlink(missing_ok=True)
 
 
-def new_journal(folder: Path, clients: Clients) -> Journal:
-    """The journal of a stack under a name that was just drawn; not written yet."""
+def make_journal(folder: Path, clients: Clients) -> Journal:
+    """Make the journal of a stack with a new random name; it is not written yet."""
     suffix = token_hex(5)
     path = folder / JOURNAL_PATTERN.replace("*", suffix)
     return Journal(path, PREFIX + suffix, clients.endpoint_url, clients.region)
 
 
-def journals(folder: Path) -> Iterator[Journal]:
-    """The journals that earlier runs left. Raises UserError for a file that is none."""
+def list_journals(folder: Path) -> Iterator[Journal]:
+    """List the journals that earlier runs left. Raises UserError for a file that is not a journal."""
     for path in sorted(folder.glob(JOURNAL_PATTERN)):
         try:
             about = json_bytes.parse_json(path.read_bytes())
@@ -212,90 +214,89 @@ def journals(folder: Path) -> Iterator[Journal]:
 
 
 # ---------------------------------------------------------------- made
-def template(name: str) -> str:
-    """The template's JSON for a stack of this name."""
+def make_template(name: str) -> str:
+    """Return the template's JSON for a stack of this name."""
     marks = {"NAME": name, "CODE": json.dumps(CODE)[1:-1]}
     return json.dumps(read_yaml(fill_marks(TEMPLATE.read_text(encoding="utf-8"), marks), TEMPLATE.name))
 
 
 def require_free(name: str, clients: Clients) -> None:
-    """Check, before anything is written or made, that CloudFormation answers and that no stack has the name.
+    """Check that CloudFormation answers and that no stack has the name, before anything is written or made.
 
     Raises:
-        UserError: when a right is missing, or the name is taken.
-        StoreError: when there are no credentials, or no answer.
+        UserError: if a permission is missing, or the name is taken.
+        StoreError: if there are no credentials, or no answer.
     """
     if describe_stack(clients.cloudformation, name, first=True) is not None:
-        raise _taken_error(name)
+        raise _make_taken_error(name)
 
 
-def _taken_error(name: str) -> TakenError:
+def _make_taken_error(name: str) -> TakenError:
     return TakenError(f"there is a stack {name} already: run it again, and another name is drawn")
 
 
 def create(journal: Journal, clients: Clients, waiting: Polling[Any]) -> ProofSite:
-    """Make the stack, and wait until it is there. The journal must have been written.
+    """Make the stack, and wait until it exists. The journal must have been written.
 
     Raises:
-        UserError: when the name is taken, a right is missing, or a quota is met. Nothing but what `remove` removes is
-            left.
-        StoreError: when CloudFormation does not answer.
+        UserError: if the name is taken, a permission is missing, or a quota is met. `remove` removes all that is left.
+        StoreError: if CloudFormation does not answer.
     """
     client = clients.cloudformation
     asked = {
         "StackName": journal.stack,
-        "TemplateBody": template(journal.stack),
+        "TemplateBody": make_template(journal.stack),
         "Capabilities": ["CAPABILITY_NAMED_IAM"],
         "Tags": [{"Key": TAG, "Value": journal.stack.removeprefix(PREFIX)}],
     }
     try:
         retries.make_retry(first=True)(client.create_stack, **asked)
     except aws_errors.ERRORS as error:
-        if aws_errors.code(error) != "AlreadyExistsException":
-            raise refusal(error, f"CreateStack of {journal.stack}") from error
+        if aws_errors.read_code(error) != "AlreadyExistsException":
+            raise make_refusal_error(error, f"CreateStack of {journal.stack}") from error
         there = describe_stack(client, journal.stack)
         if there is not None and not is_ours(there):  # else it was made by a call whose answer was lost
-            raise _taken_error(journal.stack) from error
+            raise _make_taken_error(journal.stack) from error
     found, _ = waiting.until(lambda: describe_stack(client, journal.stack), is_settled)
     if found is None or found["StackStatus"] != "CREATE_COMPLETE":
-        raise UserError(f"stack {journal.stack} could not be made: {_why(client, journal.stack)}")
+        raise UserError(f"stack {journal.stack} could not be made: {_explain_failure(client, journal.stack)}")
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     return ProofSite(journal.stack, clients, outputs)
 
 
 class TakenError(UserError):
-    """A stack of the drawn name is another's, and is left alone."""
+    """A stack of the drawn name belongs to somebody else. It is left alone."""
 
 
 def describe_stack(client: Any, name: str, *, first: bool = False) -> dict[str, Any] | None:
-    """The description of a stack; None when there is none. `first`: of a command's first call. Raises UserError,
-    StoreError.
+    """Return the description of a stack, or None if it does not exist. `first`: this is a command's first call. Raises
+    UserError and StoreError.
     """
     try:
         (found,) = retries.make_retry(first=first)(client.describe_stacks, StackName=name)["Stacks"]
     except aws_errors.ERRORS as error:
-        if aws_errors.code(error) == GONE:
+        if aws_errors.read_code(error) == GONE:
             return None
-        raise refusal(error, f"DescribeStacks of {name}", client) from error
+        raise make_refusal_error(error, f"DescribeStacks of {name}", client) from error
     return dict(found)
 
 
 def is_settled(found: Mapping[str, Any] | None) -> bool:
-    """True for a stack that is gone, or on which nothing goes on."""
+    """Return True for a deleted stack, or a stack without an operation in progress."""
     return found is None or not found["StackStatus"].endswith("IN_PROGRESS")
 
 
-def refusal(error: BaseException, where: str, client: Any = None) -> UserError | StoreError:
-    """The error of a call on the stack, with the right that is missing, and its cure."""
-    action = denied_action(error)
+def make_refusal_error(error: BaseException, where: str, client: Any = None) -> UserError | StoreError:
+    """Return the error of a call on the stack, with the missing permission, and its cure."""
+    action = find_denied_action(error)
     if action:
         return UserError(
             f"{where} is denied: these credentials need {action} ({DOCS}/proof/selftest.md lists all of them)"
         )
-    return aws_errors.store_error(error, where, client=client)
+    return aws_errors.make_store_error(error, where, client=client)
 
 
-def _why(client: Any, name: str) -> str:
+def _explain_failure(client: Any, name: str) -> str:
     """The first reasons of a stack that failed, with what cures them."""
     with suppress(*aws_errors.ERRORS):
         events = retries.make_retry()(client.describe_stack_events, StackName=name)["StackEvents"]
@@ -314,11 +315,11 @@ def _why(client: Any, name: str) -> str:
 
 # ---------------------------------------------------------------- removed
 def remove(name: str, clients: Clients, waiting: Polling[Any]) -> None:
-    """Remove a stack of a self-test, whatever state it is in, and wait until it is gone.
+    """Remove a stack of a self-test in any state, and wait until it is deleted.
 
     Raises:
-        UserError: when something cannot be removed, with its cure.
-        StoreError: when CloudFormation does not answer.
+        UserError: if something cannot be removed, with its cure.
+        StoreError: if CloudFormation does not answer.
     """
     client = clients.cloudformation
     appears: Polling[Any] = replace(waiting, seconds=APPEARS_SECONDS)
@@ -334,7 +335,7 @@ def remove(name: str, clients: Clients, waiting: Polling[Any]) -> None:
         try:
             retries.make_retry()(client.delete_stack, StackName=name)
         except aws_errors.ERRORS as error:
-            raise refusal(error, f"DeleteStack of {name}") from error
+            raise make_refusal_error(error, f"DeleteStack of {name}") from error
         found, _ = waiting.until(lambda: describe_stack(client, name), is_settled)
         if found is None or found["StackStatus"] == "DELETE_COMPLETE":
             return
@@ -345,7 +346,7 @@ def remove(name: str, clients: Clients, waiting: Polling[Any]) -> None:
 
 
 def is_ours(found: Mapping[str, Any]) -> bool:
-    """True for a stack with the name and the tag of a self-test."""
+    """Return True for a stack with the name and the tag of a self-test."""
     tags = {one["Key"]: one["Value"] for one in found.get("Tags", ())}
     name: str = found["StackName"]
     return name.startswith(PREFIX) and tags.get(TAG) == name.removeprefix(PREFIX)
@@ -364,7 +365,7 @@ def _empty_bucket(clients: Clients, name: str) -> None:
 
 
 def list_stacks(clients: Clients) -> list[str]:
-    """The stacks of self-tests that the Region has, by name and tag. Raises UserError, StoreError."""
+    """List the stacks of self-tests in the Region, by name and tag. Raises UserError and StoreError."""
     client = clients.cloudformation
     names: list[str] = []
     more: dict[str, str] = {}
@@ -372,7 +373,7 @@ def list_stacks(clients: Clients) -> list[str]:
         try:
             page = retries.make_retry(first=True)(client.describe_stacks, **more)
         except aws_errors.ERRORS as error:
-            raise refusal(error, "DescribeStacks", client) from error
+            raise make_refusal_error(error, "DescribeStacks", client) from error
         names += [one["StackName"] for one in page["Stacks"] if is_ours(one)]
         if not page.get("NextToken"):
             return names

@@ -1,7 +1,7 @@
 """A backfill in the account: a BackfillRun spread over calls, which share nothing but its state.
 
 Invariant: one worker at a time holds the checkpoint of a unit. A unit is a supply of one run, step and round. A worker
-that takes a unit over marks it: the writes of the worker that died are counted nowhere, so another round follows.
+that takes over a unit marks it, because the writes of the dead worker are in no totals: another round follows.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any, Final
 from uuid import uuid4
 
 from sync_rules.adapters.acceptance import find_applied_rules
-from sync_rules.adapters.budget import Budget, Rate, writes_at_once
+from sync_rules.adapters.budget import Budget, Rate, choose_writes_at_once
 from sync_rules.adapters.state import LeasedState, SharedState, State
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, begin_once, report_leftovers, require_units
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, parse_where
-from sync_rules.jobs.backfill.page import Selection, everything, segments
+from sync_rules.jobs.backfill.page import Selection, accept_all, make_supplies
 from sync_rules.jobs.backfill.progress import HEAD, Totals, load_unfinished_head
 from sync_rules.jobs.backfill.scope import (
     NOTHING_NEW,
+    list_titles,
     list_waiting_titles,
     note_applied_rules,
     require_beginning,
-    rules_to_apply,
-    titles_of,
+    select_rules_to_apply,
 )
-from sync_rules.jobs.backfill.throttle import make_slowing_sleep, until
+from sync_rules.jobs.backfill.throttle import make_slowing_sleep, make_stoppable_sleep
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
@@ -53,7 +53,9 @@ Jobs = Callable[[frozenset[str], BackfillRequest], Job]
 
 @dataclass
 class Stopping:
-    """True once time is nearly up, or the user stopped the run (`asked_to`). Reads the state every few seconds."""
+    """A predicate: True once little time remains, or the user stopped the run (`asked_to`). It reads the state every
+    few seconds.
+    """
 
     state: State
     execution: str
@@ -72,20 +74,23 @@ class Stopping:
 
 
 def name_request(execution: str) -> str:
-    """Name of the document that says what an execution does, for `--remote` and for the end. Each has its own: one that
-    is refused, because another began at the same moment, leaves no trace in the document of the other.
+    """Return the name of the document that describes an execution's request, for `--remote` and for the end. Each
+    execution has its own document: if another execution began first, the refused execution leaves that document
+    unchanged.
     """
     return f"backfill-remote/{execution}"
 
 
 def is_to_stop(state: State, execution: str) -> bool:
-    """True if the user has stopped an execution. Raises StoreError."""
+    """Return True if the user stopped this execution. Raises StoreError."""
     return (state.load(STOP) or {}).get("execution") == execution
 
 
 @dataclass(eq=False)
 class BackfillWork:
-    """A Work. `stores` makes a store, `jobs` the Job of a request: both raise UserError and StoreError."""
+    """The Work of a backfill. `stores` makes a store, and `jobs` makes the Job of a request. Both raise UserError and
+    StoreError.
+    """
 
     rules: Rules
     stores: Stores
@@ -103,7 +108,7 @@ class BackfillWork:
             if asked["changed"]
             else None
         )
-        names, titles = rules_to_apply(self.rules, asked["rules"], before)
+        names, titles = select_rules_to_apply(self.rules, asked["rules"], before)
         if not names:
             note_applied_rules(self.state, self.rules, titles)
             self.state.save(name_request(execution), {"said": NOTHING_NEW})
@@ -133,7 +138,7 @@ class BackfillWork:
 
         def make_head() -> Body:
             whole = asked["table"] is None and asked["where"] is None
-            effects = titles - titles_of(self.rules, names) if whole else frozenset()
+            effects = titles - list_titles(self.rules, names) if whole else frozenset()
             stopped = load_run(self.state, self.rules) if asked["resume"] else None
             return {
                 "said": "",
@@ -149,12 +154,12 @@ class BackfillWork:
         head = held.load(HEAD) or {}
         self._note_request(asked, execution, head["run"])
         token = {"execution": execution, "workers": asked["workers"], "rate": asked["rate"]}
-        return self._next(run, held, head, token)
+        return self._make_next_answer(run, held, head, token)
 
     def unit(self, unit: str, run: Body) -> bool:
         stopping = Stopping(self.state, run["execution"], self.remaining_ms, self.clock)
         head = self.state.load(HEAD) or {}
-        if stopping() or not _at(head, run):  # or another call has seen this round to its end
+        if stopping() or not _is_in_round(head, run):  # or another call has seen this round to its end
             return True
         held = LeasedState(self.state)
         rate = Rate(run["rate_each"])
@@ -164,14 +169,14 @@ class BackfillWork:
             self.stores(make_slowing_sleep(rate)),
             self.failures,
             held,
-            bounds=Bounds(Limits(apply_max_writes=writes_at_once(rate.ceiling))),
+            bounds=Bounds(Limits(apply_max_writes=choose_writes_at_once(rate.ceiling))),
             before_write=rate.take,
             budget=Budget(self.rules.tables, run["workers"]),
             stopping=stopping,
-            sleep=self.sleep or until(stopping),
+            sleep=self.sleep or make_stoppable_sleep(stopping),
             clock=self.clock,
         )
-        supply = next((one for one in backfill.round_supplies() if one.name == unit), None)
+        supply = next((one for one in backfill.list_round_supplies() if one.name == unit), None)
         if supply is None:
             raise UserError(f"there is no {unit} in this step")
         name = f"{HEAD}/{unit}"
@@ -190,21 +195,21 @@ class BackfillWork:
         if head.get("run") != run["run"]:
             raise UserError("another backfill was started meanwhile: that one continues, and this one ends")
         backfill = resume_run(head, self.rules, self.stores(time.sleep), self.failures, held)
-        if _at(head, run):
-            held.fetch(f"{HEAD}/{supply.name}" for supply in backfill.round_supplies())
+        if _is_in_round(head, run):
+            held.fetch(f"{HEAD}/{supply.name}" for supply in backfill.list_round_supplies())
             if not backfill.end_round():
-                if _at(self.state.load(HEAD) or {}, run):
+                if _is_in_round(self.state.load(HEAD) or {}, run):
                     return self._report_leftovers(backfill, run)
                 raise StoreError("StateTaken", "another call ends this round")  # and is asked again
         if backfill.is_over:
             asked = self.state.load(name_request(run["execution"])) or {}
-            failed = titles_of(self.rules, backfill.totals.rules_with(Outcome.FAILED))
+            failed = list_titles(self.rules, backfill.totals.list_rules_with(Outcome.FAILED))
             applies = frozenset(asked.get("applies", ()))
             waiting = self._list_incomplete_titles(backfill.completes)
             note_applied_rules(self.state, self.rules, applies - failed - waiting)
             cause = "; ".join(describe_waits(waiting, " --remote"))
             return Answer(error=WAITING, cause=cause) if waiting - failed else Answer()
-        return self._next(backfill, held, held.load(HEAD) or {}, run)
+        return self._make_next_answer(backfill, held, held.load(HEAD) or {}, run)
 
     def _list_incomplete_titles(self, names: Collection[str]) -> frozenset[str]:
         """The titles of these rules whose books are not complete. Raises StoreError."""
@@ -219,9 +224,9 @@ class BackfillWork:
             self.state.remove(name_request(before["execution"]))
 
     # ------------------------------------------------------------ the answers
-    def _next(self, backfill: BackfillRun, held: LeasedState, head: Mapping[str, Any], run: Body) -> Answer:
+    def _make_next_answer(self, backfill: BackfillRun, held: LeasedState, head: Mapping[str, Any], run: Body) -> Answer:
         """The answer that asks for the supplies of this round that are not done."""
-        supplies = backfill.round_supplies()
+        supplies = backfill.list_round_supplies()
         held.fetch(f"{HEAD}/{supply.name}" for supply in supplies)
         backfill.survey()
         units = [*backfill.left]
@@ -235,7 +240,7 @@ class BackfillWork:
         return report_leftovers([*backfill.left.items()], GO_ON)
 
 
-def _at(head: Mapping[str, Any], run: Body) -> bool:
+def _is_in_round(head: Mapping[str, Any], run: Body) -> bool:
     """True if a backfill is still in the round of a call."""
     return not head.get("done") and (head.get("run"), head.get("place")) == (run["run"], run["place"])
 
@@ -248,22 +253,22 @@ def _list_completed_rules(names: frozenset[str], scope: Mapping[str, Any]) -> fr
 def resume_run(
     head: Mapping[str, Any], rules: Rules, store: Store, failures: Failures, state: State, **options: Any
 ) -> BackfillRun:
-    """The backfill that another process began, at its position. `options` are those of BackfillRun.
+    """Return the backfill that another process began, at its position. `options` are passed to BackfillRun.
 
     Raises:
-        UserError: when the rules changed since it began.
+        UserError: if a rule changed since the backfill began.
     """
     scope = head["scope"]
-    prints = fingerprints.of_each(rules)
+    prints = fingerprints.compute_rule_fingerprints(rules)
     if changed := [title for title, digest in scope["rules"].items() if prints.get(title) != digest]:
         message = f"these rules changed since the backfill started: {', '.join(changed)}."
         raise UserError(f"{message} Deploy them as they were, or start from the beginning with --restart")
     kept = rules.keeper_names
     names = frozenset(name for name in kept if rules.rules[name].title in scope["rules"])
-    where = everything if scope["where"] is None else parse_where(scope["where"], rules)
+    where = accept_all if scope["where"] is None else parse_where(scope["where"], rules)
     tables = () if scope["table"] is None else (scope["table"],)
     selection = Selection(rules, names, where)
-    supplies = segments(rules, scope["segments"], tables)
+    supplies = make_supplies(rules, scope["segments"], tables)
     completes = _list_completed_rules(names, scope)
     run = BackfillRun(selection, store, failures, state, scope, supplies=supplies, completes=completes, **options)
     run.attach(head)
@@ -271,8 +276,8 @@ def resume_run(
 
 
 def load_request(state: State, head: Mapping[str, Any]) -> dict[str, Any]:
-    """The request of the unfinished backfill; of one that was begun on a machine, as much as its scope says. Raises
-    StoreError, and UserError for one that cannot go on in the account.
+    """Return the request of the unfinished backfill. For a backfill that began on a machine, return what its scope
+    holds. Raises StoreError, and UserError if the backfill cannot continue in the account.
     """
     scope, noted = head["scope"], state.load(ASKED) or {}
     if noted.get("run") == head["run"]:
@@ -282,8 +287,8 @@ def load_request(state: State, head: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_run(state: SharedState, rules: Rules) -> BackfillRun | None:
-    """The backfill as it stands now, to be shown, with the totals of all workers. None before it began. Raises
-    StoreError, UserError.
+    """Return the backfill with the totals of all workers, to display it. None if it has not begun. Raises StoreError
+    and UserError.
     """
     held = LeasedState(state)
     head = held.load(HEAD)
@@ -291,6 +296,6 @@ def load_run(state: SharedState, rules: Rules) -> BackfillRun | None:
         return None
     unused: Any = None  # to show it, the run needs neither a store nor a place for failures
     run = resume_run(head, rules, unused, unused, held)
-    held.fetch(f"{HEAD}/{supply.name}" for supply in run.round_supplies())
+    held.fetch(f"{HEAD}/{supply.name}" for supply in run.list_round_supplies())
     run.survey()
     return run

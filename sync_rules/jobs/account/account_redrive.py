@@ -40,7 +40,9 @@ Redrivers = Callable[[frozenset[str] | None, Callable[[], int]], Redriver]
 
 @dataclass(eq=False)
 class RedriveWork:
-    """A Work. `places` hold the failures, by name. Each call opens them with the mark of the call before."""
+    """The Work of a redrive. `places` opens each place with failures by name. Each call continues at the mark that the
+    last call saved.
+    """
 
     rules: Rules
     redrivers: Redrivers
@@ -103,17 +105,17 @@ def _explain_death(place: MarkedStore) -> str:
 
 
 def name_document(execution: str, unit: str) -> str:
-    """Name of the state document with the outcome of one place."""
+    """Return the name of the state document that holds the outcome of one place."""
     return f"redrive/{execution}/{unit}"
 
 
 def load_documents(state: SharedState, execution: str, units: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The outcome of each place so far. Raises StoreError."""
+    """Return the outcome of each place so far. Raises StoreError."""
     return load_units(state, {unit: name_document(execution, unit) for unit in units})
 
 
 def add_counts(bodies: Iterable[Body]) -> RedriveCounts:
-    """The totals of all places."""
+    """Return the sum of the counts in the documents of all places."""
     tally = RedriveCounts()
     for body in bodies:
         for word, count in body["tally"].items():

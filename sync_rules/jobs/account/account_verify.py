@@ -1,10 +1,10 @@
-"""A verify in the account: each call looks at a segment of the tables, or adds up the ledgers; the end adds it all up.
+"""A verify in the account: each call checks a segment of the tables or adds up the ledgers. The end sums all results.
 
-Invariant: a unit counts once. Its rows and figures are saved together, by the one worker that holds its document; the
-repairs of a call that died are in no figure, and the report says so. A part is seen from both its sides, by two calls,
-and is reported once. Each step of the cascade, and each round of it, ends before the next begins, so a copy is repaired
-only after what it is made from. A call reads the clock at every page and before every wait, and fails with OutOfTime
-instead of being killed.
+Invariant: a unit counts once. Its rows and figures are saved together, by the worker that holds its document. The
+repairs of a call that died are in no figure, and the report says so. Two calls may read one part, from its two sides;
+it is reported once. Each step of the cascade, and each round, ends before the next begins: a copy is repaired only
+after its sources. A call checks the clock at every page and before every wait. It fails with OutOfTime instead of being
+killed.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from sync_rules.jobs.account.protocol import (
 from sync_rules.jobs.account.verify_unit import (
     LEDGERS,
     VerifyPosition,
-    as_line,
-    lines_of,
+    format_line,
     list_units,
     merge,
     name_head,
     name_unit,
     parse_share,
+    read_report_lines,
     require_grace,
     write,
 )
 from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
-from sync_rules.pipeline.books import begin_all, finish_all
+from sync_rules.pipeline.books import begin_all_books, finish_all_books
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share, Step, cascade, list_swept_tables, select_rules
@@ -62,8 +62,8 @@ AFTER: Final = "comes after what was not looked at"
 
 @dataclass(eq=False)
 class VerifyWork:
-    """A Work. `sizes` gives the number of items of each table of some rules, and raises UserError where the tables are
-    not as the rules need them. `on_end` is called with the totals, the rules, and whether the whole was verified.
+    """The Work of a verify. `sizes` returns the item count of each table of some rules. It raises UserError if the
+    tables do not fit the rules. `on_end` is called with the totals, the rules, and whether everything was verified.
     """
 
     rules: Rules
@@ -102,11 +102,11 @@ class VerifyWork:
             }
             require_units(list_units(found))
             if asked["repair"] and not share.is_sample:
-                found["books"] = run_work(begin_all(self.rules, names), self.world)
+                found["books"] = run_work(begin_all_books(self.rules, names), self.world)
             return found
 
         found = begin_once(LeasedState(self.state), name_head(execution), make_head)
-        return self._next(found, execution)
+        return self._make_next_answer(found, execution)
 
     def unit(self, unit: str, run: Body) -> bool:
         execution, stage = run["execution"], VerifyPosition(**run["stage"])
@@ -162,7 +162,7 @@ class VerifyWork:
             nonlocal left
             try:
                 for one in verifier.add_up(names) if unit == LEDGERS else verifier.look_over(names, found["counted"]):
-                    yield as_line(make_row(one))
+                    yield format_line(make_row(one))
             except StoreError as error:
                 if unit != LEDGERS or error.reason != OUT_OF_TIME:  # another call would get no further
                     raise
@@ -178,13 +178,13 @@ class VerifyWork:
         if found is None:
             raise UserError(f"execution {execution} is no longer known: it started too long ago")
         if found["stage"] != run["stage"] or found["report"]:  # another call has ended it
-            return self._next(found, execution)
+            return self._make_next_answer(found, execution)
         names = {unit: name_unit(execution, stage, unit) for unit in list_units(found)}
         known = load_units(self.state, names)
         if left := list_unfinished_units(names, known):
             now = self.state.load(name_head(execution)) or found
             if now != found:  # another call ends it, and has removed them
-                return self._next(now, execution)
+                return self._make_next_answer(now, execution)
             if not stage.adding_up:
                 return report_leftovers(left, CURE)
         done = [known[unit] for unit in names if is_done(known.get(unit))]
@@ -193,16 +193,16 @@ class VerifyWork:
         lost = len(broken) if found["asked"]["repair"] else 0
         found = self._add_results(found, execution, done, lost=lost, reason=reason)
         if found["over"]:
-            found["report"] = self._whole(execution, found)
+            found["report"] = self._write_whole_report(execution, found)
         held.save(name_head(execution), found)
         if found["over"]:
             whole = not (parse_share(found).is_sample or found["broken"] or found["unlooked"])
             self.on_end(Tally.of(found["tally"]), frozenset(found["names"]), whole=whole)
         for name in names.values():
             self.state.remove(name)
-        return self._next(found, execution)
+        return self._make_next_answer(found, execution)
 
-    def _next(self, found: Body, execution: str) -> Answer:
+    def _make_next_answer(self, found: Body, execution: str) -> Answer:
         if found["report"]:
             return report_leftovers(sorted(found["unlooked"].items()), found["cure"]) if found["unlooked"] else Answer()
         units = list_units(found)
@@ -237,7 +237,7 @@ class VerifyWork:
         if not reason and (stage.adding_up or not adds_up):
             begun = {name: number for name, number in found.get("books", {}).items() if name in names}
             right = {name: number for name, number in begun.items() if not tally.wrong(name)}
-            mended += run_work(finish_all(self.rules, right), self.world) if right else 0
+            mended += run_work(finish_all_books(self.rules, right), self.world) if right else 0
         counted = sorted(
             {*found["counted"], *(table.name for table in list_swept_tables(self.rules, frozenset(names)))}
         )
@@ -275,14 +275,14 @@ class VerifyWork:
             cure = f"Verify from a machine: sync-rules verify{repair}{''.join(f' --rule {title}' for title in titles)}"
         return {"unlooked": unlooked, "cure": cure, "names": sorted({*found["names"]} - {*after})}
 
-    def _whole(self, execution: str, found: Body) -> str:
+    def _write_whole_report(self, execution: str, found: Body) -> str:
         """Write the report of the whole verify, as `verify --format jsonl` prints it. Returns its name."""
         names, name = frozenset(found["names"]), f"{execution}/report"
         head = make_header(self.rules, names, datetime.fromisoformat(found["at"]), parse_share(found))
         end = make_footer(Tally.of(found["tally"]), names, datetime.now(UTC))
         not_in_it = {"broken": found["broken"], "not_looked_at": found["unlooked"]}
-        first, last = as_line(head | {"seed": found["asked"]["seed"]}), as_line(end | not_in_it)
-        write(self.reports, name, chain([first], lines_of(self.reports, found["reports"]), [last]))
+        first, last = format_line(head | {"seed": found["asked"]["seed"]}), format_line(end | not_in_it)
+        write(self.reports, name, chain([first], read_report_lines(self.reports, found["reports"]), [last]))
         return name
 
     def _share(self, asked: Body, items: int) -> Share:

@@ -30,8 +30,8 @@ Body = Mapping[str, Any]  # JSON-ready
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to "begin" and "end". If there is `more`: the next units, `workers` of them at a time. Otherwise the
-    job is over: well if `error` is empty, by the user's mistake if it is REFUSED. `run` is passed to each unit and to
+    """The answer to "begin" and "end". With `more`, process the `units`, at most `workers` at a time. Otherwise the job
+    is over. `error` is empty if it succeeded, and REFUSED for a user's mistake. `run` is passed to each unit and to
     the end.
     """
 
@@ -48,31 +48,31 @@ class Answer:
 
 
 class Work(Protocol):
-    """A job that is done in units."""
+    """A job that the state machine processes in units."""
 
     @property
     def rules(self) -> Rules:
-        """The rules of the function."""
+        """The rules of the deployed function."""
 
     @property
     def remaining_ms(self) -> Callable[[], int]:
-        """The time that is left to the call."""
+        """The milliseconds that remain to the current call."""
 
     def begin(self, asked: Body, execution: str) -> Answer:
-        """Begin a job. Raises UserError for a request that cannot be met, StoreError."""
+        """Begin a job. Raises StoreError, and UserError if the request cannot be met."""
 
     def unit(self, unit: str, run: Body) -> bool:
-        """Work on a unit while there is time. Says whether it is done. Raises StoreError, UserError: the unit is tried
-        again, and left in the end.
+        """Process a unit while time remains. Return True if it is done. After StoreError or UserError the machine tries
+        the unit again, and finally reports it as left.
         """
 
     def end(self, run: Body) -> Answer:
-        """Say what is next, once no unit is being worked on. Raises StoreError, UserError."""
+        """Return what follows, after every unit has stopped. Raises StoreError and UserError."""
 
 
 def answer(event: Body, work: Work) -> dict[str, Any]:
-    """Answer one question. Raises what `work` raises, except for a user's mistake at the beginning, which is the
-    answer.
+    """Answer one question of the state machine. A user's mistake at the beginning becomes an answer; other errors of
+    `work` are raised.
     """
     match event["do"]:
         case "begin":
@@ -92,7 +92,7 @@ def answer(event: Body, work: Work) -> dict[str, Any]:
 
 
 def require_units(units: Sequence[str]) -> Sequence[str]:
-    """The units, if they are not too many. Raises UserError."""
+    """Return the units. Raises UserError if they are more than UNITS_MAX."""
     if len(units) > UNITS_MAX:
         raise UserError(
             f"that makes {len(units)} units of work, of at most {UNITS_MAX}: give fewer rules with --rule, a backfill "
@@ -103,22 +103,20 @@ def require_units(units: Sequence[str]) -> Sequence[str]:
 
 # ---------------------------------------------------------------- the rules that are deployed
 def select_prints(rules: Rules, names: frozenset[str]) -> dict[str, str]:
-    """The fingerprints of these rules, by their names in the rules file."""
+    """Return the fingerprints of these rules, by their names in the rules file."""
     titles = {rules.rules[name].title for name in names}
-    return {title: digest for title, digest in fingerprints.of_each(rules).items() if title in titles}
+    return {title: digest for title, digest in fingerprints.compute_rule_fingerprints(rules).items() if title in titles}
 
 
 def describe_rules(rules: Rules) -> dict[str, Any]:
-    """The fingerprints of all rules, and the tables that they mean: sent with each request."""
+    """Return the fingerprints of all rules and the names of their tables, which each request sends."""
     tables = {name: table.physical_name for name, table in rules.tables.items()}
-    return {"prints": fingerprints.of_each(rules), "tables": tables}
+    return {"prints": fingerprints.compute_rule_fingerprints(rules), "tables": tables}
 
 
 def require_same_rules(body: Body, rules: Rules) -> None:
-    """Require that the rules and tables of a request are those that are deployed. Raises UserError that
-    names each difference.
-    """
-    asked, deployed = body["prints"], fingerprints.of_each(rules)
+    """Raise UserError with each difference if the rules or tables of a request are not the deployed rules or tables."""
+    asked, deployed = body["prints"], fingerprints.compute_rule_fingerprints(rules)
     lines = [
         f"\n  {title}: {'says something else' if title in deployed else 'is not there'}"
         for title, digest in sorted(asked.items())
@@ -140,8 +138,8 @@ def require_same_rules(body: Body, rules: Rules) -> None:
 
 # ---------------------------------------------------------------- the documents of a job
 def begin_once(state: State, name: str, make: Callable[[], Body]) -> Body:
-    """The document with which a job begins, made and saved by the first who asks: the machine asks again where an
-    answer was lost. Raises StoreError, and what `make` raises.
+    """Return the document that begins a job. The first caller makes and saves it; the machine repeats the question if
+    it lost an answer. Raises StoreError, and what `make` raises.
     """
     found = state.load(name)
     if found is None:
@@ -151,13 +149,15 @@ def begin_once(state: State, name: str, make: Callable[[], Body]) -> Body:
 
 
 def load_units(state: SharedState, names: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The documents of units, given the name of each; a unit without one is left out. Raises StoreError."""
+    """Return the documents of units, given each document's name. Units without a document are left out. Raises
+    StoreError.
+    """
     found = state.load_many(names.values())
     return {unit: found[name] for unit, name in names.items() if name in found}
 
 
 def is_done(unit: Body | None) -> bool:
-    """True if the document of a unit says that it is done."""
+    """Return True if the document of a unit marks the unit as done."""
     return bool(unit and unit.get("done"))
 
 

@@ -1,4 +1,4 @@
-"""The deployed stack, as its clients see it: its outputs, and its state machines. Whatever is missing is named."""
+"""The deployed stack for its clients: its outputs and its state machines. An error names what is missing."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class Stack:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def output(self, name: str) -> str:
-        """An output. Raises UserError where the stack lacks it."""
+        """Return an output by name. Raises UserError if the stack lacks it."""
         if name not in self.outputs:
             raise UserError(f"stack {self.name} in {self.region} has no output {name}: is it one of sync-rules?")
         return self.outputs[name]
 
 
-def stack_of(client: Any, name: str) -> Stack:
-    """The stack of this name. Raises UserError when there is none, StoreError."""
+def read_stack(client: Any, name: str) -> Stack:
+    """Read the stack of this name. Raises StoreError, and UserError if CloudFormation has no such stack."""
     region = client.meta.region_name
     try:
         stacks = retries.make_retry(first=True)(client.describe_stacks, StackName=name)["Stacks"]
     except aws_errors.ERRORS as error:
-        if aws_errors.code(error) == "ValidationError":
+        if aws_errors.read_code(error) == "ValidationError":
             cure = "deploy it (sam build, sam deploy), or name it with SYNC_RULES_STACK"
             raise UserError(f"no stack {name} in region {region}: {cure}") from error
-        raise aws_errors.store_error(error, f"stack {name} in {region}", client=client) from error
+        raise aws_errors.make_store_error(error, f"stack {name} in {region}", client=client) from error
     found = stacks[0] if stacks else {}
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in found.get("Parameters", ())}
@@ -58,7 +58,7 @@ def stack_of(client: Any, name: str) -> Stack:
 
 @dataclass(frozen=True)
 class Execution:
-    """The status of a run of a state machine; `error` and `cause` of its answer too."""
+    """The status of an execution of a state machine, with the `error` and `cause` of its answer."""
 
     name: str
     status: str
@@ -66,11 +66,11 @@ class Execution:
     cause: str = ""
 
     def well(self) -> bool:
-        """True if it ended with nothing left; False if something was left, or it was stopped.
+        """Return True if the job ended with nothing left, False if something was left or the user stopped it.
 
         Raises:
-            UserError: when it could not begin, by the user's mistake.
-            StoreError: when it broke.
+            UserError: if the job could not begin, by the user's mistake.
+            StoreError: if the execution failed.
         """
         if self.error == REFUSED:
             raise UserError(self.cause)
@@ -84,7 +84,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Machine:
-    """One of the state machines of a stack. Each call raises StoreError."""
+    """One of the state machines of a stack. Each method raises StoreError."""
 
     client: Any
     arn: str
@@ -96,21 +96,23 @@ class Machine:
         return name
 
     def list_running_executions(self) -> list[str]:
-        """The names of the executions that run."""
+        """Return the names of the executions that are running."""
         found = self._ask("list_executions", stateMachineArn=self.arn, statusFilter=RUNNING)
         return [one["name"] for one in found["executions"]]
 
     def execution(self, name: str) -> Execution:
-        found = self._ask("describe_execution", executionArn=self._execution_arn(name))
+        found = self._ask("describe_execution", executionArn=self._format_execution_arn(name))
         said = found if found["status"] != WELL else _answer(found.get("output", ""))
         return Execution(name, found["status"], said.get("error", ""), said.get("cause", ""))
 
     def stop(self, name: str) -> None:
         """End an execution; its functions still finish their calls."""
-        self._ask("stop_execution", executionArn=self._execution_arn(name), error=STOPPED, cause="by the user")
+        self._ask("stop_execution", executionArn=self._format_execution_arn(name), error=STOPPED, cause="by the user")
 
     def watch(self, name: str, look: Callable[[], object], sleep: Callable[[float], None] = time.sleep) -> Execution:
-        """Call `look` until the execution has ended, and once more then. Ctrl-C leaves it running, and says so."""
+        """Call `look` every two seconds until the execution ends, and once after that. Ctrl-C leaves the execution
+        running, and says so.
+        """
         try:
             while (now := self.execution(name)).status == RUNNING:
                 look()
@@ -120,7 +122,7 @@ class Machine:
             raise KeyboardInterrupt(f"{name} goes on in the account, without being watched") from None
         return now
 
-    def _execution_arn(self, name: str) -> str:
+    def _format_execution_arn(self, name: str) -> str:
         return f"{self.arn.replace(':stateMachine:', ':execution:')}:{name}"
 
     def _ask(self, call: str, **parameters: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The documents and reports of a verify in the account, and the sample that is verified on a schedule.
+"""The documents and reports of a verify in the account, and the sample that a schedule verifies.
 
-Invariant: a drift that two calls saw is reported once. The last line of a report holds the totals, and what is missing
-from them.
+Invariant: drift that two calls saw is reported once. The last line of a report holds the totals, and names what they
+lack.
 """
 
 from __future__ import annotations
@@ -38,32 +38,34 @@ class VerifyPosition:
 
 
 def name_head(execution: str) -> str:
-    """Name of the document that says how far a verify is."""
+    """Return the name of the document that holds the progress of a verify."""
     return f"verify/{execution}"
 
 
 def name_unit(execution: str, stage: VerifyPosition, unit: str) -> str:
-    """Name of the document of one unit of one stage: a late call finds none of the next stage's."""
+    """Return the name of the document of one unit of one stage. Each stage has other names, so a late call cannot
+    change a later stage.
+    """
     return f"verify/{execution}/{stage.step}-{stage.round}/{unit}"
 
 
 def list_units(found: Body) -> list[str]:
-    """The units of the stage that a verify is in."""
+    """Return the names of the units of the current stage: segment numbers, or the ledgers."""
     return [LEDGERS] if found["stage"]["adding_up"] else [str(number) for number in found["share"]["numbers"]]
 
 
 def parse_share(found: Body) -> Share:
-    """The part of the tables that a verify looks at."""
+    """Return the part of the tables that this verify reads."""
     return Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
 
 
 def compute_needed_ms(grace_seconds: float) -> int:
-    """The time that a call needs for its waits and the work between them."""
+    """Return the milliseconds that a call needs for its grace periods and the work between them."""
     return round(WAITS_MAX * (grace_seconds * 1000 + TIME_RESERVED_MS))
 
 
 def require_grace(grace_seconds: float, remaining_ms: int) -> None:
-    """Raises UserError for a grace period that no call could wait for."""
+    """Raise UserError if no call has enough time to wait for this grace period."""
     if compute_needed_ms(grace_seconds) > remaining_ms:
         most = max(0, (remaining_ms - compute_needed_ms(0)) // (WAITS_MAX * 1000))
         raise UserError(
@@ -75,8 +77,8 @@ def require_grace(grace_seconds: float, remaining_ms: int) -> None:
 def sample(
     rules: Rules, world: World, percent: float, remaining_ms: Callable[[], int], random: Random, **options: Any
 ) -> Verifier:
-    """Verify a random share of each table, as far as one call goes. Returns the Verifier, which has the figures and
-    says whether time was up before the end. Raises StoreError.
+    """Verify random segments of each table until the call is out of time. Return the Verifier: it holds the figures,
+    and whether time ran out first. Raises StoreError.
     """
     grace_seconds = options.pop("grace_seconds", GRACE_SECONDS)
     needed = compute_needed_ms(grace_seconds)
@@ -96,7 +98,7 @@ def sample(
 
 # ---------------------------------------------------------------- reports
 def write(reports: BucketReports, name: str, lines: Iterable[bytes]) -> str:
-    """Write lines as a report, if there are any. Returns its name, "" for none. Raises StoreError."""
+    """Write lines as a report. Return its name, or "" if there are no lines. Raises StoreError."""
     with tempfile.TemporaryFile() as file:
         file.writelines(lines)
         if not file.tell():
@@ -107,11 +109,13 @@ def write(reports: BucketReports, name: str, lines: Iterable[bytes]) -> str:
 
 
 def merge(reports: BucketReports, parts: Iterable[str], name: str, tally: Tally) -> None:
-    """Make one report of several; a row that comes again is taken out of the figures. Raises StoreError."""
+    """Merge several reports into a new report. Remove repeated rows from the report and from `tally`. Raises
+    StoreError.
+    """
     known: set[int] = set()  # hashes of the parts so far
 
     def once() -> Iterator[bytes]:
-        for line in lines_of(reports, parts):
+        for line in read_report_lines(reports, parts):
             body = json_bytes.parse_json(line)
             about = hash(json.dumps([body["rule"], body["target"], body["element"]]))
             if body["element"] is None or about not in known:  # only a part is seen twice
@@ -123,10 +127,10 @@ def merge(reports: BucketReports, parts: Iterable[str], name: str, tally: Tally)
     write(reports, name, once())
 
 
-def lines_of(reports: BucketReports, parts: Iterable[str]) -> Iterator[bytes]:
-    """The lines of several reports, with their ends."""
+def read_report_lines(reports: BucketReports, parts: Iterable[str]) -> Iterator[bytes]:
+    """Read the lines of several reports, each with its newline."""
     return (line + b"\n" for part in parts for line in reports.lines(part))
 
 
-def as_line(body: Mapping[str, Any]) -> bytes:
+def format_line(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body).encode() + b"\n"

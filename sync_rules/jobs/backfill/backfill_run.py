@@ -1,10 +1,10 @@
 """A backfill from beginning to end: steps down the cascade, tables in segments, checkpoints, resuming.
 
-Invariant: a checkpoint is saved after the work that it counts. A worker that dies loses the pages in hand, which are
-found right when they come again. Copies made from copies come in a later step, so a checkpoint is of one run, step and
-round. Beginning, processing one supply and ending a round share the state alone, so each may be another process.
-Books are begun before the first child of a round and completed after the last one, and only if each child was looked at
-and none failed; what is shown of them comes in a later step or round.
+Invariant: a checkpoint is saved after the work that it counts. A worker that dies loses only its current pages; the
+next worker reads them again and finds them right. Copies made from copies come in a later step, so a checkpoint belongs
+to one run, step and round. The state is all that beginning, processing a supply and ending a round share, so each may
+be another process. The run begins books before the first child of a round. It completes them after the last child, if
+every child was checked and none failed. Numbers from these books are written in a later step or round.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from sync_rules.adapters import patience
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.meter import MeteredStore
 from sync_rules.adapters.state import Body, State
-from sync_rules.audit.ledger_balance import find_unsound
+from sync_rules.audit.ledger_balance import find_unsound_rules
 from sync_rules.jobs.backfill.page import Pages, Selection, Supplies, Supply
 from sync_rules.jobs.backfill.progress import (
     HEAD,
     UNREADABLE,
     Position,
     Totals,
-    first_position,
     load_unfinished_head,
-    next_position,
+    make_first_position,
+    make_next_position,
 )
 from sync_rules.jobs.backfill.throttle import WORKER_GONE, Crew
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
-from sync_rules.pipeline.books import begin_all, finish_all
+from sync_rules.pipeline.books import begin_all_books, finish_all_books
 from sync_rules.pipeline.requests import NULL_PORTS, Failures, Store, Work, World, run_work
 from sync_rules.rules.selection import cascade
 
@@ -48,14 +48,13 @@ SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before 
 
 @dataclass(eq=False)
 class BackfillRun:
-    """One backfill. `scope` says what it is about, as JSON: a run resumes only a checkpoint of its scope, so the caller
-    checks `load_unfinished_head` first. `supplies` gives the supplies for the rules of one step.
-
-    `before_write` is called with the units of each write before it is made, and may wait, as may `budget`; `on_page` is
-    called with the totals so far at the start of each round and after each page; `stopping` is called before each page
-    and every few writes. `position` in `steps` is where the run is, and `before` holds the totals at its start. `name`
-    identifies the run. `completes` names the rules whose children and entries it checks in full: no other books are
-    completed. `audits`: books whose totals differ from their entries are not completed either, which reads the ledger.
+    """One backfill. `scope` describes it as JSON. A run resumes only a checkpoint of its own scope, so the caller
+    checks `load_unfinished_head` first. `supplies` returns the supplies for the rules of a step. `before_write` gets
+    the units of each write before the write, and may wait, as may `budget`. `on_page` gets the totals at the start
+    of each round and after each page. `stopping` is called before each page and every few writes. `position` is an
+    index into `steps`, and `before` holds the totals at its start. `name` identifies the run. `completes` names the
+    rules whose children and entries are all checked: only their books are completed. With `audits`, the run reads
+    the ledger, and does not complete books whose totals differ from their entries.
     """
 
     selection: Selection
@@ -80,7 +79,7 @@ class BackfillRun:
     def __post_init__(self) -> None:
         in_order = self.selection.rules.only(sorted(self.selection.rules.rules))  # whatever the file's order is
         self.steps = tuple(cascade(in_order, self.selection.names))
-        self.position = first_position(0, self.steps)
+        self.position = make_first_position(0, self.steps)
         self.before = Totals()
         self.left: dict[str, str] = {}  # the supplies that could not be finished, each with an error code
         self._run = self.name or uuid4().hex  # checkpoints of another run are none of this one
@@ -96,8 +95,8 @@ class BackfillRun:
         self._lock = Lock()
 
     def run(self) -> bool:
-        """Process everything, from where the state says. Says whether all is done; if not, it was stopped, or `left`
-        names what was left. Raises StoreError when the state cannot be saved.
+        """Process everything, from the position in the state. Return True if all is done; if False, the run was
+        stopped, or `left` names unfinished supplies. Raises StoreError if the state cannot be saved.
         """
         self.begin()
         while not self.is_over:
@@ -110,13 +109,15 @@ class BackfillRun:
         """True once the last step is done."""
         return self.position.step == len(self.steps)
 
-    def round_supplies(self) -> Sequence[Supply]:
+    def list_round_supplies(self) -> Sequence[Supply]:
         if self._supplies is None:
             self._supplies = () if self.is_over else self.supplies(self.steps[self.position.step].names)
         return self._supplies
 
     def attach(self, head: Mapping[str, Any]) -> None:
-        """Take the position of another process. Raises UserError for one that these rules do not have."""
+        """Continue at the position that another process saved. Raises UserError if these rules do not have that
+        position.
+        """
         self._run, self._resumed = head["run"], bool(head.get("resumed"))
         self._began = head.get("began", self._began)
         self._begun = dict(head.get("books", {}))
@@ -127,14 +128,14 @@ class BackfillRun:
         self.before = self._sum()
 
     def process(self, supply: Supply) -> bool:
-        """Process one supply of this round to its end. False when it was stopped, or `left` says why. Raises StoreError
-        when the state cannot be saved.
+        """Process one supply of this round to its end. Return False if it was stopped, or `left` names the reason.
+        Raises StoreError if the state cannot be saved.
         """
         return self._run_one(supply, self._load(supply))
 
     def survey(self) -> bool:
-        """Read how far each supply of this round is. Says whether all are done; `left` names those that are not."""
-        found = [(supply, self._load(supply)) for supply in self.round_supplies()]
+        """Read the progress of each supply of this round. Return True if all are done; `left` names the others."""
+        found = [(supply, self._load(supply)) for supply in self.list_round_supplies()]
         self.left = {supply.name: one.get("reason") or WORKER_GONE for supply, one in found if not one["done"]}
         with self._lock:
             self._round = Totals()
@@ -144,10 +145,12 @@ class BackfillRun:
         return not self.left
 
     def end_round(self) -> bool:
-        """Move on if all supplies of this round are done. Says whether they are. Raises StoreError."""
+        """End this round if all its supplies are done, and move to the next. Return True if they are done. Raises
+        StoreError.
+        """
         if not self.survey():
             return False
-        supplies = self.round_supplies()
+        supplies = self.list_round_supplies()
         self._finish_books()
         self._move_on(self._round.copy())
         self._save_head()
@@ -159,7 +162,9 @@ class BackfillRun:
 
     @property
     def totals(self) -> Totals:
-        """The totals so far, with what was parked on pages that come again: its failure records are kept."""
+        """The totals so far. They include items that were parked on unfinished pages, because their failure records
+        exist.
+        """
         with self._lock:
             totals = self._sum()
         totals.outcomes.update(self._pages.parked)
@@ -167,7 +172,7 @@ class BackfillRun:
 
     # ------------------------------------------------------------ the position
     def begin(self) -> None:
-        """Note the beginning in the state, or resume. Raises StoreError and UserError."""
+        """Save the beginning in the state, or resume the saved run. Raises StoreError and UserError."""
         head = load_unfinished_head(self.state)
         if head is not None and head["scope"] == self.scope:
             self.attach(head)
@@ -190,7 +195,7 @@ class BackfillRun:
 
     def _move_on(self, ended: Totals) -> None:
         self._rounds.look_again(ended)
-        position = next_position(self.position, self.steps, self.selection.rules, ended, resumed=self._resumed)
+        position = make_next_position(self.position, self.steps, self.selection.rules, ended, resumed=self._resumed)
         if position.step > self.position.step:
             self._steps_done.add(self._rounds)
             self._rounds, self._begun = Totals(), {}
@@ -203,20 +208,24 @@ class BackfillRun:
         """
         if not (self.is_over or self._resumed or self._begun):
             names = self.steps[self.position.step].names & self.completes
-            self._begun = self._of_books(begin_all(self.selection.rules, names))
+            self._begun = self._process_books(begin_all_books(self.selection.rules, names))
 
     def _finish_books(self) -> None:
         """Complete the books whose children were all checked in this round, unless somebody else wrote to them:
         `verify --repair` then makes them right, and completes them. Raises StoreError.
         """
-        failed = self._round.rules_with(Outcome.FAILED)
+        failed = self._round.list_rules_with(Outcome.FAILED)
         begun = {name: number for name, number in self._begun.items() if name not in failed}
         if begun:
-            off = self._of_books(find_unsound(self.selection.rules, frozenset(begun))) if self.audits else frozenset()
+            off = (
+                self._process_books(find_unsound_rules(self.selection.rules, frozenset(begun)))
+                if self.audits
+                else frozenset()
+            )
             sound = {name: number for name, number in begun.items() if name not in off}
-            self._of_books(finish_all(self.selection.rules, sound))
+            self._process_books(finish_all_books(self.selection.rules, sound))
 
-    def _of_books(self, work: Work[T]) -> T:
+    def _process_books(self, work: Work[T]) -> T:
         store = MeteredStore(self.store, self.selection.rules.tables, self.before_write, self.budget)
         done = run_work(work, World(store, NULL_PORTS, self.failures))
         self._steps_done.add(Totals(reads=sum(store.reads.values()), writes=float(store.writes.total())))
@@ -225,7 +234,7 @@ class BackfillRun:
     # ------------------------------------------------------------ supplies
     def _go_over(self) -> bool:
         """Process all supplies, several at a time. Says whether all were finished."""
-        begun = [(supply, self._load(supply)) for supply in self.round_supplies()]
+        begun = [(supply, self._load(supply)) for supply in self.list_round_supplies()]
         with self._lock:
             for _, found in begun:
                 self._round.add(Totals.of(found["totals"]))

@@ -1,7 +1,7 @@
-"""A Job from a BackfillRequest: the tables, which of their items, and the supplies of their keys.
+"""A Job from a BackfillRequest: the tables, the items to process, and the supplies of their keys.
 
-Invariant: a request that does not fit is refused before anything is done. A rule counts as applied only if everything
-that it keeps was processed; notices say what will not be.
+Invariant: a request that does not fit is refused before any work. A rule counts as applied only if all its items were
+processed. Notices name what will not be processed.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sync_rules.adapters import retries
-from sync_rules.adapters.preflight import describe, require, survey
-from sync_rules.jobs.backfill.page import Selection, Supplies, Wanted, everything, segments
-from sync_rules.jobs.backfill.scope import Scope, join_names, titles_of
+from sync_rules.adapters.preflight import describe_table, require_tables, survey_tables
+from sync_rules.jobs.backfill.page import Selection, Supplies, Wanted, accept_all, make_supplies
+from sync_rules.jobs.backfill.scope import Scope, join_names, list_titles
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
-from sync_rules.pipeline.books import books_of
+from sync_rules.pipeline.books import list_books
 from sync_rules.rules import fingerprints
 from sync_rules.rules.rule import let_in
 from sync_rules.rules.ruleset import Rules
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BackfillRequest:
-    """The items to process: of one table, where a condition holds. `segments` of each scan."""
+    """The items to process: all, or those of one `table`, or those that match `where`. `segments` is the number of
+    segments of each scan.
+    """
 
     segments: int
     table: str | None = None
@@ -40,7 +42,7 @@ class BackfillRequest:
 
 @dataclass(frozen=True)
 class Job:
-    """A backfill that is ready to run. `items` of each table: DynamoDB's count, up to six hours old."""
+    """A backfill that is ready to run. `items` is DynamoDB's item count of each table, up to six hours old."""
 
     selection: Selection
     supplies: Supplies
@@ -48,18 +50,20 @@ class Job:
     items: Mapping[str, int]
 
     def estimate(self, names: frozenset[str]) -> int:
-        """The number of items to process for the rules of these names."""
+        """Return the number of items to process for these rules."""
         return sum(self.items.get(table.name, 0) for table in list_swept_tables(self.selection.rules, names))
 
     @property
     def covered_titles(self) -> frozenset[str]:
-        """The rules that are processed in full, by their names in the rules file."""
+        """The names (as in the rules file) of the rules that this backfill processes for every item. Empty with
+        `--table` or `--where`.
+        """
         rules, names = self.selection.rules, self.selection.names
-        return titles_of(rules, names) - titles_of(rules, names - self.completes)
+        return list_titles(rules, names) - list_titles(rules, names - self.completes)
 
     @property
     def completes(self) -> frozenset[str]:
-        """The rules all of whose items are processed. Their books are complete afterwards."""
+        """The rules whose items are all processed. Their books are complete afterwards."""
         if self.scope.table is not None or self.scope.where is not None:
             return frozenset()
         return frozenset(name for name in self.selection.names if self._list_table_names(name) <= self.items.keys())
@@ -68,10 +72,10 @@ class Job:
         return {table.name for table in list_swept_tables(self.selection.rules, frozenset([name]))}
 
     def notices(self) -> Iterator[str]:
-        """Sentences about what will not be processed, though it may look so, and about reads that others cause."""
+        """List sentences about items that will not be processed, and about reads that other rules cause."""
         here, rules = self.items.keys(), self.selection.rules
         if self.scope.table is not None:
-            names = titles_of(
+            names = list_titles(
                 rules, (name for name in self.selection.names if not self._list_table_names(name) <= here)
             )
             if names:
@@ -82,7 +86,7 @@ class Job:
     def _list_shared_ledgers(self) -> Iterator[str]:
         """A sentence for each ledger that is read whole, although other rules keep items there too."""
         sharing: dict[str, set[tuple[bool, str]]] = {}
-        for rule in books_of(self.selection.rules):
+        for rule in list_books(self.selection.rules):
             sharing.setdefault(rule.target.table.name, set()).add((rule.name in self.selection.names, rule.title))
         for name, users in sharing.items():
             mine, others = ({title for selected, title in users if selected is own} for own in (True, False))
@@ -95,13 +99,13 @@ class Job:
 
 
 def make_job(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:
-    """The backfill of the rules of these names.
+    """Make the backfill of these rules.
 
     Raises:
-        UserError: when tables or indexes are not as the rules need them, or the selection does not exist.
-        StoreError: when that cannot be read.
+        UserError: if tables or indexes do not fit the rules, or the selection does not exist.
+        StoreError: if DynamoDB cannot describe the tables.
     """
-    require(client, rules.only(sorted(names)), streams=False)
+    require_tables(client, rules.only(sorted(names)), streams=False)
     found = {table.name: _describe(client, rules, table.name) for table in list_swept_tables(rules, names)}
     if request.table is not None:
         if request.table not in rules.tables:
@@ -109,7 +113,7 @@ def make_job(client: DynamoDBClient, rules: Rules, names: frozenset[str], reques
         if request.table not in found:
             raise UserError(f"the selected rules keep nothing in table {request.table}, but in {join_names(found)}")
         found = {request.table: found[request.table]}
-    prints = fingerprints.of_each(rules)
+    prints = fingerprints.compute_rule_fingerprints(rules)
     read = {side.table.name for name in names for side in (rules.rules[name].source, rules.rules[name].target)}
     tables = {name: _describe(client, rules, name) for name in sorted(read - found.keys())} | found
     scope = Scope(
@@ -119,19 +123,23 @@ def make_job(client: DynamoDBClient, rules: Rules, names: frozenset[str], reques
         request.table,
         request.where,
     )
-    selection = Selection(rules, names, everything if request.where is None else parse_where(request.where, rules))
+    selection = Selection(rules, names, accept_all if request.where is None else parse_where(request.where, rules))
     items = {name: int(one.get("ItemCount", 0)) for name, one in found.items()}
-    return Job(selection, segments(rules, request.segments, tuple(found)), scope, items)
+    return Job(selection, make_supplies(rules, request.segments, tuple(found)), scope, items)
 
 
 def list_unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:
-    """A line for each table without a stream that the handler reads. Raises StoreError."""
-    for problem in survey(client, rules.only(sorted(names))).problems:
+    """List a line for each table without a stream that the handler reads: its changes during the backfill are missed.
+    Raises StoreError.
+    """
+    for problem in survey_tables(client, rules.only(sorted(names))).problems:
         yield f"changes made meanwhile are not seen: {problem}"
 
 
 def parse_where(where: str, rules: Rules) -> Wanted:
-    """The filter for a condition over the fields of an entity. Raises UserError for no condition."""
+    """Parse a condition over the fields of an entity into a filter of items. Raises UserError if it is not a
+    condition.
+    """
     try:
         condition = compile_where(where, "")  # no field is called so: every name is the item's
     except UserError as error:
@@ -145,6 +153,6 @@ def parse_where(where: str, rules: Rules) -> Wanted:
 
 
 def _describe(client: DynamoDBClient, rules: Rules, name: str) -> Mapping[str, Any]:
-    found = describe(client, rules.tables[name], retries.make_retry())
+    found = describe_table(client, rules.tables[name], retries.make_retry())
     assert found is not None, "it was there a moment ago"
     return found

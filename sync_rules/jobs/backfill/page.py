@@ -1,8 +1,8 @@
 """Backfill, page by page: existing items become hints, from a segment of a scan, or a key.
 
-Invariant: nothing counts as done before its effect: backfill repeats a page if one of its items failed. The items of a
-strongly consistent scan are images, read before the sources. Writes are guarded, so the application and the stream
-handler may write meanwhile.
+Invariant: an item counts as done only after its writes. The backfill repeats a page if one of its items failed. The
+items of a strongly consistent scan are images, read before the sources. Writes are guarded, so the application and the
+stream handler may write at the same time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Park, Scan, Work, World, read_all, run_work
-from sync_rules.pipeline.tasks import Pull, tasks_of
+from sync_rules.pipeline.tasks import Pull, make_tasks
 from sync_rules.pipeline.telemetry import SETUP_REASONS
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.ruleset import Rules
@@ -37,8 +37,8 @@ SET_ASIDE_MAX_ITEMS: Final = 100  # of a whole run
 Wanted = Callable[[ItemKey, Item], bool]
 
 
-def everything(_key: ItemKey, _item: Item) -> bool:
-    """The filter of a backfill without --where."""
+def accept_all(_key: ItemKey, _item: Item) -> bool:
+    """Return True: the filter of a backfill without --where."""
     return True
 
 
@@ -48,13 +48,13 @@ class Selection:
 
     rules: Rules
     names: frozenset[str]
-    wanted: Wanted = everything
+    wanted: Wanted = accept_all
 
 
 @dataclass(frozen=True)
 class PageResult:
-    """The result of a page: its report, its number of items, how many of them concern a rule (`asked`), the cursor of
-    the next page. `levels`: the length of the longest path on it, where a rule keeps paths.
+    """The result of a page: its report, its number of items, the number that concern a rule (`asked`), and the next
+    page's cursor. `levels` is the length of the longest path on the page, for rules that keep paths.
     """
 
     report: Report
@@ -71,12 +71,12 @@ class Supply(Protocol):
     def name(self) -> str: ...
 
     def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
-        """Process the next page. Raises StoreError when it cannot be read."""
+        """Process the next page. Raises StoreError if it cannot be read."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment of a table scan. Its name says all that it is."""
+    """One segment of a table scan. Its name contains all its fields."""
 
     table: str
     number: int
@@ -94,9 +94,11 @@ class Segment:
 Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of these names
 
 
-def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: Iterable[int] | None = None) -> Supplies:
-    """The segments of each table that a sweep for the rules reads. If `tables` names any, only their segments; with
-    `numbers`, only the segments of this sample.
+def make_supplies(
+    rules: Rules, total: int, tables: Collection[str] = (), numbers: Iterable[int] | None = None
+) -> Supplies:
+    """Make a function that lists the segments of each table that a sweep for given rules reads. `tables` limits the
+    tables, and `numbers` limits the segments to a sample.
     """
     some = range(total) if numbers is None else tuple(numbers)
 
@@ -108,14 +110,14 @@ def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: It
 
 
 def process_page(scan: Scan, selection: Selection, bounds: Bounds) -> Work[PageResult]:
-    """Scan a page and process its items. Raises StoreError when it cannot be scanned."""
+    """Scan a page and process its items. Raises StoreError if it cannot be scanned."""
     page = yield replace(scan, consistent=True)
     result = yield from process_items(scan.table, page.items, selection, bounds)
     return replace(result, cursor=page.cursor)
 
 
 def process_items(table: str, images: Sequence[Item], selection: Selection, bounds: Bounds) -> Work[PageResult]:
-    """Apply the rules to items of a table that were just read."""
+    """Apply the rules to items of a table that were just read with consistent reads."""
     found = Stock()
     count = 0
     of_table = selection.rules.tables[table]
@@ -131,11 +133,13 @@ def process_items(table: str, images: Sequence[Item], selection: Selection, boun
     for rule in {look.part.rule.name for look in others.parts}:
         del uncounted.outcomes[rule, Outcome.RIGHT]  # each counts on the page of its source
     report.add(uncounted)
-    return PageResult(report, len(images), count, levels=_levels(images, selection))
+    return PageResult(report, len(images), count, levels=_count_levels(images, selection))
 
 
 def process_keys(keys: Sequence[ItemKey], selection: Selection, bounds: Bounds) -> Work[PageResult]:
-    """Read and process the items of these keys, of one table, that exist. Raises StoreError if one is unreadable."""
+    """Read and process the existing items of these keys, all of one table. Raises StoreError if an item cannot be
+    read.
+    """
     images = yield from read_all(keys)
     found = []
     for image in images.values():
@@ -149,13 +153,13 @@ def process_keys(keys: Sequence[ItemKey], selection: Selection, bounds: Bounds) 
     return replace(result, items=len(keys))
 
 
-def process_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Bounds) -> Work[Report]:
+def process_item(key: ItemKey, image: Item, selection: Selection, bounds: Bounds) -> Work[Report]:
     """Process all that one item concerns, as if it had just been put: its copies, all copies of it, its parts."""
-    tasks = tasks_of([Change(key, None, image)], selection.rules).only(selection.names)
+    tasks = make_tasks([Change(key, None, image)], selection.rules).only(selection.names)
     return (yield from do_tasks(tasks, selection.rules, bounds))
 
 
-def _levels(images: Iterable[Item], selection: Selection) -> int:
+def _count_levels(images: Iterable[Item], selection: Selection) -> int:
     """The number of levels of the longest path on these items."""
     some = [rule for rule in selection.rules.rules.values() if rule.name in selection.names and rule.hierarchical]
     return max((rule.levels(image) for rule in some for image in images), default=0)
@@ -172,7 +176,9 @@ class UnfinishedError(StoreError):
 
 @dataclass(eq=False)
 class Pages:
-    """Processes pages, for several threads. `halted` says whether to stop at once, with the page unfinished."""
+    """A processor of pages, for several threads. If `halted` returns True, it stops at once and leaves the page
+    unfinished.
+    """
 
     _bounds: Bounds
     _halted: Callable[[], bool]
@@ -184,10 +190,10 @@ class Pages:
     def process(
         self, supply: Supply, cursor: Item | None, selection: Selection, world: World, page: Totals, *, recording: bool
     ) -> PageResult:
-        """Process the page at a cursor, and count it in `page`. `recording`: parked items get a failure record.
+        """Process the page at a cursor, and count it in `page`. With `recording`, parked items get a failure record.
 
         Raises:
-            StoreError: when the page could not be finished; `page` then counts its writes only.
+            StoreError: if the page could not be finished; `page` then counts only its writes.
         """
         limits = replace(self._bounds.limits, parked_max_looks=0 if recording else 1)
         bounds = replace(
@@ -221,7 +227,7 @@ class Pages:
             try:
                 result = retrying(once)
             except UnfinishedError as error:
-                if not self._sets_aside(error.result, world):
+                if not self._record_failed_items(error.result, world):
                     raise
                 result = error.result
         except StoreError:
@@ -232,7 +238,7 @@ class Pages:
         page.items, page.asked, page.levels = result.items, result.asked, result.levels
         return result
 
-    def _sets_aside(self, result: PageResult, world: World) -> bool:
+    def _record_failed_items(self, result: PageResult, world: World) -> bool:
         """Keep a failure record of each item that failed. Returns False, with none kept, if they are too many, or the
         service is down for all items.
         """

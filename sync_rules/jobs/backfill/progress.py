@@ -1,7 +1,7 @@
-"""The progress of a backfill, which goes through JSON: its totals, its position, and whether one is unfinished.
+"""The progress of a backfill, which goes through JSON: its totals, its position, and whether it is unfinished.
 
-Invariant: a target counts once, however often it is looked at: as copied for each write, otherwise as the last look
-found it. Units and items are what was spent, and count each time.
+Invariant: a target counts once, however often it is checked. Each write counts as copied; otherwise the last check
+decides. Units and items count each time.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Count = tuple[str, Outcome]
 
 @dataclass
 class Totals:
-    """Items processed, those of them that concern a rule, outcomes and alterations by rule, read and write units spent.
-    `levels`: the length of the longest path seen. Each write counts its alterations, as it counts as copied.
+    """Counts of processed items, of items that concern a rule (`asked`), of outcomes and alterations by rule, and of
+    read and write units. `levels` is the length of the longest path. Alterations count once for each write.
     """
 
     items: int = 0
@@ -43,7 +43,7 @@ class Totals:
         self._spend(other)
 
     def look_again(self, later: Totals) -> None:
-        """Add the totals of another look at the same targets, by the same rules. A target that failed and is right now
+        """Add the totals of a later check of the same targets, by the same rules. A target that failed and is now right
         was written: only the answer was lost.
         """
         before, self.outcomes = self.outcomes, Counter(later.outcomes)
@@ -65,7 +65,7 @@ class Totals:
         self.alterations.update(other.alterations)
 
     def count(self, *outcomes: Outcome, rules: frozenset[str] | None = None) -> int:
-        """The count of these outcomes, over all rules or some."""
+        """Return the count of these outcomes, over all rules or some."""
         return sum(
             count
             for (rule, outcome), count in self.outcomes.items()
@@ -73,22 +73,22 @@ class Totals:
         )
 
     def count_alterations(self, rules: frozenset[str] | None = None) -> dict[Alteration, int]:
-        """The count of each alteration that was made, over all rules or some."""
+        """Return the count of each alteration, over all rules or some."""
         found = dict.fromkeys(Alteration, 0)
         for (rule, each), count in self.alterations.items():
             found[each] += count if rules is None or rule in rules else 0
         return found
 
-    def rules_with(self, outcome: Outcome) -> frozenset[str]:
-        """The rules that had this outcome."""
+    def list_rules_with(self, outcome: Outcome) -> frozenset[str]:
+        """List the names of the rules that had this outcome."""
         return frozenset(rule for (rule, found), count in self.outcomes.items() if found is outcome and count)
 
     def copy(self) -> Totals:
-        """The same numbers, to go on with."""
+        """Return a copy that may be changed."""
         return replace(self, outcomes=Counter(self.outcomes), alterations=Counter(self.alterations))
 
     def body(self) -> Body:
-        """As JSON."""
+        """Return the totals, ready for JSON."""
         outcomes = [[rule, outcome.value, count] for (rule, outcome), count in sorted(self.outcomes.items(), key=str)]
         alterations = [[rule, each.value, count] for (rule, each), count in sorted(self.alterations.items())]
         made = {"alterations": alterations} if alterations else {}
@@ -97,7 +97,7 @@ class Totals:
 
     @classmethod
     def of(cls, body: Body) -> Totals:
-        """From JSON."""
+        """Return the totals from their JSON form."""
         outcomes = Counter({(rule, Outcome(word)): count for rule, word, count in body["outcomes"]})
         altered = body.get("alterations", ())  # earlier versions did not count them
         alterations = Counter({(rule, Alteration(word)): count for rule, word, count in altered})
@@ -106,8 +106,8 @@ class Totals:
 
 @dataclass(frozen=True)
 class Position:
-    """A step of the cascade, and its round. `recording`: what is parked now is stuck, and gets a failure record; before
-    the last round it may only have come too early.
+    """A step of the cascade, and its round. With `recording`, an item parked now is stuck, and gets a failure record.
+    Before the last round, an item may be parked only because its source is not yet right.
     """
 
     step: int
@@ -115,23 +115,27 @@ class Position:
     recording: bool = False
 
 
-def first_position(step: int, steps: Sequence[Step]) -> Position:
-    """The first round of a step; after the last step nothing is left to do."""
+def make_first_position(step: int, steps: Sequence[Step]) -> Position:
+    """Return the position of a step's first round. After the last step, the position has no work left."""
     return Position(step, recording=step < len(steps) and steps[step].max_rounds == 1)
 
 
-def next_position(position: Position, steps: Sequence[Step], rules: Rules, ended: Totals, *, resumed: bool) -> Position:
-    """The position after a round with these totals. `resumed`: writes just before an interruption are not counted."""
+def make_next_position(
+    position: Position, steps: Sequence[Step], rules: Rules, ended: Totals, *, resumed: bool
+) -> Position:
+    """Return the position after a round with these totals. `resumed`: the run was interrupted, so its last writes may
+    be missing from the totals.
+    """
     if not position.recording:
         again = ended.count(Outcome.COPIED) or resumed or ended.count(Outcome.WAITING)  # for books, complete by now
-        if again and position.round + 1 < _max_rounds(steps[position.step], rules, ended):
+        if again and position.round + 1 < _compute_max_rounds(steps[position.step], rules, ended):
             return Position(position.step, position.round + 1)
         if ended.count(Outcome.PARKED):
             return Position(position.step, position.round + 1, recording=True)
-    return first_position(position.step + 1, steps)
+    return make_first_position(position.step + 1, steps)
 
 
-def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
+def _compute_max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
     """The rounds that a step may need. Each makes another level of a hierarchy right; after as many rounds as it has
     levels only changes of the application are left, and their stream records handle those.
     """
@@ -142,7 +146,9 @@ def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
 
 
 def load_unfinished_head(state: State) -> dict[str, Any] | None:
-    """The head of the unfinished backfill, or None. Raises UserError when it cannot be read, StoreError."""
+    """Return the head of the unfinished backfill, or None if there is none. Raises StoreError, and UserError if it
+    cannot be read.
+    """
     head = state.load(HEAD)
     if head is None or head.get("done") is True:
         return None
@@ -159,12 +165,12 @@ def load_unfinished_head(state: State) -> dict[str, Any] | None:
 
 
 def load_beginning(state: State) -> datetime:
-    """The time at which the last backfill began; now, if the state does not have it. Raises StoreError."""
+    """Return the time at which the last backfill began, or now if the state lacks it. Raises StoreError."""
     found = (state.load(HEAD) or {}).get("began")
     return datetime.now(UTC) if found is None else datetime.fromisoformat(found)
 
 
 def abandon(state: State) -> None:
-    """Forget the unfinished backfill. Raises StoreError."""
+    """Mark the unfinished backfill as done. Raises StoreError."""
     if (head := state.load(HEAD)) is not None:
         state.save(HEAD, {**head, "done": True})

@@ -1,7 +1,7 @@
 """The scope of a backfill, as JSON: the rules to apply, and whether an unfinished backfill is of the same scope.
 
-Invariant: a scope holds whatever decides the meaning of a cursor: the fingerprints of the rules, the identity of the
-tables and not their names alone, the choice of items, the number of segments.
+Invariant: a scope holds all that gives a cursor its meaning. These are the rules' fingerprints, the tables' identities,
+the choice of items, and the number of segments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOTHING_NEW: Final = "no rule that keeps something in a table is new or changed"
 
 @dataclass(frozen=True)
 class Scope:
-    """`rules` are fingerprints by name, `tables` the ARN and the id of each table."""
+    """The scope of a backfill. `rules` are fingerprints by rule name, and `tables` the ARN and id of each table."""
 
     rules: Mapping[str, str]
     tables: Mapping[str, str]
@@ -43,7 +43,7 @@ class Scope:
     where: str | None = None
 
     def body(self) -> Body:
-        """As JSON."""
+        """Return the scope, ready for JSON."""
         return {**vars(self), "rules": dict(self.rules), "tables": dict(self.tables)}
 
 
@@ -54,11 +54,11 @@ def describe_scope(body: Body) -> str:
 
 
 def require_beginning(state: State, scope: Body, where: str, *, resume: bool, restart: bool) -> None:
-    """Require --resume for an unfinished backfill, and the same scope. `where` names the state, for people.
+    """Require --resume for an unfinished backfill, and the same scope. `where` names the state in messages.
 
     Raises:
-        UserError: when that is not so, or there is nothing to resume.
-        StoreError: when the state does not answer.
+        UserError: if an option is missing, the scope differs, or no backfill is unfinished.
+        StoreError: if the state does not answer.
     """
     if restart:
         abandon(state)
@@ -76,8 +76,8 @@ def require_beginning(state: State, scope: Body, where: str, *, resume: bool, re
 
 
 def require_same(found: Body, asked: Body) -> None:
-    """Raises UserError with each difference between the scope of the unfinished backfill and the one asked for."""
-    lines = "".join(f"\n  {line}" for line in _differences(found, asked))
+    """Raise UserError with each difference between the scope of the unfinished backfill and the requested scope."""
+    lines = "".join(f"\n  {line}" for line in _describe_differences(found, asked))
     if lines:
         raise UserError(
             f"the unfinished backfill has other options or rules:{lines}\n"
@@ -85,7 +85,7 @@ def require_same(found: Body, asked: Body) -> None:
         )
 
 
-def _differences(found: Body, asked: Body) -> Iterator[str]:
+def _describe_differences(found: Body, asked: Body) -> Iterator[str]:
     for name, words in OF.items():
         before, now = found.get(name), asked[name]
         if before == now:
@@ -107,18 +107,18 @@ def _format_value(value: Any) -> str:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Names in words, in order."""
+    """Return the names as text, sorted and separated by commas; "none" for no names."""
     return ", ".join(sorted(names)) or "none"
 
 
-def rules_to_apply(
+def select_rules_to_apply(
     rules: Rules, names: list[str], before: Mapping[str, str] | None
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """The rules to apply, each with its parts, and the names in the rules file of all that were asked for: a rule that
-    acts on changes only has nothing to apply.
+    """Return the names of the rules to apply, with their parts, and the titles of all requested rules. A rule that only
+    acts on changes has nothing to apply.
 
     Raises:
-        UserError: when a name is no rule's, or all rules act on changes only.
+        UserError: if no rule has a name, or all rules only act on changes.
     """
     effects = {rule.title: rule for rule in rules.rules.values() if not rule.swept_entities}
     for name in names:
@@ -126,32 +126,34 @@ def rules_to_apply(
             raise UserError(f"rule {name} is one of kind {effects[name].kind}: it acts on changes. {NOTHING_THERE}")
     kept = select_rules(rules, names)
     if before is not None:
-        prints = fingerprints.of_each(rules)
+        prints = fingerprints.compute_rule_fingerprints(rules)
         new = frozenset(title for title, digest in prints.items() if before.get(title) != digest)
         return frozenset(name for name in kept if rules.rules[name].title in new), new
     if not kept:
         raise UserError(f"all rules are of kinds that act on changes. {NOTHING_THERE}")
-    return kept, titles_of(rules, kept) | (frozenset() if names else frozenset(effects))
+    return kept, list_titles(rules, kept) | (frozenset() if names else frozenset(effects))
 
 
-def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
+def list_titles(rules: Rules, names: Iterable[str]) -> frozenset[str]:
     return frozenset(rules.rules[name].title for name in names)
 
 
 def list_waiting_titles(rules: Rules, store: Store) -> frozenset[str]:
-    """The names in the rules file of the rules whose books are not complete. Raises StoreError."""
+    """List the titles of the rules whose books are not complete. Raises StoreError."""
     return frozenset(
         rule.title for rule in run_work(read_incomplete_books(rules), World(store, NULL_PORTS, NULL_PORTS))
     )
 
 
 def note_applied_rules(documents: State, rules: Rules, titles: Iterable[str]) -> None:
-    """Note that these rules were applied as they are now; what is known of others stays, and so does their time."""
-    prints = fingerprints.of_each(rules)
+    """Save that these rules, as they are now, were applied. What the state holds of other rules stays, and so does
+    their time.
+    """
+    prints = fingerprints.compute_rule_fingerprints(rules)
     done = {title: prints[title] for title in titles}
     if done:
         gone = {former for title, (former, _) in fingerprints.map_former_titles(rules).items() if title in done}
         known = {title: digest for title, digest in read_applied_fingerprints(documents).items() if title not in gone}
-        others = (known.keys() & titles_of(rules, rules.keeper_names)) - done.keys()
+        others = (known.keys() & list_titles(rules, rules.keeper_names)) - done.keys()
         before = read_applied_time(documents) if others else None
         save_applied_fingerprints(documents, known | done, before or load_beginning(documents))

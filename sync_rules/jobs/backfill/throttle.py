@@ -1,4 +1,4 @@
-"""How a long job is worked off: by several threads, at a rate that retries lower, until it is time to stop."""
+"""How a long job is processed: by several threads, at a rate that retries lower, until it must stop."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ WAIT_SECONDS: Final = 0.2  # between two looks at whether to stop
 
 @dataclass(eq=False)
 class Crew:
-    """Threads that work on parts of a job. Once `broken`, because one part failed, all stop after what is in hand."""
+    """Threads that process parts of a job. If a part fails (`broken`), every thread stops after its current part."""
 
     workers: int
     stopping: Callable[[], bool]
     broken: bool = False
 
     def is_halted(self) -> bool:
-        """True if no further page should start."""
+        """Return True if no further page should start."""
         return self.broken or self.stopping()
 
     def run(self, work: Callable[[T], bool], parts: Iterable[T]) -> bool:
-        """Work on the parts, several at a time. Returns True if `work` finished all; raises what it raises."""
+        """Process the parts, several at a time. Return True if `work` finished all; raises what it raises."""
 
         def run_one(part: T) -> bool:
             try:
@@ -44,7 +44,9 @@ class Crew:
 
 
 def make_slowing_sleep(rate: Rate) -> Callable[[float], None]:
-    """Return a sleep function for retries that also lowers the rate: DynamoDB throttled most calls that retry."""
+    """Return a sleep function for retries that also lowers the rate, because DynamoDB throttled most calls that
+    retry.
+    """
 
     def sleep(seconds: float) -> None:
         rate.slow_down()
@@ -53,8 +55,8 @@ def make_slowing_sleep(rate: Rate) -> Callable[[float], None]:
     return sleep
 
 
-def until(stopping: Callable[[], bool]) -> Callable[[float], None]:
-    """A wait that ends when it is time to stop."""
+def make_stoppable_sleep(stopping: Callable[[], bool]) -> Callable[[float], None]:
+    """Return a sleep function that returns early once `stopping` returns True."""
 
     def sleep(seconds: float) -> None:
         until = time.monotonic() + seconds

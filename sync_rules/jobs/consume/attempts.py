@@ -60,7 +60,7 @@ class StreamRecord:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records that are delivered together. `retries` counts against the quota, `invokes` all attempts."""
+    """Records that are delivered together. `retries` counts against the retry quota, `invokes` counts all attempts."""
 
     records: tuple[StreamRecord, ...]
     due_ms: int = 0
@@ -68,7 +68,7 @@ class Batch:
     invokes: int = 0
 
     def event(self) -> dict[str, Any]:
-        """The event the function is called with."""
+        """Return the event for the function call."""
         return {"Records": [record.body for record in self.records]}
 
 
@@ -82,10 +82,9 @@ class AttemptResult:
 
 
 def find_first_failure(batch: Batch, answer: Answer) -> int:
-    """The place in the batch from which records failed; the length of the batch when none did.
-
-    A null or empty answer or list is a success. An identifier that is missing, empty, null or of no record in the batch
-    makes the whole batch fail. Of several, the lowest sequence number counts, compared as a number: widths differ.
+    """Return the index of the first failed record in the batch; the length of the batch if none failed. A null or empty
+    answer or list is a success. An identifier that is missing, empty, null or of no record in the batch makes the
+    whole batch fail. Of several, the lowest sequence number counts, compared as a number: widths differ.
     """
     failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None
     if not failures:
@@ -97,11 +96,9 @@ def find_first_failure(batch: Batch, answer: Answer) -> int:
 
 
 def evaluate(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSettings, now_ms: int) -> AttemptResult:
-    """Decide what follows from an attempt.
-
-    A split does not consume the retry quota. A thrown error splits the batch in half; a partial failure splits it at
-    the lowest reported record, and the rest starts with a full quota of its own: on AWS a record that always fails,
-    delivered third in a batch of three with three retries, is delivered five times in all.
+    """Return what follows from an attempt. A split does not consume the retry quota. A thrown error splits the batch in
+    half. A partial failure splits it at the lowest reported record, and the rest starts with a full quota. On AWS, a
+    record that always fails, delivered third in a batch of three with three retries, is delivered five times in all.
     """
     tried = replace(batch, invokes=batch.invokes + 1)
     place = 0 if thrown else find_first_failure(batch, answer)
@@ -120,7 +117,7 @@ def evaluate(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSet
     return AttemptResult(again=(replace(tried, retries=retries, due_ms=now_ms + settings.backoff_ms(retries)),))
 
 
-def invocation_record(
+def make_invocation_record(
     result: AttemptResult,
     *,
     shard_id: str,
@@ -130,7 +127,7 @@ def invocation_record(
     settings: MappingSettings,
     now_ms: int,
 ) -> dict[str, Any]:
-    """The record for the on-failure destination, in the form for S3: `payload` is the whole event as JSON text."""
+    """Make the record for the on-failure destination, in the form for S3: `payload` is the whole event as JSON text."""
     batch = result.dropped
     assert batch is not None
     error = {"functionError": "Unhandled"} if thrown else {}
@@ -143,13 +140,13 @@ def invocation_record(
         },
         "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", **error},
         "version": "1.0",
-        "timestamp": _time(now_ms, "milliseconds"),
+        "timestamp": _format_time(now_ms, "milliseconds"),
         "DDBStreamBatchInfo": {
             "shardId": shard_id,
             "startSequenceNumber": batch.records[0].position,
             "endSequenceNumber": batch.records[-1].position,
-            "approximateArrivalOfFirstRecord": _time(batch.records[0].created_ms, "seconds"),
-            "approximateArrivalOfLastRecord": _time(batch.records[-1].created_ms, "seconds"),
+            "approximateArrivalOfFirstRecord": _format_time(batch.records[0].created_ms, "seconds"),
+            "approximateArrivalOfLastRecord": _format_time(batch.records[-1].created_ms, "seconds"),
             "batchSize": len(batch.records),
             "streamArn": stream_arn,
         },
@@ -157,5 +154,5 @@ def invocation_record(
     }
 
 
-def _time(ms: int, precision: str) -> str:
+def _format_time(ms: int, precision: str) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec=precision).replace("+00:00", "Z")

@@ -17,9 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 from sync_rules.adapters.files import read_if_there, replace_file
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
-from sync_rules.jobs.streams import table_of
+from sync_rules.jobs.streams import parse_table_arn
 from sync_rules.model.errors import RecordError, UserError
-from sync_rules.pipeline.messages import decode
+from sync_rules.pipeline.messages import parse_message
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class StoredMessage:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The progress of a run. `streams` holds the shards of each stream by the stream's ARN. `began` has the beginnings
-    of rules that call a function, `books` the identities of the books that the run kept, `accepted` the fingerprints of
-    the rules that it accepts; None in a file of a version that did not note them.
+    """The progress of a run. `streams` holds the shards of each stream by the stream's ARN. `began` holds the
+    beginnings of rules that call a function. `books` holds the identities of the books that the run kept, `accepted`
+    the fingerprints of accepted rules. These are None in the file of a version that did not note them.
     """
 
     rules_fingerprint: str
@@ -48,26 +48,25 @@ class Checkpoint:
     version: Literal[1] = 1
 
     def list_messages(self) -> tuple[Pending, ...]:
-        """The messages, ready for a LocalQueue."""
-        return tuple(Pending(decode(stored.body), stored.due_ms, stored.receives) for stored in self.messages)
+        """Return the stored messages for a LocalQueue."""
+        return tuple(Pending(parse_message(stored.body), stored.due_ms, stored.receives) for stored in self.messages)
 
 
 FILE: Final = TypeAdapter(Checkpoint)
 
 
 def pack_messages(pending: Iterable[Pending]) -> list[StoredMessage]:
-    """Messages of a LocalQueue, ready for the file."""
+    """Return the messages of a LocalQueue in the form of the file."""
     return [StoredMessage(p.due_ms, p.receives, p.body) for p in pending]
 
 
 def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
-    """The checkpoint in a file; None when there is no file yet.
-
-    A stream that was disabled and enabled again has a new ARN under the same table. Its ARN is not in the file, and the
-    caller reads the stream from its beginning.
+    """Return the checkpoint in a file, or None if the file does not exist yet. A stream that was disabled and enabled
+    again has a new ARN under the same table. Its ARN is not in the file, and the caller reads the stream from its
+    beginning.
 
     Raises:
-        UserError: when the file is not a checkpoint, or names a table that is not among those of the given streams.
+        UserError: if the file is not a checkpoint, or all its tables differ from those of the given streams.
     """
     text = read_if_there(path, "a checkpoint")
     if text is None:
@@ -81,8 +80,8 @@ def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
             f"{path}: expected a checkpoint of `sync-rules run`, found something else. "
             "Give another file with --checkpoint, or delete this one to start at the beginning of the streams."
         ) from error
-    wanted = {table_of(arn) for arn in stream_arns}
-    found = {table_of(arn) for arn in checkpoint.streams}
+    wanted = {parse_table_arn(arn) for arn in stream_arns}
+    found = {parse_table_arn(arn) for arn in checkpoint.streams}
     foreign = sorted(found - wanted)
     if foreign and not found & wanted:  # some in common: tables came or went, and the run says so
         raise UserError(
@@ -99,6 +98,6 @@ def _require_positions(checkpoint: Checkpoint) -> None:
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Replace the file. Returns once the new checkpoint would survive a power cut."""
+    """Replace the file. Return after the new checkpoint would survive a power cut."""
     with replace_file(path) as file:
         file.write(FILE.dump_json(checkpoint))

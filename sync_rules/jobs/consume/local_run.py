@@ -1,6 +1,6 @@
 """A pipeline in one process, which can stop and resume: streams of all tables, a consumer, the local queue, files.
 
-Invariant: whatever the checkpoint says is done was done before the checkpoint was written. `sync-rules run` and the
+Invariant: all work that a checkpoint counts as done ended before the checkpoint was written. `sync-rules run` and the
 demo are a LocalRun with a display.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from sync_rules.adapters.beginnings import CallsSince, since
-from sync_rules.adapters.host import steady_clock
+from sync_rules.adapters.beginnings import CallsSince, list_beginnings
+from sync_rules.adapters.host import make_steady_clock
 from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -23,16 +23,16 @@ from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, St
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.jobs.consume.run_start import RunAcceptance, RunBeginnings
 from sync_rules.jobs.failure_log import FailureLog, JsonLines
-from sync_rules.jobs.local_files import Files, wall_clock_ms
-from sync_rules.jobs.streams import StreamReader, table_of
+from sync_rules.jobs.local_files import Files, read_wall_clock_ms
+from sync_rules.jobs.streams import StreamReader, parse_table_arn
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, UNKNOWN_RULE, Outcome
 from sync_rules.pipeline.books import (
-    books_of,
     describe_doubts,
     describe_waits,
     finish_empty,
-    identities,
+    list_books,
+    list_rules_by_identity,
     read_incomplete_books,
     restart_books,
 )
@@ -61,8 +61,8 @@ GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
 
 @dataclass(eq=False)
 class Pump:
-    """Drives mappings and the local queue, step by step. `handle_message` raises to have a message again. `now_ms` must
-    not follow the system's clock when that is set.
+    """A driver of mappings and the local queue, step by step. If `handle_message` raises, the message is delivered
+    again. `now_ms` must not follow changes of the system's clock.
     """
 
     mappings: Sequence[EventSourceMapping]
@@ -76,11 +76,11 @@ class Pump:
 
     @property
     def idle(self) -> bool:
-        """True if all streams are finished to their end and no message is due; delayed messages may wait."""
+        """True if all streams are processed to their end and no message is due; delayed messages may wait."""
         return all(mapping.idle for mapping in self.mappings) and not self.queue.due
 
     def step(self) -> StepCounts:
-        """Do one step of every mapping, then handle some messages."""
+        """Do one step of every mapping, then handle some messages. Return the counts."""
         step = StepCounts()
         for mapping in self.mappings:
             step += mapping.poll()
@@ -101,7 +101,7 @@ class Pump:
         return count
 
     def drain(self, max_ms: int) -> bool:
-        """Step until idle, or for `max_ms`. Says whether it became idle."""
+        """Step until idle, or for `max_ms`. Return True if it became idle."""
         deadline_ms = self.now_ms() + max_ms
         for mapping in self.mappings:
             mapping.look_again()
@@ -126,8 +126,8 @@ class Pump:
 class RunStatus:
     """A run at one moment, in counts since its start. `lags_ms`: by rule, the greatest age of a record at the end of
     its batch, over the batches of the last minute; `lag_ms` over all rules, None without a batch. `parked` counts
-    failure records, `again` retries that were scheduled: calls that failed, parked items. `waiting` counts looks at
-    numbers of rules that wait for a backfill, `alterations` the values that copies set, replaced, zeroed or removed.
+    failure records, `again` scheduled retries of calls and parked items. `waiting` counts numbers left unwritten
+    until a backfill. `alterations` counts the values that copies set, replaced, zeroed or removed.
     """
 
     seconds: float = 0.0
@@ -154,7 +154,8 @@ class RunStatus:
 
 class LocalRun:
     """Everything that `sync-rules run` drives, inside `files.lock_file`. `make_consumer` is called with the world.
-    `latest_streams` gives the ARN of each table's stream, None where none is on, by the table's name in DynamoDB.
+    `latest_streams` returns the ARN of each table's stream, by the table's name in DynamoDB; None if its stream is
+    off.
     """
 
     def __init__(
@@ -176,7 +177,7 @@ class LocalRun:
         now_ms: Callable[[], int] | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        now_ms = now_ms or steady_clock()
+        now_ms = now_ms or make_steady_clock()
         self._files = files
         self._fingerprint = rules_fingerprint
         self._now_ms = now_ms
@@ -189,15 +190,15 @@ class LocalRun:
         self._dirty = False
         self._total = StepCounts()
         found = file.load(files.checkpoint, stream_arns) or Checkpoint(rules_fingerprint, {}, [])
-        self._notices = _notices(found, stream_arns, rules_fingerprint)
+        self._notices = _list_notices(found, stream_arns, rules_fingerprint)
         self._parked_before = found.parked
-        self._failures = FailureLog(files.failures, wall_clock_ms)
+        self._failures = FailureLog(files.failures, read_wall_clock_ms)
         self._began = found.began
         self._books = found.books
         if beginnings is not None:
             self._began = beginnings.of(found.began, resumes=bool(found.streams), started_ms=self._started_ms)
             self._notices += beginnings.notices(self._began)
-            caller = CallsSince(caller, since(beginnings.rules, self._began))
+            caller = CallsSince(caller, list_beginnings(beginnings.rules, self._began))
         self._accepted = (
             found.accepted
             if acceptance is None
@@ -216,8 +217,8 @@ class LocalRun:
             settings=settings,
             concurrently=concurrently,
         )
-        tables = {table_of(arn) for arn in stream_arns}
-        left = [arn for arn in found.streams if arn not in stream_arns and table_of(arn) in tables]
+        tables = {parse_table_arn(arn) for arn in stream_arns}
+        left = [arn for arn in found.streams if arn not in stream_arns and parse_table_arn(arn) in tables]
         mappings = [self._mapping(arn, progress=found.streams.get(arn, ())) for arn in (*stream_arns, *left)]
         handle = self._handle_message
         workers = (settings or MappingSettings()).parallelization_factor
@@ -236,14 +237,14 @@ class LocalRun:
         rules whose books may be wrong. Raises StoreError when it cannot restart books.
         """
         rules, known = self.consumer.rules, self._books
-        kept = identities(rules)
+        kept = list_rules_by_identity(rules)
         doubtful: frozenset[str] = frozenset()
         try:
             if known is None:
                 waiting = run_work(read_incomplete_books(rules), self._world)
-                doubtful = frozenset(rule.title for rule in books_of(rules) if rule not in waiting)
+                doubtful = frozenset(rule.title for rule in list_books(rules) if rule not in waiting)
         except StoreError as error:
-            return (_unread_books(error),)
+            return (_describe_unread_books(error),)
         if known is not None:
             new = [rule.books for identity, rule in kept.items() if identity not in known and rule.books is not None]
             for failed in run_work(restart_books(new), self._world).values():
@@ -254,11 +255,11 @@ class LocalRun:
         try:
             left = run_work(finish_empty(rules), self._world)
         except StoreError as error:
-            return (*describe_doubts(doubtful), _unread_books(error))
+            return (*describe_doubts(doubtful), _describe_unread_books(error))
         return (*describe_doubts(doubtful), *describe_waits((rule.title for rule in left), options))
 
     def step(self) -> StepCounts:
-        """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""
+        """Do one step of the pump, and save a checkpoint if it is due. Raises StoreError if it cannot be written."""
         self._follow()
         step = self.pump.step()
         self._let_go()
@@ -269,7 +270,9 @@ class LocalRun:
         return step
 
     def save(self) -> None:
-        """Write the checkpoint now. Raises StoreError when that fails: work since the last one is repeated."""
+        """Write the checkpoint now. Raises StoreError if that fails; a restart then repeats the work since the last
+        checkpoint.
+        """
         started_ms = self._now_ms()
         streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
         messages = file.pack_messages(self.pump.queue.pending_messages)
@@ -285,7 +288,7 @@ class LocalRun:
         self._dirty = False
 
     def take_notices(self) -> list[str]:
-        """The sentences for the user that were not taken before."""
+        """Return the sentences for the user that were not taken before."""
         taken, self._notices = self._notices, []
         return taken
 
@@ -308,7 +311,7 @@ class LocalRun:
             )
         self._off = off
         for arn in sorted({arn for arn in found.values() if arn is not None} - self._current):
-            self._current = {old for old in self._current if table_of(old) != table_of(arn)} | {arn}
+            self._current = {old for old in self._current if parse_table_arn(old) != parse_table_arn(arn)} | {arn}
             self._notices.append(_describe_new_stream(arn))
             self.pump.mappings = [*self.pump.mappings, self._mapping(arn)]
             self._dirty = True
@@ -366,21 +369,23 @@ def _read_accepted_fingerprints(found: Checkpoint, rules_fingerprint: str) -> di
     return None if earlier else found.accepted or {}
 
 
-def _unread_books(error: StoreError) -> str:
+def _describe_unread_books(error: StoreError) -> str:
     return f"the books of the ledger could not be read: {error}"
 
 
 def _describe_new_stream(arn: str) -> str:
     return (
-        f"{table_of(arn)} has a new stream. It is read from its beginning, and the old one to its end; changes made "
-        "while no stream was on were not seen: run `sync-rules verify --repair`."
+        f"{parse_table_arn(arn)} has a new stream. It is read from its beginning, and the old one to its end; "
+        "changes made while no stream was on were not seen: run `sync-rules verify --repair`."
     )
 
 
-def _notices(found: Checkpoint, stream_arns: Sequence[str], rules_fingerprint: str) -> list[str]:
-    known = {table_of(arn) for arn in found.streams}
-    notices = [_describe_new_stream(arn) for arn in stream_arns if arn not in found.streams and table_of(arn) in known]
-    gone = sorted(known - {table_of(arn) for arn in stream_arns})
+def _list_notices(found: Checkpoint, stream_arns: Sequence[str], rules_fingerprint: str) -> list[str]:
+    known = {parse_table_arn(arn) for arn in found.streams}
+    notices = [
+        _describe_new_stream(arn) for arn in stream_arns if arn not in found.streams and parse_table_arn(arn) in known
+    ]
+    gone = sorted(known - {parse_table_arn(arn) for arn in stream_arns})
     if gone:
         notices.append(f"no rule uses {', '.join(gone)} any more: the run forgets its position in that stream.")
     if found.rules_fingerprint != rules_fingerprint:

@@ -1,12 +1,11 @@
 """An event source mapping of our own: it feeds one stream, shard by shard and batch by batch, to one function.
 
 Invariant: a position moves only after the effect. A mapping that starts from `progress` reads every unfinished record
-again, so delivery is at least once, in order per item, and a record is left out only if the on-failure destination has
-it. `attempts` decides about batches, `shards` keeps the order of records; here are the reads, the calls and their order
-in time. A `poll` is one bounded step of every shard; nothing here waits.
-
-As AWS documents it ("Using AWS Lambda with Amazon DynamoDB", with-ddb; "DynamoDB Streams", Streams.html): a shard is
-read only after its parent is processed to its end, and reading starts at TRIM_HORIZON.
+again, so delivery is at least once, in order per item. A record is left out only if the on-failure destination has it.
+`attempts` decides about batches, and `shards` keeps the order of records. This module reads, calls, and orders both in
+time. A `poll` is one bounded step of every shard, and never waits. As AWS documents it ("Using AWS Lambda with Amazon
+DynamoDB", with-ddb; "DynamoDB Streams", Streams.html): a shard is read only after its parent is processed to its end,
+and reading starts at TRIM_HORIZON.
 """
 
 from __future__ import annotations
@@ -17,7 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol, TypeVar
 
-from sync_rules.jobs.consume.attempts import Answer, AttemptResult, Batch, MappingSettings, evaluate, invocation_record
+from sync_rules.jobs.consume.attempts import (
+    Answer,
+    AttemptResult,
+    Batch,
+    MappingSettings,
+    evaluate,
+    make_invocation_record,
+)
 from sync_rules.jobs.consume.shards import Lane, ShardProgress, ShardQueue
 from sync_rules.jobs.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError, StreamReader
 from sync_rules.model.errors import StoreError
@@ -29,7 +35,9 @@ Invoke = Callable[[dict[str, Any]], Answer]
 
 
 class Concurrently(Protocol):
-    """Calls a function for each thing, in any order or at once; returns the answers in the order of the things."""
+    """A function that calls another for each argument, in any order or at once. It returns the answers in the order of
+    the arguments.
+    """
 
     def __call__(self, function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]: ...
 
@@ -70,7 +78,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Response:
-    """The answer of the function, or the name of what it threw."""
+    """The answer of the function, or the name of the exception that it threw."""
 
     request_id: str
     answer: Answer = None
@@ -78,11 +86,10 @@ class Response:
 
 
 class EventSourceMapping:
-    """Feeds one stream to one function.
-
-    `invoke` is called with {"Records": [...]} and answers as a function with ReportBatchItemFailures; an exception is a
-    failure of the whole batch. `on_failure` is called with the invocation record of a batch that is given up, and
-    returns once it is safe; when it raises, the batch stays. `progress` is that of an earlier mapping of the stream.
+    """A mapping of one stream to one function. `invoke` is called with {"Records": [...]} and answers as a function
+    with ReportBatchItemFailures; an exception is a failure of the whole batch. `on_failure` gets the invocation
+    record of a batch that is given up, and returns after storing it. If it raises, the batch stays. `progress` comes
+    from an earlier mapping of the stream.
     """
 
     def __init__(
@@ -117,12 +124,12 @@ class EventSourceMapping:
 
     @property
     def progress(self) -> tuple[ShardProgress, ...]:
-        """The finished part of every shard: a mapping made with it resumes there."""
+        """The progress of every shard. A new EventSourceMapping resumes from it."""
         return tuple(shard.progress for shard in self._shards.values())
 
     @property
     def idle(self) -> bool:
-        """True if every shard is finished up to the end of the stream as last seen."""
+        """True if every shard is processed up to the end of the stream, as last read."""
         return self._described and all(
             shard.is_done or (not shard.outstanding_count and self._is_at_end(shard)) for shard in self._shards.values()
         )
@@ -140,16 +147,18 @@ class EventSourceMapping:
 
     @property
     def outstanding_count(self) -> int:
-        """Records read and not finished."""
+        """The number of records that are read and not finished."""
         return sum(shard.outstanding_count for shard in self._shards.values())
 
     def look_again(self) -> None:
-        """Read all shards at the next poll, those seen at their end too."""
+        """Read all shards at the next poll, also those whose last pages were empty."""
         self._empty_reads.clear()
         self._read_at_ms.clear()
 
     def poll(self) -> StepCounts:
-        """Do one bounded step: read a page of each shard that is due, send the batches that are ready."""
+        """Do one bounded step: read a page of each shard that is due, and send the batches that are ready. Return the
+        counts.
+        """
         now_ms = self._now_ms()
         step = self._describe(now_ms)
         for shard in [shard for shard in self._shards.values() if self._may_read(shard, now_ms)]:
@@ -281,7 +290,7 @@ class EventSourceMapping:
         return StepCounts(batches=1, finished=len(result.finished), records_dropped=len(given_up))
 
     def _hand_over(self, shard: ShardQueue, result: AttemptResult, tried: Response, now_ms: int) -> bool:
-        record = invocation_record(
+        record = make_invocation_record(
             result,
             shard_id=shard.shard_id,
             stream_arn=self.stream_arn,

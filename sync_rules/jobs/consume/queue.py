@@ -25,7 +25,7 @@ from typing import Final
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import DELAY_MAX_SECONDS
-from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, encode
+from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, format_message
 
 PENDING_MAX_MESSAGES: Final = 10_000
 RETRY_FIRST_SECONDS: Final = 1
@@ -33,7 +33,9 @@ RETRY_FIRST_SECONDS: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A message to handle at `due_ms` or later; `receives` is how often it was taken. `body` is its text, made once."""
+    """A message to handle at `due_ms` or later. `receives` counts how often it was taken; `body` is its text, encoded
+    once.
+    """
 
     message: Message
     due_ms: int
@@ -42,17 +44,17 @@ class Pending:
 
     def __post_init__(self) -> None:
         if not self.body:
-            object.__setattr__(self, "body", encode(self.message))
+            object.__setattr__(self, "body", format_message(self.message))
 
     @property
     def look(self) -> ItemKey | str:
-        """The same for messages that one look serves."""
+        """A value that is equal for all messages that one read of the tables answers."""
         return self.message.target if isinstance(self.message, PullMessage) else self.body
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A message that is being handled: it stays in the queue, hidden, until acknowledged or given back."""
+    """A message that is being handled. It stays in the queue, hidden, until it is acknowledged or given back."""
 
     number: int
     message: Message
@@ -60,7 +62,7 @@ class Taken:
 
 
 def coalesce(waiting: Sequence[Pending]) -> tuple[Pending, ...]:
-    """The messages to keep, of those that wait for the same look: see above."""
+    """Return the messages to keep, of those that wait for the same look. The module's docstring gives the rules."""
     first, last = min(waiting, key=lambda p: p.due_ms), max(waiting, key=lambda p: p.due_ms)
     pulls = [p.message for p in waiting if isinstance(p.message, PullMessage)]
     if pulls:
@@ -72,7 +74,7 @@ def coalesce(waiting: Sequence[Pending]) -> tuple[Pending, ...]:
 
 
 class LocalQueue:
-    """The Queue of a pipeline that runs in one process. May be sent to from several threads."""
+    """The Queue of a pipeline that runs in one process. Several threads may send to it."""
 
     def __init__(self, now_ms: Callable[[], int], pending: Iterable[Pending] = ()) -> None:
         self._now_ms = now_ms
@@ -86,18 +88,18 @@ class LocalQueue:
             self._add(replace(one, due_ms=min(one.due_ms, latest_ms)))
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """Keep a message until its time. A delay longer than SQS allows is shortened.
+        """Keep a message until it is due. A delay longer than SQS allows is shortened.
 
         Raises:
-            StoreError: QueueFull, above `PENDING_MAX_MESSAGES`. Nothing is lost: the sender is not finished, and comes
-                again.
+            StoreError: QueueFull, above `PENDING_MAX_MESSAGES`. Nothing is lost: the sender is not finished, and is
+                delivered again.
         """
         delay_ms = min(delay_seconds, DELAY_MAX_SECONDS) * 1000
         with self._lock:
             self._add(Pending(message, self._now_ms() + delay_ms), pending_max=PENDING_MAX_MESSAGES)
 
     def take(self, count: int) -> tuple[Taken, ...]:
-        """Take up to `count` messages that are due, in order of their time."""
+        """Take up to `count` messages that are due, the earliest first."""
         with self._lock:
             now_ms = self._now_ms()
             due = [
@@ -119,7 +121,7 @@ class LocalQueue:
             del self._pending[taken.number]
 
     def give_back(self, taken: Taken) -> None:
-        """Hand a message out again after 1 second, then 2, 4, ..., at most 900, or with an equal one that waits."""
+        """Deliver a message again after 1 second, then 2, 4, ..., at most 900. An equal waiting message absorbs it."""
         delay_seconds = min(DELAY_MAX_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(taken.receives - 1, 10))
         with self._lock:
             self._in_flight.discard(taken.number)
@@ -128,7 +130,7 @@ class LocalQueue:
 
     @property
     def pending_messages(self) -> tuple[Pending, ...]:
-        """All messages that are not acknowledged, also those in processing. The checkpoint stores them."""
+        """All messages that are not acknowledged, also those being handled. The checkpoint stores them."""
         with self._lock:
             return tuple(self._pending.values())
 

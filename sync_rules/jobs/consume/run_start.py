@@ -1,7 +1,8 @@
 """The start of a run: the rules that it accepts, and the time since which its rules call functions.
 
 Invariant: a rule that is not accepted does not replace or remove values that it did not write (pipeline/acceptance.py).
-A run accepts a rule that its checkpoint lists, that a backfill applied, or that the operator names.
+A run accepts three sorts of rules: those that its checkpoint lists, that a backfill applied, or that the operator
+names.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sync_rules.adapters.acceptance import Acceptance, list_guarded_rules, match_fingerprints, read_accepted_titles
-from sync_rules.adapters.beginnings import NOT_KNOWN_MS, Beginnings, add_new, describe_beginnings, note_in_table
+from sync_rules.adapters.beginnings import (
+    NOT_KNOWN_MS,
+    Beginnings,
+    complete_beginnings,
+    describe_beginnings,
+    note_in_table,
+)
 from sync_rules.adapters.state import State
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.sizes import item_bytes, read_units
+from sync_rules.model.sizes import count_item_bytes, count_read_units
 from sync_rules.model.values import Item, get
 from sync_rules.pipeline.requests import Scan, Store
 from sync_rules.rules import fingerprints
@@ -29,8 +36,8 @@ SCAN_MAX_READ_UNITS: Final = 500.0  # of one table, to find whether a rule could
 # ---------------------------------------------------------------- accepted rules
 class RunAcceptance:
     """The acceptance of `sync-rules run`: its checkpoint, the backfills of the same state, and `named`, titles that the
-    operator accepts. A rule is accepted too if there is nothing that it could alter when the run starts. `open_state`
-    reads the state again: another process may write it. `options` are those of a backfill with this state.
+    operator accepts. The run also accepts a rule that could alter nothing when the run starts. `open_state` reads
+    the state again, because another process may write it. `options` are those of a backfill with this state.
     """
 
     def __init__(
@@ -42,10 +49,10 @@ class RunAcceptance:
         self.unaccepted: Callable[[], Mapping[str, str]] = dict
 
     def begin(self, before: Mapping[str, str] | None) -> dict[str, str]:
-        """Begin with the fingerprints that a checkpoint holds, None for an unchanged project of an earlier version.
-        Returns those to keep. Raises UserError, StoreError.
+        """Begin with the fingerprints in a checkpoint; None if an earlier version wrote it for the same rules. Return
+        the fingerprints to keep. Raises UserError and StoreError.
         """
-        prints = fingerprints.of_each(self._rules)
+        prints = fingerprints.compute_rule_fingerprints(self._rules)
         accepted = frozenset(prints) if before is None else match_fingerprints(before, self._rules) | self._named
         missing = [
             rule
@@ -82,7 +89,7 @@ def _find_altering_rules(rules: Iterable[TargetRule | PartRule], store: Store) -
             for item in page.items:
                 key = table.key_of(item)
                 found |= {rule.title for rule in some if key is not None and _may_alter(rule, key, item)}
-            units += read_units(sum(map(item_bytes, page.items)), consistent=True)
+            units += count_read_units(sum(map(count_item_bytes, page.items)), consistent=True)
             cursor = page.cursor
             if cursor is None or found.issuperset(rule.title for rule in some):
                 break
@@ -115,7 +122,7 @@ def _may_alter(rule: TargetRule | PartRule, key: ItemKey, item: Item) -> bool:
 # ---------------------------------------------------------------- calls
 @dataclass(frozen=True)
 class RunBeginnings:
-    """The beginnings for one process that resumes from a checkpoint: noted in the table of calls, or else in the
+    """The beginnings for a process that resumes from a checkpoint. The table of calls stores them, or else the
     checkpoint.
     """
 
@@ -132,10 +139,10 @@ class RunBeginnings:
         upgraded = resumes and began is None
         if self.calls_table:
             return note_in_table(self.client, self.rules, self.calls_table, lambda: started_ms, upgraded=upgraded)
-        return add_new(self.rules, began or {}, lambda: NOT_KNOWN_MS if upgraded else started_ms)
+        return complete_beginnings(self.rules, began or {}, lambda: NOT_KNOWN_MS if upgraded else started_ms)
 
     def notices(self, began: Beginnings) -> list[str]:
-        """A sentence for each rule that calls, with the changes that it calls for."""
+        """List a sentence for each rule that calls a function, with the changes that it calls for."""
         functions = self.rules.functions
         return [
             f"{name} calls {functions[name]} for {words}"

@@ -19,7 +19,9 @@ from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettin
 
 @dataclass(frozen=True, slots=True)
 class ShardProgress:
-    """The progress of a shard, for a restart: all records up to `after` are finished; `done`: the whole shard is."""
+    """The progress of a shard, for a restart. All records up to the sequence number `after` are finished; `done`: all
+    records.
+    """
 
     shard_id: str
     parent_id: str | None = None
@@ -29,13 +31,13 @@ class ShardProgress:
 
 @dataclass
 class Lane:
-    """The records of some items of a shard: batches to try (again), in order, and records in no batch yet."""
+    """The records of some items of a shard: batches to try, in order, and records that no batch holds yet."""
 
     again: deque[Batch] = field(default_factory=deque)
     waiting: deque[StreamRecord] = field(default_factory=deque)
 
-    def next_batch(self, settings: MappingSettings, now_ms: int) -> Batch | None:
-        """The batch that may be sent now, or None: one to try again, or the records that wait, as many as fit."""
+    def find_next_batch(self, settings: MappingSettings, now_ms: int) -> Batch | None:
+        """Return the batch that may be sent now, or None. It is a batch to retry, or as many waiting records as fit."""
         if not self.again and self.waiting:
             taken = tuple(_select_batch(self.waiting, settings))
             for _ in taken:
@@ -44,7 +46,7 @@ class Lane:
         return self.again[0] if self.again and self.again[0].due_ms <= now_ms else None
 
     def replace_batch(self, result: AttemptResult) -> None:
-        """Replace the batch that was tried by those to try next."""
+        """Replace the batch that was tried by the batches to try next."""
         self.again.popleft()
         self.again.extendleft(reversed(result.again))
 
@@ -77,10 +79,10 @@ class ShardQueue:
         return len(self._unfinished)
 
     def add(self, bodies: Iterable[Mapping[str, Any]], now_ms: int) -> int:
-        """Take in records as read. Returns how many were new: after a restart some are known."""
+        """Add records as read. Return the number of new records: after a restart some are known."""
         added = 0
         for body in bodies:
-            record = as_stream_record(body, now_ms)
+            record = make_stream_record(body, now_ms)
             if self.last_read is not None and int(record.position) <= int(self.last_read):
                 continue
             self.last_read = record.position
@@ -90,22 +92,22 @@ class ShardQueue:
         return added
 
     def ready(self, now_ms: int) -> Iterator[tuple[Lane, Batch]]:
-        """The batches that may be sent now, at most one of each lane."""
+        """List the batches that may be sent now, at most one of each lane."""
         for lane in self._lanes:
-            batch = lane.next_batch(self._settings, now_ms)
+            batch = lane.find_next_batch(self._settings, now_ms)
             if batch is not None:
                 yield lane, batch
 
     def finish(self, records: Iterable[StreamRecord]) -> None:
-        """Mark records as finished, and move the position up to the first that is not."""
+        """Mark records as finished, and move the position to just before the first unfinished record."""
         self._finished.update(record.position for record in records)
         while self._unfinished and self._unfinished[0] in self._finished:
             self._after = self._unfinished.popleft()
             self._finished.remove(self._after)
 
 
-def as_stream_record(body: Mapping[str, Any], now_ms: int) -> StreamRecord:
-    """A record with its position, item, size as JSON, and age."""
+def make_stream_record(body: Mapping[str, Any], now_ms: int) -> StreamRecord:
+    """Make a StreamRecord: its position, its item's key, its size as JSON, and its creation time in milliseconds."""
     change = body["dynamodb"]
     created = change.get("ApproximateCreationDateTime")
     return StreamRecord(

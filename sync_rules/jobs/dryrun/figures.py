@@ -1,6 +1,7 @@
 """The figures of a plan: which rules are new or changed, what each would do, and what that costs.
 
-Invariant: a plan holds figures, keys and paths, never a value. Figures of a sample are estimates for the whole.
+Invariant: a plan holds figures, keys and paths, but never a value. Figures from a sample are estimates for the whole
+table.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ UNCHANGED: Final = "unchanged"
 # ---------------------------------------------------------------- since the last apply
 @dataclass(frozen=True)
 class Since:
-    """The rules of a file compared with those last applied, by their names in the file."""
+    """The rules of a file compared with those last applied, by their titles."""
 
     new: frozenset[str]
     changed: frozenset[str]
@@ -46,7 +47,9 @@ def describe_written_links(rules: Rules) -> dict[tuple[str, Path], str]:
 
 
 def compare_fingerprints(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> Since:
-    """Compare the fingerprints of now with those applied. Rules that act on changes only are never applied."""
+    """Compare the current fingerprints with the applied fingerprints. Rules that only act on changes are never
+    applied.
+    """
     kept = {rule.title for rule in rules.rules.values() if rule.swept_entities}
     known = kept & applied.keys()
     unchanged = frozenset(title for title in known if now[title] == applied[title])
@@ -57,9 +60,8 @@ def compare_fingerprints(rules: Rules, now: Mapping[str, str], applied: Mapping[
 # ---------------------------------------------------------------- figures
 @dataclass(frozen=True)
 class RuleFigures:
-    """The figures of one rule, in (rule, target) pairs or parts. `reasons` counts the parked ones by reason,
-    `alterations` the values that its writes set, replace, zero or remove; `ended` the links that they remove, each
-    with the relation that ends.
+    """The figures of one rule, in (rule, target) pairs or parts. `reasons` counts the parked pairs by reason.
+    `alterations` counts the values that its writes set, replace, zero or remove.
     """
 
     looked_at: float = 0
@@ -74,7 +76,7 @@ class RuleFigures:
     ended: Mapping[str, float] = field(default_factory=dict)
 
     def times(self, factor: float) -> RuleFigures:
-        """The figures of a sample as those of the whole."""
+        """Return the figures of a sample, multiplied to those of the whole."""
         scaled: dict[str, Any] = {
             name: {key: count * factor for key, count in value.items()}
             if isinstance(value, Mapping)
@@ -86,8 +88,8 @@ class RuleFigures:
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """One item that a rule would write, in the write of this number, which may have several items. `alterations` has
-    what the write does to each path whose value it changes.
+    """One item that a rule would write. Items with the same `number` share one write. `alterations` maps each path
+    whose value changes to the kind of change.
     """
 
     number: int
@@ -100,7 +102,7 @@ class PlannedWrite:
 
 @dataclass(frozen=True)
 class Plan:
-    """The figures of a backfill. Those of a share are scaled up to the whole, but for `fan_outs` and `hottest`."""
+    """The figures of a backfill. Figures of a sample are scaled up to the whole, except `fan_outs` and `hottest`."""
 
     rules: Mapping[str, RuleFigures]
     items: float
@@ -113,7 +115,7 @@ class Plan:
 
     @property
     def reads(self) -> float:
-        """Read units, in all tables."""
+        """The read units of all tables."""
         return sum(self.read_units.values())
 
     @property
@@ -122,9 +124,11 @@ class Plan:
 
     @property
     def hottest_seconds(self) -> float:
-        """The least time for the hottest partition key, whatever the rate."""
+        """The least number of seconds that the hottest partition key needs, at any rate."""
         return self.hottest[0][1] / PARTITION_MAX_WRITE_UNITS if self.hottest else 0.0
 
     def seconds(self, rate: float) -> float:
-        """The time for the writes at a rate in units a second, 0 for no limit. Reads may take longer."""
+        """Return the seconds that the writes take at a rate in units a second; rate 0 means no limit. Reads may take
+        longer.
+        """
         return max(self.total_write_units / rate if rate else 0.0, self.hottest_seconds)

@@ -22,7 +22,7 @@ GIGABYTE: Final = 2**30
 # ---------------------------------------------------------------- units in all
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The capacity to provision beyond what the tables need anyway, for how many hours, and its price."""
+    """The capacity to provision beyond the tables' other load, the number of hours, and its price."""
 
     write_units_second: int
     read_units_second: int
@@ -30,34 +30,36 @@ class Capacity:
     money: Decimal
 
 
-def on_demand(region: Region, reads: float, writes: float) -> Decimal:
-    """The price of read and write units on demand."""
+def compute_on_demand_price(region: Region, reads: float, writes: float) -> Decimal:
+    """Return the price of read and write units on demand."""
     prices = region.on_demand
     return (Decimal(writes) * prices.write_units_million + Decimal(reads) * prices.read_units_million) / MILLION
 
 
 def plan_capacity(region: Region, reads: float, writes: float, seconds: float) -> Capacity:
-    """The capacity for these units in a time, paid by whole hours."""
+    """Return the capacity that these units need in a number of seconds, paid by whole hours."""
     hours = math.ceil(seconds / HOUR_SECONDS)
     write_units, read_units = (math.ceil(units / max(seconds, 1)) for units in (writes, reads))
     return Capacity(
-        write_units, read_units, hours, of_capacity(region.provisioned, read_units, write_units, hours=hours)
+        write_units, read_units, hours, compute_capacity_price(region.provisioned, read_units, write_units, hours=hours)
     )
 
 
 # ---------------------------------------------------------------- months of a steady load
 def compute_scaled_units(units_second: float, target: int) -> int:
-    """The capacity that autoscaling keeps for a steady load, so that the load uses `target` percent of it.
+    """Return the capacity that autoscaling keeps for a steady load, so that the load uses `target` percent of it.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/AutoScaling.html
     """
     return max(1, math.ceil(round(units_second * 100 / target, 9)))
 
 
-def of_capacity(prices: Provisioned, read_units: int, write_units: int, *, hours: float = MONTH_HOURS) -> Decimal:
-    """The price of provisioned capacity for some hours."""
+def compute_capacity_price(
+    prices: Provisioned, read_units: int, write_units: int, *, hours: float = MONTH_HOURS
+) -> Decimal:
+    """Return the price of provisioned capacity for some hours."""
     return Decimal(hours) * (write_units * prices.write_unit_hour + read_units * prices.read_unit_hour)
 
 
-def gigabytes(size_bytes: float) -> Decimal:
+def compute_gigabytes(size_bytes: float) -> Decimal:
     return Decimal(size_bytes) / GIGABYTE

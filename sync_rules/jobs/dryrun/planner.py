@@ -1,8 +1,8 @@
 """A plan: a BackfillRun against a store that writes nothing, and the figures of what it would do.
 
 Invariant: a plan is the same run as a backfill, so its writes are those of a backfill that follows at once. A sample
-runs over some segments of each table; its figures are scaled up and called estimates. Memory is bounded: of sources and
-keys only the heaviest are remembered.
+runs over some segments of each table; its figures are scaled up and called estimates. Memory is bounded: the plan keeps
+only the heaviest sources and keys.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Final, Generic, TypeVar
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything, segments
+from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, accept_all, make_supplies
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures, describe_written_links
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import REFUSALS, Alteration, Failure, ItemKey, Outcome, alteration
-from sync_rules.model.values import Item, Path, get, overlaps, same
+from sync_rules.model.items import REFUSALS, Alteration, Failure, ItemKey, Outcome, classify_alteration
+from sync_rules.model.values import Item, Path, get, has_overlap, is_same_value
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.families import PartRule, TargetRule
@@ -37,7 +37,9 @@ DOES: Final[Mapping[type[Action], str]] = {Update: "update", Put: "put", Delete:
 
 
 class HeavyHitters(Generic[T]):
-    """Things and their weights. Each weight given is at most `cut` too low; as long as that is 0, all are exact."""
+    """The heaviest things with their weights, in bounded memory. Each weight is at most `cut` too low; all are exact
+    while `cut` is 0.
+    """
 
     def __init__(self, room: int = ROOM) -> None:
         self.cut = 0.0
@@ -53,7 +55,7 @@ class HeavyHitters(Generic[T]):
             self._weights = defaultdict(float, left)
 
     def top(self, count: int) -> list[tuple[T, float]]:
-        """The heaviest things, with their weights; of equal ones those whose text is least."""
+        """List the heaviest things with their weights. Equal weights are sorted by their text."""
         return heapq.nsmallest(count, self._weights.items(), key=lambda pair: (-pair[1], str(pair[0])))
 
 
@@ -61,7 +63,7 @@ class HeavyHitters(Generic[T]):
 class Planner:
     """One plan, of the rules in `names`. `on_page` is called with the number of items processed, `on_write` with each
     item that would be written. `tables`, `wanted` and `share` limit the items; `workers` segments run at a time.
-    `completes` are the rules whose books the backfill would complete; None: all, as without a limit.
+    `completes` are the rules whose books the backfill would complete; None means all.
     """
 
     rules: Rules
@@ -69,7 +71,7 @@ class Planner:
     store: Store
     _: KW_ONLY
     tables: Collection[str] = ()
-    wanted: Wanted = everything
+    wanted: Wanted = accept_all
     share: Share = WHOLE
     completes: frozenset[str] | None = None
     workers: int = 1
@@ -84,14 +86,14 @@ class Planner:
         self._first = True  # whether these are looked at for the first time
         self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._costs: defaultdict[str, float] = defaultdict(float)
-        self._writers = _writers(self.rules, self.names)
+        self._writers = _map_writers(self.rules, self.names)
         self._links = describe_written_links(self.rules)
         self._ended: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._writes = 0
         self._units: defaultdict[str, float] = defaultdict(float)
         self._fan_outs: HeavyHitters[tuple[str, ItemKey]] = HeavyHitters()
         self._partitions: HeavyHitters[ItemKey] = HeavyHitters()
-        self._supplies = segments(self.rules, self.share.segments, self.tables, self.share.numbers)
+        self._supplies = make_supplies(self.rules, self.share.segments, self.tables, self.share.numbers)
         self._dry = DryStore(self.store, self.rules, self.names, self._note, self.share)
         self._run = BackfillRun(
             Selection(self.rules, self.names, self._is_wanted),
@@ -99,7 +101,7 @@ class Planner:
             self,
             MemoryState(),
             {},
-            supplies=self._round,
+            supplies=self._list_round_supplies,
             completes=self.names if self.completes is None else self.completes,
             audits=not self.share.is_sample,
             workers=self.workers,
@@ -109,7 +111,9 @@ class Planner:
         )
 
     def run(self) -> Plan:
-        """Process everything. Raises StoreError when it was stopped, or cannot read something: half a plan is none."""
+        """Process everything and return the plan. Raises StoreError if the plan was stopped, or something cannot be
+        read.
+        """
         done = self._run.run()
         self._dry.overlay.close()
         if not done:
@@ -117,7 +121,7 @@ class Planner:
         share = self.share
         factor = share.segments / len(share.numbers) if share.is_sample else 1
         return Plan(
-            {name: self._figures(name).times(factor) for name in sorted(self.names)},
+            {name: self._make_figures(name).times(factor) for name in sorted(self.names)},
             self._run.totals.items * factor,
             self._writes * factor,
             {table: units * factor for table, units in sorted(self._dry.reads.items())},
@@ -127,7 +131,7 @@ class Planner:
             share,
         )
 
-    def _figures(self, name: str) -> RuleFigures:
+    def _make_figures(self, name: str) -> RuleFigures:
         came: Counter[Outcome] = Counter()
         for (rule, outcome), count in self._run.totals.outcomes.items():
             came[outcome] += count if rule == name else 0
@@ -146,11 +150,11 @@ class Planner:
 
     # ------------------------------------------------------------ called by the run
     def park(self, failure: Failure) -> None:
-        """A Failures: only the reasons are counted."""
+        """Count the reason of a failure; a plan writes no failure record."""
         with self._lock:
             self._reasons[failure.rule][failure.reason] += 1
 
-    def _round(self, names: frozenset[str]) -> Sequence[Supply]:
+    def _list_round_supplies(self, names: frozenset[str]) -> Sequence[Supply]:
         """The supplies of the next round of these rules: of a new step, or of the same, whose last round counts what is
         parked and why.
         """
@@ -174,7 +178,7 @@ class Planner:
         """Count a write. The store calls it for one write at a time."""
         number = self._writes
         self._writes += tried.status is Status.WRITTEN
-        owners = [self._owners(cost.action) for cost in tried.costs]
+        owners = [self._find_owners(cost.action) for cost in tried.costs]
         everyone = sorted({name for names in owners for name in names})
         for cost, names in zip(tried.costs, owners, strict=True):
             key = cost.action.key
@@ -186,12 +190,16 @@ class Planner:
             if tried.status is Status.WRITTEN:
                 for name, paths in names.items():
                     pairs = {path: (get(tried.before[key], path), get(tried.after[key], path)) for path in paths}
-                    made = {path: alteration(old, new) for path, (old, new) in pairs.items() if not same(old, new)}
+                    made = {
+                        path: classify_alteration(old, new)
+                        for path, (old, new) in pairs.items()
+                        if not is_same_value(old, new)
+                    }
                     ends = (path for path, each in made.items() if each is Alteration.REMOVED)
                     self._ended[name].update(said for path in ends if (said := self._links.get((name, path))))
                     self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, made))
 
-    def _owners(self, action: Action) -> dict[str, tuple[Path, ...]]:
+    def _find_owners(self, action: Action) -> dict[str, tuple[Path, ...]]:
         entity = self.rules.entity_of(action.key)
         if entity is None or isinstance(action, Check):
             return {}
@@ -202,7 +210,7 @@ class Planner:
             return {name: written for name in writers if isinstance(self.rules.rules[name], PartRule)}
         mine = {
             name: self._mask_paths(
-                name, action, [path for path in written if any(overlaps(path, own) for own in paths)]
+                name, action, [path for path in written if any(has_overlap(path, own) for own in paths)]
             )
             for name, paths in writers.items()
         }
@@ -232,7 +240,7 @@ def _list_written_paths(action: Action) -> tuple[Path, ...]:
     return ()
 
 
-def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Path]]]:
+def _map_writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Path]]]:
     found: defaultdict[str, dict[str, set[Path]]] = defaultdict(dict)
     for rule in (rules.rules[name] for name in sorted(names)):
         if isinstance(rule, TargetRule):

@@ -1,10 +1,9 @@
 """Prices of AWS by Region: those of the package, or a price file of the user's.
 
 Invariant: no price is guessed. Prices have a date and a source, and both are printed with them. For each group of
-prices of a Region `how` names the source, or the ratio that derives the group if no source was found. The estimate
-names a quantity without a price, and leaves it out. No free tier, no taxes.
-
-https://aws.amazon.com/dynamodb/pricing/on-demand/ and https://aws.amazon.com/dynamodb/pricing/provisioned/
+prices of a Region, `how` names its source, or the ratio that derives it if no source was found. The estimate names a
+quantity without a price, and leaves it out. No free tier, no taxes. https://aws.amazon.com/dynamodb/pricing/on-demand/
+and https://aws.amazon.com/dynamodb/pricing/provisioned/
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ class Provisioned(_Form):
 
 
 class Storage(_Form):
-    """The prices of stored bytes: of a table and its indexes, of point-in-time recovery, of a backup, of its restoring,
-    of an export to S3. Each is of a GB, and for the first three of a month.
+    """The prices of stored bytes: of a table and its indexes, point-in-time recovery, a backup, a restore, an export to
+    S3. Each is for a GB; the first three are for a GB and a month.
     """
 
     gb_month: Price
@@ -63,7 +62,7 @@ class Storage(_Form):
 
 
 class Streams(_Form):
-    """The price of a million GetRecords requests of a stream. Those of Lambda are free."""
+    """The price of a million GetRecords requests of a stream. Requests by Lambda are free."""
 
     reads_million: Price
 
@@ -83,14 +82,14 @@ class Queues(_Form):
 
 
 class Watch(_Form):
-    """The price of a standard alarm, and of a metric of one's own, for a month."""
+    """The price of a standard alarm, and of a custom metric, for a month."""
 
     alarm_month: Price
     metric_month: Price
 
 
 class Region(_Form):
-    """The prices in a Region. `how`: for each group here, the source that it is from."""
+    """The prices in a Region. `how` names the source of each group of prices."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -105,7 +104,7 @@ class Region(_Form):
 
 
 class Prices(_Form):
-    """A price file. `sources`: by the names that `how` uses."""
+    """A price file. `sources` holds the full text of each source that `how` names."""
 
     date: Date
     source: Annotated[str, Field(min_length=1)]
@@ -114,21 +113,21 @@ class Prices(_Form):
     regions: Annotated[dict[str, Region], Field(min_length=1)]
 
     def how(self, region: str, group: str) -> str:
-        """The source of a group of prices of a Region."""
+        """Return the source of a group of prices of a Region."""
         name = self.regions[region].how.get(group, "")
         return self.sources.get(name, name) or self.source
 
 
 @cache
-def own_prices() -> Prices:
+def read_own_prices() -> Prices:
     return Prices.model_validate_json((files("sync_rules.jobs.dryrun") / "prices.json").read_bytes())
 
 
 def read_prices(path: Path, region: str) -> Prices:
-    """A price file of the user's.
+    """Read a price file of the user's.
 
     Raises:
-        UserError: when it cannot be read, is not such a file, or has no prices for the Region.
+        UserError: if the file cannot be read, is not a price file, or has no prices for the Region.
     """
     try:
         body = json_bytes.parse_json(path.read_bytes(), parse_float=Decimal)
@@ -139,13 +138,13 @@ def read_prices(path: Path, region: str) -> Prices:
     try:
         prices = Prices.model_validate(body)
     except ValidationError as error:
-        raise UserError("\n".join(f"{path}{line}" for line in _problems(error))) from error
+        raise UserError("\n".join(f"{path}{line}" for line in _describe_problems(error))) from error
     if region not in prices.regions:
         raise UserError(f"{path} · regions: {explain_unknown_name('region', region, prices.regions)}")
     return prices
 
 
-def _problems(error: ValidationError) -> Iterable[str]:
+def _describe_problems(error: ValidationError) -> Iterable[str]:
     """A line for each problem: its path in the file, and what was expected there."""
     for one in error.errors(include_url=False, include_input=False):
         place = "".join(f" · {part}" for part in one["loc"])

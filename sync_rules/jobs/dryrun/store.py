@@ -1,8 +1,8 @@
 """A store that writes nothing: it answers each write as the store behind it would, and reports its cost.
 
-Invariant: work on it is the work on the real store. Each write is tried on a copy of its items, so the same writes are
-refused or rejected. Items that later work of the plan looks at again are kept, and shown in reads, lists and scans; all
-others are forgotten with their page. The price: indexes show writes at once, and other writers are not seen.
+Invariant: work on it equals work on the real store. Each write is tried on a copy of its items, so the same writes are
+refused or rejected. Items that later work of the plan reads again are kept, and shown in reads, lists and scans. All
+others are forgotten with their page. The price: indexes show writes at once, and writes of other programs are not seen.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.meter import Cost, SeenItems, costs_of
+from sync_rules.adapters.meter import Cost, SeenItems, list_costs
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.semantics import actions_of, place_of
-from sync_rules.model.sizes import READ_UNIT_BYTES, item_bytes, read_units
+from sync_rules.model.semantics import list_actions, make_place
+from sync_rules.model.sizes import READ_UNIT_BYTES, count_item_bytes, count_read_units
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Check, Result, Status, Write
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
@@ -32,7 +32,7 @@ ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item th
 
 @dataclass(frozen=True, slots=True)
 class TriedWrite:
-    """A write, its answer, its cost, which does not depend on the answer, and its items before and after it."""
+    """A write, its answer, its cost (the same for every answer), and its items before and after it."""
 
     write: Write
     status: Status
@@ -55,10 +55,9 @@ class _Seen(threading.local):
 
 @dataclass(eq=False)
 class DryStore:
-    """A store in front of another one, for the rules in `names`. May be used by several threads.
-
-    `on_write` is called with each write. `reads` are the units spent on answers, by table; a scan over a share counts
-    bytes, since its small pages would be rounded up. Items that only the dry run has come last in the first segment.
+    """A store in front of another store, for the rules in `names`. Several threads may use it. `on_write` is called
+    with each write. `reads` are the units spent on answers, by table. A scan over a share counts bytes, because
+    rounding would distort its small pages. Items that only the dry run has come last in the first segment.
     """
 
     inner: Store
@@ -70,7 +69,7 @@ class DryStore:
     def __post_init__(self) -> None:
         self.reads: defaultdict[str, float] = defaultdict(float)
         self.overlay = Overlay(self.rules.tables)
-        self._kept = find_seen_again(self.rules, self.names)
+        self._kept = find_rechecked_entities(self.rules, self.names)
         self._seen = _Seen()
         self._lock = threading.Lock()
 
@@ -79,7 +78,7 @@ class DryStore:
         found = self._read_through(request.keys, self._find_written_items(request.keys))
         for key, item in found.items():
             self._meter(key.table, [item or {}], consistent=True)
-            self._seen.items.note(place_of(key), item)
+            self._seen.items.note(make_place(key), item)
         return tuple(found[key] for key in request.keys)
 
     def _read_through(
@@ -100,29 +99,29 @@ class DryStore:
         """Return a page of the real store, with the items that the dry run wrote in their place."""
         page = self.inner.list(request)
         kept = self.overlay.list_items(request.table, request.index, request.conditions.equals)
-        rows = self._unkept(request.table, page.items)
+        rows = self._drop_kept_rows(request.table, page.items)
         if not kept and len(rows) == len(page.items):
             return page
         cursor = page.cursor
         while cursor is not None and len(rows) < request.limit:
             page = self.inner.list(replace(request, cursor=cursor))
-            rows += self._unkept(request.table, page.items)
+            rows += self._drop_kept_rows(request.table, page.items)
             cursor = page.cursor
         both = MemoryStore({request.table: self.rules.tables[request.table]})
         for row in (*rows, *kept):
             both.put(request.table, row)
         return both.list(request)
 
-    def _unkept(self, table: str, rows: Iterable[Item]) -> tuple[Item, ...]:
+    def _drop_kept_rows(self, table: str, rows: Iterable[Item]) -> tuple[Item, ...]:
         keyed = self._pair_with_keys(table, rows)
         kept = self.overlay.find(key for key, _ in keyed)
         return tuple(row for key, row in keyed if key not in kept)
 
     def scan(self, request: Scan) -> Page:
-        """A page that is scanned again is shown as it was left, so nothing of it is written twice."""
+        """Return a page. A page that is scanned again shows the dry run's writes, so no item is written twice."""
         if request != self._seen.request:
             self._seen.turn_to(request)
-        page = self._behind(request) if ADDED not in (request.cursor or {}) else Page(())
+        page = self._scan_behind(request) if ADDED not in (request.cursor or {}) else Page(())
         first = self.share.numbers[0] if request.total_segments == self.share.segments else 0
         if page.cursor is None and request.segment == first:
             page = self._append_added_items(request, page.items)
@@ -130,7 +129,7 @@ class DryStore:
         self._note(request.table, page.items)
         return page
 
-    def _behind(self, request: Scan) -> Page:
+    def _scan_behind(self, request: Scan) -> Page:
         """The store's page, each item as it is now."""
         page = self.inner.scan(request)
         keyed = self._pair_with_keys(request.table, page.items)
@@ -150,7 +149,7 @@ class DryStore:
     # ------------------------------------------------------------ writes
     def apply(self, request: Apply) -> tuple[Result, ...]:
         try:
-            seen = self._look(action.key for write in request.writes for action in actions_of(write))
+            seen = self._look(action.key for write in request.writes for action in list_actions(write))
         except StoreError as error:
             return (Result(Status.FAILED, reason=error.reason),) * len(request.writes)
         return tuple(self._try(write, seen) for write in request.writes)
@@ -160,11 +159,11 @@ class DryStore:
         backfill does not.
         """
         wanted, items = tuple(keys), self._seen.items
-        seen = {key: items.get(place_of(key)) for key in wanted if place_of(key) in items}
+        seen = {key: items.get(make_place(key)) for key in wanted if make_place(key) in items}
         return self._read_through(wanted, seen | self._find_written_items(wanted))
 
     def _try(self, write: Write, seen: Mapping[ItemKey, Item | None]) -> Result:
-        actions = actions_of(write)
+        actions = list_actions(write)
         with self._lock:  # no other thread's write comes in between
             images = {action.key: seen[action.key] for action in actions}
             images |= self.overlay.find(images)
@@ -174,14 +173,14 @@ class DryStore:
                 for action in actions:
                     if not isinstance(action, Check):
                         self._take(action.key, images[action.key], scratch.item(action.key))
-            costs = tuple(costs_of(write, self.rules.tables, images.__getitem__))
+            costs = tuple(list_costs(write, self.rules.tables, images.__getitem__))
             after = {key: scratch.item(key) for key in images}
             self.on_write(TriedWrite(write, result.status, costs, images, after))
         return result
 
     def _take(self, key: ItemKey, before: Item | None, now: Item | None) -> None:
         """Keep what was written: until the end of the page, or for good if it will be looked at again."""
-        self._seen.written[place_of(key)] = now
+        self._seen.written[make_place(key)] = now
         entity = self.rules.entity_of(key)
         if entity is None or entity.name in self._kept:
             self.overlay.put(key, now, added=before is None)
@@ -190,7 +189,7 @@ class DryStore:
     def _find_written_items(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
         """Return the items of these keys that the dry run wrote: the real store has old images."""
         keys = tuple(keys)
-        written = {key: self._seen.written[place_of(key)] for key in keys if place_of(key) in self._seen.written}
+        written = {key: self._seen.written[make_place(key)] for key in keys if make_place(key) in self._seen.written}
         return written | self.overlay.find(keys)
 
     def _pair_with_keys(self, table: str, items: Iterable[Item]) -> tuple[tuple[ItemKey, Item], ...]:
@@ -199,18 +198,18 @@ class DryStore:
 
     def _note(self, table: str, items: Iterable[Item]) -> None:
         for key, item in self._pair_with_keys(table, items):
-            self._seen.items.note(place_of(key), item)
+            self._seen.items.note(make_place(key), item)
 
     def _meter(self, table: str, items: Iterable[Item], *, consistent: bool, rounded: bool = True) -> None:
-        size_bytes = sum(map(item_bytes, items))
-        units = read_units(size_bytes, consistent=consistent) if rounded else size_bytes / READ_UNIT_BYTES
+        size_bytes = sum(map(count_item_bytes, items))
+        units = count_read_units(size_bytes, consistent=consistent) if rounded else size_bytes / READ_UNIT_BYTES
         with self._lock:
             self.reads[table] += units
 
 
-def find_seen_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
-    """The entities whose items a rule in `names` looks at after a rule, or itself in an earlier round, may have
-    written them. An item with parts is met from both sides of each part.
+def find_rechecked_entities(rules: Rules, names: frozenset[str]) -> frozenset[str]:
+    """Return the names of entities whose items are read again after a rule in `names` wrote them. The later reader is
+    another rule, or the same rule in a later round. Each part is read from both its sides.
     """
     again: set[str] = set()
     later: set[str] = set()

@@ -1,8 +1,8 @@
-"""Redrive: retry what failed, by the code that it failed in.
+"""Redrive: retry failures by the code that failed.
 
-Invariant: an entry is removed from its place only after its effect, later looks included; an entry that fails again, or
-that cannot be read, stays. A retry is one more hint, however late: a record goes through the consumer as in the
-handler, a failure record becomes a strongly consistent look at its item, so no newer write is undone.
+Invariant: an entry is removed from its place only after its effect, later looks included. An entry that fails again, or
+that cannot be read, stays. A retry is another hint, however late. A record goes through the consumer as in the handler.
+A failure record becomes a strongly consistent look at its item, so no newer write is undone.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.jobs.redrive.work import describe_entry, split_legible, titles_of, work_of
+from sync_rules.jobs.redrive.work import describe_entry, list_entry_titles, make_work, split_readable
 from sync_rules.jobs.streams import DynamoDBStreams, read_span
 from sync_rules.model.errors import RecordError, StoreError, UserError
 from sync_rules.model.items import Failure, Outcome
-from sync_rules.model.json_bytes import compact
+from sync_rules.model.json_bytes import format_compact_json
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.acceptance import NOT_ACCEPTED
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Failed, FailedEntry, FailureStore, GivenUp, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, encode
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, format_message
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, Work, World, do_together, run_work
 from sync_rules.rules.families import EffectRule, TargetRule
@@ -53,9 +53,9 @@ class LeftEntry:
 
 @dataclass
 class RedriveCounts:
-    """Counts of entries. `kept` were retried for some of their rules only, and are not removed; `skipped` are of other
-    rules. `records` are stream records, `written` writes to the tables, `acted` calls made, `parked`
-    new failure records.
+    """Counts of entries. `kept` entries stay, because redrive retried only some of their rules. `skipped` entries
+    concern other rules or another function. `records` are stream records, `written` writes to the tables, `acted`
+    calls of functions by `call` rules, `parked` new failure records.
     """
 
     done: int = 0
@@ -85,8 +85,8 @@ class OpenEntry:
 
 @dataclass
 class WaitingMessage:
-    """A message for later, when it is due (seconds), and the entries that wait for it. `looks` counts the looks at the
-    same item before it.
+    """A message that is handled later, at `due` (seconds), and the entries that wait for it. `looks` counts the earlier
+    looks at the same item.
     """
 
     message: Message
@@ -96,7 +96,9 @@ class WaitingMessage:
 
 
 class FailureRaiser:
-    """Failures for an entry that is a failure itself: it fails again, and stays where it is recorded."""
+    """The Failures for an entry that is itself a failure record: it raises, so the entry fails again and stays in its
+    place.
+    """
 
     def park(self, failure: Failure) -> None:
         raise StoreError(failure.reason)
@@ -104,12 +106,12 @@ class FailureRaiser:
 
 @dataclass(frozen=True)
 class KeptCallReader:
-    """Kept calls for entries that hold their changes themselves: a call that fails again stays where it is."""
+    """The kept calls for entries that hold their changes themselves: a call that fails again stays in its place."""
 
     _behind: KeptCalls
 
     def keep_call(self, _message: CallMessage) -> str:
-        """Keeps nothing: the failure record that would name the place is not written either."""
+        """Return "" and keep nothing, because no failure record is written that could name the place."""
         return ""
 
     def fetch_call(self, place: str) -> CallMessage:
@@ -118,7 +120,9 @@ class KeptCallReader:
 
 @dataclass(frozen=True)
 class NewFailures:
-    """Failures that are new are recorded, except those of effects: only their entry holds the values, so it stays."""
+    """A Failures that records new failures. It raises for effects, because only their entry holds the values: that
+    entry stays.
+    """
 
     _behind: Failures
     _rules: Rules
@@ -133,14 +137,12 @@ class NewFailures:
 
 @dataclass(eq=False)
 class Redriver:
-    """One redrive. `queue` takes messages for later; without one they are handled here, by `rest`.
-
-    `only` are titles of rules, None for all; `function` limits batches to those of one Lambda function, by its name or
-    ARN. `on_left` is called with each entry that stays, `on_entry` with the place of each that is begun, `on_wait` with
-    a sentence for each wait. When `remaining_ms` is used up, the current entry fails, and stays.
-
-    `unaccepted` is that of a Consumer. Where it is not known, the failure records of unaccepted rules stay, unless
-    `only` names their rule: who asks for a rule by name accepts it.
+    """One redrive. `queue` takes messages that are due later; without it, `rest` handles them here. `only` are titles
+    of rules, None for all; `function` limits batches to those of one Lambda function, by its name or ARN. `on_left`
+    is called with each entry that stays, `on_entry` with the place of each entry that begins. `on_wait` is called
+    with a sentence for each wait. When `remaining_ms` is used up, the current entry fails, and stays. `unaccepted`
+    is that of a Consumer. If it is None, failure records of unaccepted rules stay, unless `only` names their rule:
+    naming a rule accepts it.
     """
 
     rules: Rules
@@ -177,9 +179,8 @@ class Redriver:
         self._looks = 0  # before the current entries
 
     def take(self, place: FailureStore, *, enough: Callable[[], bool] | None = None) -> bool:
-        """Retry the entries of a place: failure records of copies a hundred at a time. With `enough`, retry one entry
-        after the other, until it is enough. Returns True if that were all. Raises StoreError and UserError when the
-        place does not answer.
+        """Retry the entries of a place, until `enough` returns True after an entry. Return True if no entry is left to
+        try. Raises StoreError and UserError if the place does not answer.
         """
         for group in self._group(place, 1 if enough else TOGETHER_MAX_ENTRIES):
             for some in self._split_by_item(group):
@@ -236,7 +237,7 @@ class Redriver:
         if not isinstance(body, FailureRecord) or body.call or body.position or body.about[1] is None:
             return None
         copies = isinstance(self._rules.find_rule_by_name(body.rule), TargetRule)
-        return (body.about[0], compact(body.about[1])) if copies else None
+        return (body.about[0], format_compact_json(body.about[1])) if copies else None
 
     def _take(self, group: Sequence[OpenEntry]) -> None:
         self._current, self._looks = group, 0
@@ -262,7 +263,7 @@ class Redriver:
             self.rest()
 
     def rest(self) -> None:
-        """Handle the messages for later, each in its time, until none is left."""
+        """Handle the waiting messages when they are due, until none is left."""
         while self._waiting:
             body = min(self._waiting, key=lambda name: self._waiting[name].due)
             wait = self._waiting[body].due - self.clock()
@@ -285,10 +286,10 @@ class Redriver:
         self._held_bytes = 0
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """A Queue: the current entry is done only after this message. Raises StoreError when too many wait, or when
-        every look finds something new.
+        """Keep a message as a Queue does: the current entry is done only after it. Raises StoreError if too many
+        messages wait, or if every look queues another look.
         """
-        body, looks = encode(message), self._looks + bool(delay_seconds)
+        body, looks = format_message(message), self._looks + bool(delay_seconds)
         if looks > LOOKS_MAX:
             raise StoreError("StillChanging", f"after {LOOKS_MAX} looks")
         if body not in self._waiting and len(self._waiting) >= WAITING_MAX_MESSAGES:
@@ -303,7 +304,7 @@ class Redriver:
                 opened.waiting += 1
 
     def rehearse(self, place: FailureStore) -> Iterator[str]:
-        """A line for each entry that would be retried. Reads nothing but the place, and writes nothing."""
+        """List a line for each entry that would be retried. Reads only the place, and writes nothing."""
         for entry in place.entries():
             try:
                 opened = self._open(entry, place)
@@ -314,9 +315,9 @@ class Redriver:
                 continue
             try:
                 if isinstance(opened.body, GivenUp):
-                    split_legible((opened.body.event or {}).get("Records", ()), self.rules)
+                    split_readable((opened.body.event or {}).get("Records", ()), self.rules)
                 else:
-                    work_of(opened.body, self._rules, Bounds())
+                    make_work(opened.body, self._rules, Bounds())
             except RecordError as error:
                 self._leave(opened, str(error), unreadable=True)
             else:
@@ -327,7 +328,7 @@ class Redriver:
     def _open(self, entry: FailedEntry, place: FailureStore) -> OpenEntry | None:
         """The entry as read; None for one that is not asked for. Raises RecordError if it cannot be read."""
         body = read_entry(entry.text)
-        titles = titles_of(body, self.rules)
+        titles = list_entry_titles(body, self.rules)
         if self.function and isinstance(body, GivenUp) and not body.is_of(self.function):
             self.tally.skipped += 1
             return None
@@ -347,14 +348,14 @@ class Redriver:
         it would fail. Raises RecordError when the entry cannot be retried.
         """
         if isinstance(body, GivenUp):
-            return self._batch(body)
+            return self._retry_batch(body)
         known = self.unaccepted is not None or self.only is not None
         if not known and isinstance(body, FailureRecord) and body.reason.startswith(NOT_ACCEPTED):
             return body.reason
         pushes = isinstance(body, PushMessage | ChunkMessage)
         limits = self._consumer.limits if pushes else AT_ONCE
         bounds = Bounds(limits, lambda: self.remaining_ms() < TIME_RESERVED_MS, unaccepted=self._unaccepted())
-        return work_of(body, self._rules, bounds)
+        return make_work(body, self._rules, bounds)
 
     def _count_report(self, report: Report) -> str:
         """Add a report to the counts. Return why it failed, "" if it did not."""
@@ -362,21 +363,21 @@ class Redriver:
         self.tally.acted += sum(count for (_, what), count in report.outcomes.items() if what is Outcome.DONE)
         return next(iter(report.failed.values())).reason if report.failed else ""
 
-    def _batch(self, batch: GivenUp) -> str:
+    def _retry_batch(self, batch: GivenUp) -> str:
         if batch.event is not None:
-            return self._records(batch.event["Records"])
+            return self._retry_records(batch.event["Records"])
         if self.reader is None:
             raise RecordError("it holds no records, and there is no stream to read them from")
         try:
             for page in read_span(self.reader, batch.span):
-                if reason := self._records(page):
+                if reason := self._retry_records(page):
                     return reason
         except StoreError as error:
             return error.reason
         return ""
 
-    def _records(self, records: Iterable[Any]) -> str:
-        readable, unreadable = split_legible(records, self.rules)
+    def _retry_records(self, records: Iterable[Any]) -> str:
+        readable, unreadable = split_readable(records, self.rules)
         answer = self._consumer.handle_event({"Records": readable}, self.remaining_ms)
         self.tally.records += len(readable)
         failed = list(self._consumer.telemetry.failed.values())
@@ -407,7 +408,9 @@ class Redriver:
             self._leave(opened, f"done, but not removed: {error}")
 
     def list_called_places(self) -> set[str]:
-        """Return the places of kept calls that no failure record needs. Call it after all entry places are closed."""
+        """Return the places of kept calls that no failure record needs. Call it after all places of entries are
+        closed.
+        """
         return self._called - self._uncalled
 
     def _leave(self, opened: OpenEntry, reason: str, *, unreadable: bool = False) -> None:
@@ -420,7 +423,7 @@ class Redriver:
         self.tally.again += 1
         if isinstance(opened.body, FailureRecord | GivenUp):
             now = datetime.fromtimestamp(self.clock(), UTC)
-            opened.place.replace(opened.entry, compact(opened.body.again(reason, now)))
+            opened.place.replace(opened.entry, format_compact_json(opened.body.again(reason, now)))
 
     def _count(self) -> None:
         self.tally.written += self._consumer.telemetry.total(*WRITTEN)

@@ -1,8 +1,8 @@
 """The work that retries one failure: a look at its target, at its part, or at all that its item concerns.
 
-Invariant: a failure that cannot be retried in full is never a success. A failure record holds no values: that of a call
-says where its change is kept, and one that does not say it cannot be retried. A rule that is gone has no work. Where an
-old image would be needed, everything that is known is looked at, and the record stays.
+Invariant: a failure that cannot be retried in full never counts as a success. A failure record holds no values. The
+record of a call names the place of its change, or cannot be retried. A rule that no longer exists has no work. If the
+old image is missing, redrive checks everything that it knows, and the record stays.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from sync_rules.audit.compare import Drift, compare
 from sync_rules.audit.stock import Stock
-from sync_rules.jobs.backfill.page import Selection, process_all_of, process_keys
+from sync_rules.jobs.backfill.page import Selection, process_item, process_keys
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.failed_entries import Failed, GivenUp
-from sync_rules.pipeline.failure_records import FailureRecord, printable
+from sync_rules.pipeline.failure_records import FailureRecord, format_key
 from sync_rules.pipeline.messages import (
     KINDS,
     CallMessage,
@@ -29,7 +29,7 @@ from sync_rules.pipeline.messages import (
     PartMessage,
     PullMessage,
     PushMessage,
-    names_in,
+    list_rule_names,
 )
 from sync_rules.pipeline.records import read_event
 from sync_rules.pipeline.report import Report, Unfinished
@@ -38,12 +38,12 @@ from sync_rules.pipeline.tasks import (
     PartLook,
     Pull,
     Tasks,
-    chunks_of,
+    find_part,
+    list_chunks,
+    list_pushes,
     list_unknown_rules,
-    part_of,
-    pull_of,
-    pushes_of,
-    tasks_of,
+    make_pull,
+    make_tasks,
 )
 from sync_rules.pipeline.work import do_tasks
 from sync_rules.rules.families import EffectRule, Part, PartRule, TargetRule
@@ -55,8 +55,8 @@ DROP: Final = "sync-rules failures RULES --drop"
 REPAIR: Final = "`sync-rules verify --repair` repairs it"
 
 
-def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
-    """The parts that the key of an item names, as their source or target, whatever their conditions say."""
+def list_parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
+    """List the parts that an item's key names as source or target. Conditions of rules are ignored."""
     entity = rules.entity_of(key)
     found: dict[Part, None] = {}
     for rule in rules.parts_of(entity) if entity is not None else ():
@@ -66,39 +66,39 @@ def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
 
 
 def list_rules_that_need_images(key: ItemKey, rules: Rules) -> list[Rule]:
-    """Return the rules that may need an old image of this item, because its key does not name their targets."""
+    """List the rules that may need an old image of this item, because its key does not name their targets."""
     entity = rules.entity_of(key)
     return [rule for rule in rules.rules.values() if entity is None or not rule.is_known_by_key(entity)]
 
 
-def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """The work for a failure record or a message. Its report names what failed; it may raise StoreError.
+def make_work(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work[Report]:
+    """Make the work for a failure record or a message. Its report names what failed; the work may raise StoreError.
 
     Raises:
-        RecordError: when no rule of today concerns it, or it holds too little.
+        RecordError: if no current rule concerns it, or it holds too little.
     """
     if not isinstance(body, FailureRecord):
-        return _of_message(body, rules, bounds)
+        return _make_message_work(body, rules, bounds)
     failure = body.failure(rules.tables)
     if failure.key is None:
         raise RecordError("it is about a record that could not be read: only its batch can be retried")
     if failure.call:
-        return _of_call(failure, rules, bounds)
+        return _make_call_work(failure, rules, bounds)
     if failure.position:
-        return _of_record(failure, failure.key, rules, bounds)
+        return _make_record_work(failure, failure.key, rules, bounds)
     rule = rules.find_rule_by_name(failure.rule)
     if rule is None:
         raise _explain_missing_rule(failure.rule)
     if isinstance(rule, EffectRule):
-        raise _too_little(rule)
+        raise _explain_missing_values(rule)
     if isinstance(rule, PartRule):
-        look = part_of(PartMessage(rule.name, failure.key, failure.member, failure.element or ""), rules)
+        look = find_part(PartMessage(rule.name, failure.key, failure.member, failure.element or ""), rules)
         if look is None:
-            raise _about_others(rule)
-        return _around(failure, look, rules, bounds)
-    one = pull_of(failure.key, rules)
+            raise _explain_foreign_item(rule)
+        return _process_part(failure, look, rules, bounds)
+    one = make_pull(failure.key, rules)
     if one is None or not isinstance(rule, TargetRule) or rule not in one.rules:
-        raise _about_others(rule)
+        raise _explain_foreign_item(rule)
     return _pull_target(replace(one, rules=(rule,)), rule, rules, bounds)
 
 
@@ -111,14 +111,14 @@ def _suggest_rename(name: str) -> str:
     return f"if it was renamed, say renamed_from: {former} in the new one"
 
 
-def _too_little(rule: Rule) -> RecordError:
+def _explain_missing_values(rule: Rule) -> RecordError:
     return RecordError(
         f"rule {rule.title} acts outside the tables, and a failure record holds no values: "
         "retry its batch or its message"
     )
 
 
-def _of_call(failure: Failure, rules: Rules, bounds: Bounds) -> Work[Report]:
+def _make_call_work(failure: Failure, rules: Rules, bounds: Bounds) -> Work[Report]:
     """The call of a function that was given up, with the change as it was kept. Raises RecordError."""
 
     def call() -> Work[Report]:
@@ -135,11 +135,11 @@ def _require_call(name: str, rules: Rules) -> None:
         raise RecordError(f"there is no rule {name!r} any more that calls a function: {_suggest_rename(name)}")
 
 
-def _about_others(rule: Rule) -> RecordError:
+def _explain_foreign_item(rule: Rule) -> RecordError:
     return RecordError(f"rule {rule.title} no longer concerns this item")
 
 
-def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
+def _make_record_work(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
     """The work for a record without images: the change is not known, so everything is checked."""
     titles = set(failure.rule.split(", "))
     concerned = [rule for rule in rules.rules.values() if rule.title in titles or rule.renamed_from in titles]
@@ -147,13 +147,13 @@ def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> 
         raise _explain_missing_rule(failure.rule) if failure.rule else RecordError("no rule concerns its item")
     for rule in concerned:
         if isinstance(rule, EffectRule):
-            raise _too_little(rule)
-    return _without_images(key, concerned, rules, bounds)
+            raise _explain_missing_values(rule)
+    return _process_without_images(key, concerned, rules, bounds)
 
 
-def _without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, bounds: Bounds) -> Work[Report]:
+def _process_without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, bounds: Bounds) -> Work[Report]:
     alone = rules.only(rule.name for rule in concerned)
-    report = yield from _everything_of(key, alone, bounds)
+    report = yield from _process_whole_item(key, alone, bounds)
     unknown = list_rules_that_need_images(key, alone)
     if unknown and not report.failed:
         titles = ", ".join(dict.fromkeys(rule.title for rule in unknown))
@@ -162,20 +162,20 @@ def _without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, bou
     return report
 
 
-def _everything_of(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
+def _process_whole_item(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
     """Process all that an item concerns, as it is and by its key; for an item that is gone, its deletion."""
     (image,) = yield Read((key,))
     if image is None:
-        tasks = tasks_of([Change(key, key.attributes(), None)], rules).only(rules.rules)
+        tasks = make_tasks([Change(key, key.attributes(), None)], rules).only(rules.rules)
         report = yield from do_tasks(replace(tasks, parts=()), rules, bounds)
     else:
-        report = yield from process_all_of(key, image, Selection(rules, frozenset(rules.rules)), bounds)
-    by_key = tuple(map(PartLook, parts_by_key(key, rules)))
+        report = yield from process_item(key, image, Selection(rules, frozenset(rules.rules)), bounds)
+    by_key = tuple(map(PartLook, list_parts_by_key(key, rules)))
     report.add((yield from do_tasks(Tasks(parts=by_key), rules, bounds)))
     return report
 
 
-def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> Work[Report]:
+def _process_part(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> Work[Report]:
     """Look at a part, and at the parts that its source names by now. An older record does not name its element: then at
     all that it could mean.
     """
@@ -186,10 +186,10 @@ def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> W
             some = yield from process_keys([failure.member], Selection(alone, frozenset(alone.rules)), bounds)
             report.add(some.report)
         return report
-    report = yield from _everything_of(key, alone, bounds)
+    report = yield from _process_whole_item(key, alone, bounds)
     if failure.member is not None:
         report.add((yield from do_tasks(Tasks(parts=(look,)), rules, bounds)))
-        report.add((yield from _everything_of(failure.member, alone, bounds)))
+        report.add((yield from _process_whole_item(failure.member, alone, bounds)))
     elif list_rules_that_need_images(key, alone) and not report.failed:
         reason = f"it does not say which item its part is made from: {REPAIR}"
         report.note(key, Unfinished((look.part.rule.name,), reason))
@@ -209,7 +209,7 @@ def _pull_target(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> W
     return report
 
 
-def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
+def _make_message_work(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
     """Process a message as if for the first time, so that what is stuck is reported at once."""
     match message:
         case PushMessage() | ChunkMessage():
@@ -217,23 +217,23 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
             if len(unknown) == len(message.rules):
                 raise _explain_missing_rule(", ".join(unknown))
             message = replace(message, rules=tuple(name for name in message.rules if name not in unknown))
-            if not (pushes_of(message, rules) if isinstance(message, PushMessage) else chunks_of(message, rules)):
+            if not (list_pushes(message, rules) if isinstance(message, PushMessage) else list_chunks(message, rules)):
                 raise RecordError(f"none of its rules concerns its item any more: {', '.join(message.rules)}")
             return process_message(message, rules, bounds)
         case PullMessage():
-            if pull_of(message.target, rules) is None:
+            if make_pull(message.target, rules) is None:
                 raise RecordError("no rule writes its item")
         case PartMessage():
-            if part_of(message, rules) is None:
+            if find_part(message, rules) is None:
                 raise RecordError(f"rule {message.rule} is gone, or no longer concerns this item")
         case CallMessage():
             _require_call(message.rule, rules)
     return process_message(replace(message, attempt=0), rules, bounds)
 
 
-def split_legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]:
-    """The records of tables with rules, and a sentence for each record that cannot be read. Raises RecordError when no
-    record is of such a table.
+def split_readable(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]:
+    """Return the records of tables with rules, and a sentence for each record that cannot be read. Raises RecordError
+    if every record is of a table without rules.
     """
     spoken_of = {table.name for table in rules.streamed_tables}
     readable: list[Any] = []
@@ -252,21 +252,23 @@ def split_legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list
     return readable, unreadable
 
 
-def names_of(body: Failed) -> Sequence[str] | None:
-    """The names of the rules that an entry is about, as it has them; None for one that is about all of an item."""
+def list_entry_names(body: Failed) -> Sequence[str] | None:
+    """List the names of the rules that an entry concerns, as the entry has them. None if it concerns all rules of an
+    item.
+    """
     match body:
         case GivenUp() | PullMessage():
             return None
         case FailureRecord():
             return body.rule.split(", ")
-    return names_in(body)
+    return list_rule_names(body)
 
 
-def titles_of(body: Failed, rules: Rules | None = None) -> frozenset[str] | None:
-    """The titles of the rules that an entry is about, as `rules` has them now; None if the entry is about all of an
-    item.
+def list_entry_titles(body: Failed, rules: Rules | None = None) -> frozenset[str] | None:
+    """Return the titles of the rules that an entry concerns, by their current names in `rules`. None if it concerns all
+    rules of an item.
     """
-    names = names_of(body)
+    names = list_entry_names(body)
     if names is None:
         return None
     now = ((rules and rules.find_rule_by_name(name)) or None for name in names)
@@ -274,8 +276,8 @@ def titles_of(body: Failed, rules: Rules | None = None) -> frozenset[str] | None
 
 
 def is_gone(names: Iterable[str], rules: Rules) -> bool:
-    """True if none of these rules exists any more, under another name either. A part such as NAME.parent is gone when
-    its rule no longer has it.
+    """Return True if none of these rules exists any more, also not under another name. A part such as NAME.parent is
+    gone if its rule no longer has it.
     """
     known = {rule.title for rule in rules.rules.values()}
     names = tuple(name for name in names if name)
@@ -283,7 +285,7 @@ def is_gone(names: Iterable[str], rules: Rules) -> bool:
 
 
 def describe_entry(body: Failed) -> str:
-    """One line about the retry of an entry: keys, never a value."""
+    """Return a line about the retry of an entry. It contains keys, never other values."""
     match body:
         case GivenUp():
             span = body.span
@@ -293,12 +295,12 @@ def describe_entry(body: Failed) -> str:
             return f"{body.records or 'the'} records of {where}{held}{of}"
         case FailureRecord():
             table, key = body.about
-            shown = "no key" if key is None else ", ".join(map(visible, key.values()))
+            shown = "no key" if key is None else ", ".join(map(escape_invisible, key.values()))
             return f"{body.rule or 'no rule'} on {table}[{shown}]: {body.reason}"
         case PushMessage():
-            return f"push of {printable(body.source)} for {', '.join(body.rules)}"
+            return f"push of {format_key(body.source)} for {', '.join(body.rules)}"
         case ChunkMessage():
-            return f"{len(body.targets)} targets of {printable(body.source)} for {', '.join(body.rules)}"
+            return f"{len(body.targets)} targets of {format_key(body.source)} for {', '.join(body.rules)}"
         case CallMessage():
-            return f"call of {body.function} for {printable(body.change.key)}"
-    return f"{KINDS[type(body)]} of {printable(body.target)}"
+            return f"call of {body.function} for {format_key(body.change.key)}"
+    return f"{KINDS[type(body)]} of {format_key(body.target)}"

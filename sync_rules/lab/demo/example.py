@@ -19,13 +19,13 @@ from sync_rules.adapters import aws, retries
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.expressions import Expressions
-from sync_rules.adapters.host import THIS_PROCESS, steady_clock
-from sync_rules.adapters.preflight import require
+from sync_rules.adapters.host import THIS_PROCESS, make_steady_clock
+from sync_rules.adapters.preflight import require_tables
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import WAIT_SECONDS, LocalRun
 from sync_rules.jobs.failure_log import FailureLog
-from sync_rules.jobs.local_files import Files, wall_clock_ms
-from sync_rules.jobs.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
+from sync_rules.jobs.local_files import Files, read_wall_clock_ms
+from sync_rules.jobs.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, encode_binary
 from sync_rules.lab.rehearsal import CountedCalls
 from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.lab.scenario_file import RULES, SCENARIO
@@ -55,7 +55,7 @@ LIMITS: Final = Limits(parked_first_delay_seconds=1)
 
 
 class LocalPipeline:
-    """Reads the streams of existing tables, and keeps its files in a directory."""
+    """A pipeline that reads the streams of existing tables, and keeps its files in a directory."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class LocalPipeline:
         caller: Caller = NULL_PORTS,
     ) -> None:
         self._reader = reader
-        self._arns = list(require(client, rules).stream_arns)
-        self._now_ms = steady_clock()
+        self._arns = list(require_tables(client, rules).stream_arns)
+        self._now_ms = make_steady_clock()
         self._files = Files(directory / "checkpoint.json", directory / "failures.jsonl")
         self.store = DynamoStore(client, rules.tables)
         self._local = LocalRun(
@@ -83,21 +83,21 @@ class LocalPipeline:
             now_ms=self._now_ms,
         )
         self._local.begin()
-        failures = FailureLog(directory / "verify.jsonl", wall_clock_ms)
+        failures = FailureLog(directory / "verify.jsonl", read_wall_clock_ms)
         self.world = World(self.store, self._local.pump.queue, failures, caller)
 
     def drain(self, max_ms: int) -> bool:
-        """Process the streams to their end. False when that took too long."""
+        """Process the streams to their end. Return False if that took too long."""
         return self._local.pump.drain(max_ms)
 
     def settle(self, max_ms: int) -> bool:
-        """Process the streams until no second look is pending. False when that took too long."""
+        """Process the streams until no second look is pending. Return False if that took too long."""
         deadline_ms = self._now_ms() + max_ms
-        while self._local.pump.drain(deadline_ms - self._now_ms()) and self._waits():
+        while self._local.pump.drain(deadline_ms - self._now_ms()) and self._has_pending_look():
             time.sleep(WAIT_SECONDS)
         return self._local.pump.idle
 
-    def _waits(self) -> bool:
+    def _has_pending_look(self) -> bool:
         soon_ms = self._now_ms() + SOON_MS
         return any(pending.due_ms <= soon_ms for pending in self._local.pump.queue.pending_messages)
 
@@ -111,28 +111,28 @@ class LocalPipeline:
                     self._local.consumer.handle_event(event, lambda: STEP_MAX_MS)
 
     def figures(self) -> Counter[tuple[str, Outcome]]:
-        """The number of outcomes by rule and outcome, since the start."""
+        """Count the outcomes since the start, by rule and outcome."""
         return self._local.consumer.telemetry.outcomes.copy()
 
     def reports(self) -> Sequence[tuple[str, str]]:
-        """Rule and reason of each failure record so far."""
+        """List the rule and the reason of each failure record so far."""
         if not self._files.failures.exists():
             return []
         records = map(json_bytes.parse_json, self._files.failures.read_text().splitlines())
         return [(record["rule"], record["reason"]) for record in records]
 
 
-def with_settle_seconds(rules: Rules, settle_seconds: int) -> Rules:
-    """The same rules with another delay of their second looks."""
+def replace_settle_seconds(rules: Rules, settle_seconds: int) -> Rules:
+    """Return the same rules with another delay of their second looks."""
     return replace(rules, rules={n: replace(r, settle_seconds=settle_seconds) for n, r in rules.rules.items()})
 
 
 # ---------------------------------------------------------------- the folder
-def folder_of(example: str, *installed: Path) -> Path:
-    """The folder of an example, given its path, or its name under ./examples or one of the `installed` folders.
+def find_folder(example: str, *installed: Path) -> Path:
+    """Find the folder of an example, given its path, or its name under ./examples or one of the `installed` folders.
 
     Raises:
-        UserError: when there is none; the message lists the examples.
+        UserError: if there is no such example; the message lists the examples.
     """
     for folder in (EXAMPLES / example, Path(example), *(place / example for place in installed)):
         if (folder / RULES).is_file() and (folder / SCENARIO).is_file():
@@ -145,8 +145,8 @@ def folder_of(example: str, *installed: Path) -> Path:
     )
 
 
-def answers(folder: Path, rules: Rules, client: DynamoDBClient) -> Mapping[str, Any]:
-    """The answers of `read(rules, client)` in the example's read.py, by question; none without that file.
+def read_answers(folder: Path, rules: Rules, client: DynamoDBClient) -> Mapping[str, Any]:
+    """Return the answers of `read(rules, client)` in the example's read.py, by question; none without that file.
 
     Raises:
         UserError: when the file has no such function.
@@ -177,7 +177,7 @@ class ExpiringReader:
 
     def expire(self, table: str, key: ItemKey) -> None:
         """Mark the next delete of this item."""
-        self._awaited.append((table, _key_text(as_json(key.attributes()))))
+        self._awaited.append((table, _format_key(encode_binary(key.attributes()))))
 
     def shards(self, stream_arn: str) -> tuple[Shard, ...]:
         return self._reader.shards(stream_arn)
@@ -193,7 +193,7 @@ class ExpiringReader:
         change = record["dynamodb"]
         number = (stream_arn, str(change.get("SequenceNumber")))
         if record.get("eventName") == "REMOVE" and number not in self._marked:
-            deleted = (stream_arn.partition(":table/")[2].partition("/")[0], _key_text(change["Keys"]))
+            deleted = (stream_arn.partition(":table/")[2].partition("/")[0], _format_key(change["Keys"]))
             if deleted in self._awaited:
                 self._awaited.remove(deleted)
                 self._marked.add(number)
@@ -203,7 +203,7 @@ class ExpiringReader:
         return {**record, "userIdentity": {"type": kind, "principalId": principal}}
 
 
-def _key_text(key: Mapping[str, Any]) -> str:
+def _format_key(key: Mapping[str, Any]) -> str:
     return json.dumps(key, sort_keys=True)
 
 

@@ -19,7 +19,7 @@ from sync_rules.lab.demo.example import STEP_MAX_MS, EngineScene, LocalPipeline
 from sync_rules.lab.scenario import Scenario
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Outcome
-from sync_rules.model.python_values import raw_of
+from sync_rules.model.python_values import make_raw_value
 
 FOLDER: Final = Path(__file__).parent  # with the story's rules and scenario
 FIRST = ("Ada", "Bea", "Cem", "Dee", "Eli", "Fay", "Gus", "Hal", "Ida", "Jon")
@@ -35,33 +35,35 @@ REDELIVER: Final = "deliver old records again, twice"
 
 
 # ---------------------------------------------------------------- sample data
-def name(number: int) -> str:
-    """The name of the person with this number."""
+def make_name(number: int) -> str:
+    """Make the name of the person with this number."""
     return f"{FIRST[number % len(FIRST)]} {LAST[number // len(FIRST) % len(LAST)]}"
 
 
-def items() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every item in plain values, with the rules' name of its table."""
+def list_items() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """List every item in plain values, each with the name of its table in the rules file."""
     for user in range(USERS):
-        yield "shop", {"PK": f"USER#{user}", "SK": "PROFILE", "name": name(user)}
+        yield "shop", {"PK": f"USER#{user}", "SK": "PROFILE", "name": make_name(user)}
         for order in range(ORDERS_PER_USER):
             total = 10 + (user * 7 + order * 3) % 90
             yield "shop", {"PK": f"USER#{user}", "SK": f"ORDER#{order:04}", "total": total}
     for author in range(AUTHORS):
-        bio = f"{name(author)} has written {BOOKS_PER_AUTHOR} books."
-        yield "authors", {"author_id": f"a{author}", "name": name(author), "bio": bio}
+        bio = f"{make_name(author)} has written {BOOKS_PER_AUTHOR} books."
+        yield "authors", {"author_id": f"a{author}", "name": make_name(author), "bio": bio}
         for book in range(BOOKS_PER_AUTHOR):
             yield "books", {"book_id": f"a{author}-{book}", "author_id": f"a{author}", "title": f"Volume {book + 1}"}
     for customer in range(CUSTOMERS):
-        yield "customers", {"customer_id": f"c{customer}", "name": name(customer)}
+        yield "customers", {"customer_id": f"c{customer}", "name": make_name(customer)}
         for purchase in range(PURCHASES_PER_CUSTOMER):
             yield "purchases", {"purchase_id": f"c{customer}-{purchase}", "customer_id": f"c{customer}"}
 
 
 def load(stage: EngineScene) -> None:
     """Put all sample data, in batches."""
-    for table, group in groupby(items(), key=lambda pair: pair[0]):
-        puts = ({"PutRequest": {"Item": {name: raw_of(one) for name, one in item.items()}}} for _, item in group)
+    for table, group in groupby(list_items(), key=lambda pair: pair[0]):
+        puts = (
+            {"PutRequest": {"Item": {name: make_raw_value(one) for name, one in item.items()}}} for _, item in group
+        )
         while some := list(islice(puts, BATCH_WRITE_MAX_ITEMS)):
             _write(stage.client, {stage.rules.tables[table].physical_name: some})
 
@@ -78,7 +80,7 @@ def _write(client: Any, requests: Mapping[str, Any]) -> None:
 
 # ---------------------------------------------------------------- the story
 class StuckError(SyncRulesError):
-    """The consumer did not come to rest in time."""
+    """The consumer did not finish its work in time."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,10 @@ class StepResult:
 
 
 def play_story(scenario: Scenario, stage: EngineScene) -> Iterator[StepResult]:
-    """Load the sample data, play each step, deliver old records again; yield each result.
+    """Load the sample data, play each step, deliver old records again. Yield the result of each.
 
     Raises:
-        StuckError: when the consumer does not come to rest.
+        StuckError: if the consumer does not finish its work in time.
     """
     yield run_step(LOAD, partial(load, stage), stage.pipeline)
     for step in scenario.steps[1:]:  # the first one loads the data of a data.yaml
@@ -107,7 +109,7 @@ def play_story(scenario: Scenario, stage: EngineScene) -> Iterator[StepResult]:
 
 
 def run_step(what: str, do: Callable[[], object], pipeline: LocalPipeline) -> StepResult:
-    """Run a step, and let the pipeline come to rest. Raises StuckError when it does not."""
+    """Run a step, and wait until the pipeline has finished its work. Raises StuckError if it does not."""
     before = pipeline.figures()
     started = time.monotonic()
     do()

@@ -11,7 +11,7 @@ from sync_rules.language.kinds.options import LinkOption, Model, OnDelete, OwnWh
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.suggest import explain_unknown_name
-from sync_rules.rules.ledger import RESERVED, Ledger, is_suitable, is_supported, ledger_of
+from sync_rules.rules.ledger import RESERVED, Ledger, is_suitable, is_supported, make_ledger_entities
 
 DEFAULT_LEDGER = "ledger"
 LedgerOption = Annotated[
@@ -43,8 +43,10 @@ def find_deleted_children(
     return compiler.find(link, parent, child, form.via, "on_delete", sparse=form.sparse)
 
 
-def ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: str = "") -> Table | None:
-    """The ledger table: it holds nothing else, and has a key of two strings. `instead` is how to do without one."""
+def find_ledger_table(compiler: RuleCompiler, given: str | None, kind: str, instead: str = "") -> Table | None:
+    """Find the ledger table, which holds nothing else and has a key of two strings; None after a reported problem.
+    `instead`: the cure without a ledger.
+    """
     name, tables = given or DEFAULT_LEDGER, compiler.known.tables
     location = compiler.at("ledger") if given else compiler.at_key(kind)
     if name in compiler.known.broken_tables:
@@ -87,4 +89,4 @@ def make_ledger(
             compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")
     if table is None or not compiler.sound:
         return None
-    return compiler.parse("SR213", "into", ledger_of, name, *sides, table, shards, each=each)
+    return compiler.parse("SR213", "into", make_ledger_entities, name, *sides, table, shards, each=each)

@@ -49,7 +49,7 @@ def _compile(compiler: RuleCompiler, form: CallForm) -> tuple[CallRule, ...]:
             f"{form.call} is called for every change of {form.on!r}: if it writes the item, also for its own, for ever"
         )
         compiler.add("SR417", "call", message)
-    where = None if source is None else compiler.own_where(form.where, source)
+    where = None if source is None else compiler.compile_own_where(form.where, source)
     if source is None or not compiler.sound:
         return ()
     rule = CallRule(

@@ -8,8 +8,8 @@ from typing import Final
 from pydantic import Field
 
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
-from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
-from sync_rules.language.kinds.options import Chosen, Kind, format_fields, parent_rule, parse_fields, require_text
+from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, find_ledger_table, make_ledger
+from sync_rules.language.kinds.options import Chosen, Kind, format_fields, make_parent_rule, parse_fields, require_text
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.values import Path, show_path
@@ -67,20 +67,20 @@ NOT_OF_FIELDS: Final = ("join", "distinct", "numbers")
 
 
 def is_of_values(form: ValuesForm) -> bool:
-    """True if a rule names an attribute or fields, and not edges."""
+    """True if a rule collects values of an attribute or of fields, and not edges."""
     return "." in form.collect or form.fields is not None
 
 
 def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]:
-    into, shape = compiler.into(form.into), _shape(compiler, form)
+    into, shape = compiler.into(form.into), _choose_shape(compiler, form)
     child, path, fields = _resolve_values(compiler, form)
     order = None if form.order is None else compiler.path(form.order.removeprefix("-"), "order")
     compiler.own(child, form.order, "order")
     compiler.own(child, form.fields, "fields")
-    table = ledger_table(compiler, form.ledger, "collect")
+    table = find_ledger_table(compiler, form.ledger, "collect")
     if child is None or into is None:
         return ()
-    where = compiler.own_where(form.where, child)
+    where = compiler.compile_own_where(form.where, child)
     link = compiler.link(form.link, into.entity, child)
     if link is None:
         return ()
@@ -125,7 +125,7 @@ def compile_values(compiler: RuleCompiler, form: ValuesForm) -> tuple[Rule, ...]
         descending=(form.order or "").startswith("-"),
         books=value.books,
     )
-    beside = parent_rule(compiler, values, link, find, where=where, on_delete=form.on_delete, child=child)
+    beside = make_parent_rule(compiler, values, link, find, where=where, on_delete=form.on_delete, child=child)
     return values, value, *beside
 
 
@@ -143,20 +143,22 @@ def _resolve_values(
     return of.entity, of.path, ()
 
 
-def refuse(compiler: RuleCompiler, form: ValuesForm, options: Iterable[str], message: str, cure: str) -> None:
-    """Report those of these options that a form gives."""
+def refuse_options(compiler: RuleCompiler, form: ValuesForm, options: Iterable[str], message: str, cure: str) -> None:
+    """Report each of these options that the form gives."""
     for option in options:
         if option in form.model_fields_set:
             compiler.refuse(option, message, cure)
 
 
-def _shape(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
+def _choose_shape(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
     """The shape of the values; options that mean nothing in it are reported."""
-    refuse(compiler, form, ("omit", "strict"), "this is for edges, and values are collected", "remove it, or say where")
+    refuse_options(
+        compiler, form, ("omit", "strict"), "this is for edges, and values are collected", "remove it, or say where"
+    )
     if form.on_delete == "keep":
-        refuse(compiler, form, ("sparse",), UNLISTED, "remove it, or say on_delete")
+        refuse_options(compiler, form, ("sparse",), UNLISTED, "remove it, or say on_delete")
     if form.fields is not None:
-        return _shape_of_fields(compiler, form)
+        return _choose_shape_of_fields(compiler, form)
     shape: Shape | None = "text" if form.join is not None else SHAPES.get(form.element)
     if form.join is not None and form.element is not None:
         compiler.refuse("join", "`join` makes a text, and `as` a set or a list", "keep one of them")
@@ -165,20 +167,22 @@ def _shape(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
         cure = f"as: list; join: ', ' for a text; or collect: {entity} for a set of elements made by `as`"
         compiler.add("SR106", "as", f"expected set or list, found {form.element!r}", cure)
     if shape == "set":
-        refuse(compiler, form, ("distinct",), "a set has each value once", "remove it, or say as: list")
+        refuse_options(compiler, form, ("distinct",), "a set has each value once", "remove it, or say as: list")
         if form.limit is None:
-            refuse(compiler, form, ("order",), "a set has no order", "remove it, or say as: list")
+            refuse_options(compiler, form, ("order",), "a set has no order", "remove it, or say as: list")
     elif shape is not None:
-        refuse(compiler, form, ("numbers",), "this is for sets: a list keeps the types of its values", "remove it")
+        refuse_options(
+            compiler, form, ("numbers",), "this is for sets: a list keeps the types of its values", "remove it"
+        )
     return shape
 
 
-def _shape_of_fields(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
+def _choose_shape_of_fields(compiler: RuleCompiler, form: ValuesForm) -> Shape | None:
     """Return the shape of maps of fields: a list, or the map of the first child."""
     if "." in form.collect:
         entity = form.collect.partition(".")[0]
         compiler.refuse("fields", "the rule names one attribute already", f"remove it, or say collect: {entity}")
-    refuse(compiler, form, NOT_OF_FIELDS, "this is for values, and each child gives a map", "remove it")
+    refuse_options(compiler, form, NOT_OF_FIELDS, "this is for values, and each child gives a map", "remove it")
     if form.order is None:
         message = "'order' is missing: it says which child is the first"
         compiler.add("SR103", compiler.at_key("fields"), message, "order: -created_at")
@@ -222,7 +226,9 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
     if into is not None and len(into.path) > 1:
         message = f"{show_path(into.path)!r} is inside a map: expected a top-level attribute of {into.entity.name!r}"
         compiler.add("SR309", "into", message, f"into: {into.entity.name}.{show_path(into.path[-1:])}")
-    refuse(compiler, form, VALUES_ONLY, "this is for values", f"remove it, or collect: {form.collect}.ATTRIBUTE")
+    refuse_options(
+        compiler, form, VALUES_ONLY, "this is for values", f"remove it, or collect: {form.collect}.ATTRIBUTE"
+    )
     if form.element is None:
         cure = "say what an element is made of: as: '{target}'; or whose values: collect: ENTITY.ATTRIBUTE"
         compiler.add("SR103", compiler.at_key(), "'as' is missing", cure)
@@ -235,7 +241,7 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
     if element is not None:
         require_text(compiler, edge, element.fields, "as")
         compiler.own(edge, element.fields, "as", quotes=False)
-    where, omit = compiler.own_where(form.where, edge), compiler.own_where(form.omit, edge, "omit")
+    where, omit = compiler.compile_own_where(form.where, edge), compiler.compile_own_where(form.omit, edge, "omit")
     link = compiler.link(form.link, into.entity, edge)
     if link is not None and element is not None:
         _require_edge(compiler, element, edge, into.entity, link)
@@ -258,7 +264,7 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
     )
     parts = [f"({form.where})"] * (where is not None) + [f"!({form.omit})"] * (omit is not None)
     collected = compile_where(" && ".join(parts), "") if parts else None
-    beside = parent_rule(compiler, rule, link, find, where=collected, on_delete=form.on_delete)
+    beside = make_parent_rule(compiler, rule, link, find, where=collected, on_delete=form.on_delete)
     return rule, *beside
 
 

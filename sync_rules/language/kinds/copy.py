@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Tag
 
 from sync_rules.language import defaults, links
-from sync_rules.language.compiler import RuleCompiler, key_types
+from sync_rules.language.compiler import RuleCompiler, list_key_types
 from sync_rules.language.kinds.options import (
     Kind,
     LinkOption,
@@ -18,7 +18,7 @@ from sync_rules.language.kinds.options import (
     Settle,
     Sparse,
     Via,
-    by_type,
+    choose_by_type,
 )
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
@@ -29,7 +29,7 @@ from sync_rules.rules.kinds.copy import CopyRule
 
 Copied = Annotated[
     Annotated[str, Tag("form:one")] | Annotated[Names, Tag("form:several")] | Annotated[Renames, Tag("form:renamed")],
-    by_type(
+    choose_by_type(
         {str: "form:one", list: "form:several", dict: "form:renamed"},
         "a path, a list of paths, or a map from path to new name",
     ),
@@ -81,7 +81,7 @@ class CopyForm(Model):
 
 def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     of_entity = isinstance(form.copied, str) and form.copied in compiler.known.entities
-    mapping = _entities(compiler, form) if of_entity else _mapping(compiler, form)
+    mapping = _compile_entities(compiler, form) if of_entity else _compile_mapping(compiler, form)
     if form.mode == "snapshot" and form.on_delete != "keep":
         compiler.add("SR116", "on_delete", f"a snapshot cannot {form.on_delete} with its source")
         mapping = None
@@ -92,8 +92,8 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     if said and form.mode == "snapshot":
         message = "a default would count as the snapshot: no source that comes later would be copied"
         compiler.refuse("default", message, "remove it, or use mode: live")
-    given = _defaults(compiler, form, target, pairs) if said else {}
-    where = _where(compiler, form, source, target)
+    given = _compile_defaults(compiler, form, target, pairs) if said else {}
+    where = _compile_where(compiler, form, source, target)
     link = compiler.link(form.link, source, target, within=True)
     if link is not None and form.strict and links.is_self_link(source, target, link):
         compiler.add("SR205", "strict", f"{source.name!r} is its own source here")
@@ -140,7 +140,7 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, link: Link, source:
     return True
 
 
-def _entities(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[()]] | None:
+def _compile_entities(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[()]] | None:
     """The source and the target of a rule that copies nothing; options for copies are reported."""
     source, into = compiler.entity(str(form.copied), "copy"), compiler.resolve(form.into, "into")
     nothing = f"nothing of {form.copied!r} is copied"
@@ -158,10 +158,12 @@ def _entities(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, t
     return None if source is None or into is None or not compiler.sound else (source, into.entity, ())
 
 
-def _mapping(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[tuple[Path, Path], ...]] | None:
+def _compile_mapping(
+    compiler: RuleCompiler, form: CopyForm
+) -> tuple[Entity, Entity, tuple[tuple[Path, Path], ...]] | None:
     """The source, the target, and the paths copied from the one to the other."""
     into = compiler.resolve(form.into, "into")
-    given = _sources(compiler, form)
+    given = _list_sources(compiler, form)
     refs = [compiler.resolve(text, location, attribute=True) for text, location, _ in given]
     first = next((ref.entity for ref in refs if ref is not None), None)
     pairs: list[tuple[Path, Path]] = []
@@ -184,7 +186,7 @@ def _mapping(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tu
     return first, into.entity, tuple(pairs)
 
 
-def _sources(compiler: RuleCompiler, form: CopyForm) -> list[tuple[str, Location, str | None]]:
+def _list_sources(compiler: RuleCompiler, form: CopyForm) -> list[tuple[str, Location, str | None]]:
     """Each source as (path, its location, the name its copy takes)."""
     match form.copied:
         case str(text):
@@ -195,7 +197,7 @@ def _sources(compiler: RuleCompiler, form: CopyForm) -> list[tuple[str, Location
             return [(text, compiler.at_key("copy", text), new) for text, new in renames.items()]
 
 
-def _defaults(
+def _compile_defaults(
     compiler: RuleCompiler, form: CopyForm, target: Entity, pairs: tuple[tuple[Path, Path], ...]
 ) -> dict[Path, AttributeValue]:
     if isinstance(form.copied, str):
@@ -205,10 +207,10 @@ def _defaults(
     return defaults.compile_defaults(compiler, form.default, target, {copy[outer:]: copy for _, copy in pairs})
 
 
-def _where(compiler: RuleCompiler, form: CopyForm, source: Entity, target: Entity) -> Where | None:
+def _compile_where(compiler: RuleCompiler, form: CopyForm, source: Entity, target: Entity) -> Where | None:
     if form.where is None:
         return None
-    where = compiler.parse("SR114", "where", compile_where, form.where, source.name, key_types(target))
+    where = compiler.parse("SR114", "where", compile_where, form.where, source.name, list_key_types(target))
     if where is not None and (target.name,) in where.target_paths:
         message = f"{target.name!r} is read as an attribute of the target; names without an entity are the target's"
         compiler.add("SR408", "where", message)

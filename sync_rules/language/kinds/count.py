@@ -14,9 +14,9 @@ from pydantic import Field
 
 from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
-from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, ledger_table, make_ledger
-from sync_rules.language.kinds.groups import GroupLink, read_groups
-from sync_rules.language.kinds.options import Kind, Shards, parent_rule
+from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, find_ledger_table, make_ledger
+from sync_rules.language.kinds.groups import GroupLink, compile_groups
+from sync_rules.language.kinds.options import Kind, Shards, make_parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compile_weights
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.groups import Each
@@ -127,20 +127,23 @@ def _compile(
     of: Path | None = None,
     weights: Weights | None = None,
 ) -> tuple[Rule, ...]:
-    into, per = compiler.into(form.into), compiler.option_path(form.per, "per")
+    into, per = compiler.into(form.into), compiler.parse_option_path(form.per, "per")
     compiler.own(child, form.per, "per")
     shards = form.shards if isinstance(form, ShardedForm) else 1
     places = form.places if isinstance(form, MeanForm) else None
     _check_options(compiler, form, function, shards)
     instead = "or use mode: recount for small groups"
-    table = ledger_table(compiler, form.ledger, function, instead) if form.mode == "ledger" else None
+    table = find_ledger_table(compiler, form.ledger, function, instead) if form.mode == "ledger" else None
     if child is None or into is None:
         return ()
-    groups = read_groups(compiler, form.link, into.entity, child)
+    groups = compile_groups(compiler, form.link, into.entity, child)
     if groups is None:
         return ()
     names = {field: name for field, name in form.link.items() if isinstance(name, str)}
-    where, named = compiler.own_where(form.where, child), compiler.link(names, into.entity, child, within=bool(groups))
+    where, named = (
+        compiler.compile_own_where(form.where, child),
+        compiler.link(names, into.entity, child, within=bool(groups)),
+    )
     if named is None:
         return ()
     link = tuple((field, groups.get(field, ref)) for field, ref in named)
@@ -155,7 +158,7 @@ def _compile(
     find = None if groups else find_deleted_children(compiler, form, named, into.entity, child)
     if not compiler.sound or not rules:
         return ()
-    return *rules, *parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
+    return *rules, *make_parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
 
 
 def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, shards: int) -> None:
@@ -185,7 +188,9 @@ def _check_made_parent(compiler: RuleCompiler, form: GroupForm, parent: Entity, 
     """Report options that need a parent of the application's own, or a field that lists its items."""
     if groups and (form.mode == "recount" or form.on_delete != "keep"):
         option = "mode" if form.mode == "recount" else "on_delete"
-        compiler.refuse(option, "nothing lists the items of a group: no item holds its name", "remove it")
+        compiler.refuse(
+            option, "no key lists the items of a group that `each`, `first` or `constant` names", "remove it"
+        )
         return
     if parent.made and form.mode == "recount":
         message = f"rules make and remove {parent.name!r} by the books of its members, and a recount keeps none"

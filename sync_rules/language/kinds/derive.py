@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field, Tag, WithJsonSchema
 
 from sync_rules.language import defaults
-from sync_rules.language.compiler import AttributeRef, RuleCompiler, key_types
-from sync_rules.language.kinds.options import Kind, Model, RenamedFrom, by_type, plain_number
+from sync_rules.language.compiler import AttributeRef, RuleCompiler, list_key_types
+from sync_rules.language.kinds.options import Kind, Model, RenamedFrom, choose_by_type, format_plain_number
 from sync_rules.model.values import AttributeValue, show_path
 from sync_rules.model.where import Where
 from sync_rules.rules.expiry import Expiry, is_expiry, parse_expiry
@@ -19,7 +19,7 @@ from sync_rules.rules.kinds.derive import DeriveRule
 
 Cell = Annotated[
     Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")] | Annotated[str, Tag("form:text")],
-    by_type({int: "form:number", float: "form:fraction", str: "form:text"}, "text or a number"),
+    choose_by_type({int: "form:number", float: "form:fraction", str: "form:text"}, "text or a number"),
     WithJsonSchema({"type": ["number", "string"]}),
 ]
 
@@ -72,12 +72,12 @@ class DeriveForm(Model):
 
 def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]:
     ref = compiler.resolve(form.derive, "derive", attribute=True)
-    tables = _tables(compiler, form)
-    formula = _formula(compiler, form, tables)
-    cases = _cases(compiler, form, ref, tables)
+    tables = _compile_tables(compiler, form)
+    formula = _compile_formula(compiler, form, tables)
+    cases = _compile_cases(compiler, form, ref, tables)
     if form.join is None:
         _check_tables(compiler, tables, (formula, *(one for _, one in cases)))
-    default, where = None, None if ref is None else compiler.own_where(form.where, ref.entity)
+    default, where = None, None if ref is None else compiler.compile_own_where(form.where, ref.entity)
     if ref is not None and formula is not None:
         compiler.own(ref.entity, formula.fields, "as" if form.join is None else "join")
     if ref is not None and defaults.has_default(form):
@@ -99,7 +99,7 @@ def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]
     return (rule,)
 
 
-def _cases(
+def _compile_cases(
     compiler: RuleCompiler, form: DeriveForm, ref: AttributeRef | None, tables: Tables
 ) -> tuple[tuple[Where, Formula], ...]:
     """The condition and the formula of each case."""
@@ -120,7 +120,7 @@ def _cases(
             )
         if ref is None:
             continue
-        where = compiler.own_where(case.where, ref.entity, "where", place)
+        where = compiler.compile_own_where(case.where, ref.entity, "where", place)
         if formula is not None and where is not None:
             compiler.own(ref.entity, formula.fields, "cases", number, "as")
             found.append((where, formula))
@@ -138,7 +138,7 @@ def _check_expiry(
     if ref is None:
         return
     name = show_path(ref.path)
-    types = {**{one.name: one.type for one in ref.entity.table.key_attributes}, **key_types(ref.entity)}
+    types = {**{one.name: one.type for one in ref.entity.table.key_attributes}, **list_key_types(ref.entity)}
     if len(ref.path) > 1:
         message = f"{name} is inside of a map: DynamoDB takes an attribute of the item itself"
         compiler.add("SR125", "derive", message)
@@ -147,7 +147,7 @@ def _check_expiry(
         compiler.add("SR125", "derive", message)
 
 
-def _formula(compiler: RuleCompiler, form: DeriveForm, tables: Tables) -> Formula | Expiry | None:
+def _compile_formula(compiler: RuleCompiler, form: DeriveForm, tables: Tables) -> Formula | Expiry | None:
     if form.formula is None and form.join is None:
         cure = 'say what it is made of: as: "{state}#{city}", or join: [first, last]'
         compiler.add("SR103", compiler.at_key("derive"), "'as' is missing", cure)
@@ -167,11 +167,11 @@ def _formula(compiler: RuleCompiler, form: DeriveForm, tables: Tables) -> Formul
     return compiler.parse("SR117", "as", parse_formula, form.formula or "", tables)
 
 
-def _tables(compiler: RuleCompiler, form: DeriveForm) -> Tables:
+def _compile_tables(compiler: RuleCompiler, form: DeriveForm) -> Tables:
     """The tables of `map`, all as texts."""
     return {
         name: {
-            text: str(value) if isinstance(value, str) else plain_number(compiler, value, "map", name, text)
+            text: str(value) if isinstance(value, str) else format_plain_number(compiler, value, "map", name, text)
             for text, value in rows.items()
         }
         for name, rows in form.tables.items()

@@ -20,9 +20,9 @@ from sync_rules.language.kinds.options import (
     Settle,
     Sparse,
     Via,
-    by_type,
+    choose_by_type,
     format_fields,
-    parent_rule,
+    make_parent_rule,
     parse_fields,
     require_text,
 )
@@ -40,7 +40,7 @@ UNITS: Final = {"B": 1, "KB": 1024}
 Size = Annotated[
     Annotated[int, Field(ge=1), Tag("form:number")]
     | Annotated[str, Field(pattern=r"^[1-9][0-9]* ?(B|KB)$"), Tag("form:size")],
-    by_type({int: "form:number", str: "form:size"}, "a size such as 100KB"),
+    choose_by_type({int: "form:number", str: "form:size"}, "a size such as 100KB"),
 ]
 
 
@@ -99,18 +99,18 @@ class EmbedForm(Model):
 
 def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     child, into = compiler.entity(form.embed, "embed"), compiler.into(form.into)
-    max_items, max_bytes = _limits(compiler, form)
-    order = _order(compiler, form)
+    max_items, max_bytes = _compile_limits(compiler, form)
+    order = _compile_order(compiler, form)
     fields = None if form.fields is None else parse_fields(compiler, form.fields)
-    given = _defaults(compiler, form, into, fields) if defaults.has_default(form) else {}
+    given = _compile_defaults(compiler, form, into, fields) if defaults.has_default(form) else {}
     if child is None or into is None:
         return ()
     compiler.own(child, form.order, "order")
     compiler.own(child, form.fields, "fields")
-    where = compiler.own_where(form.where, child)
+    where = compiler.compile_own_where(form.where, child)
     link = compiler.link(form.link, into.entity, child)
-    by = None if link is None else _by(compiler, form, child, link)
-    choose = _base_first if form.form == "list" else links.choose_closest
+    by = None if link is None else _compile_by(compiler, form, child, link)
+    choose = _choose_base_first if form.form == "list" else links.choose_closest
     find = None
     if link is not None:
         find = compiler.find(link, into.entity, child, form.via, "into", sparse=form.sparse, choose=choose)
@@ -119,11 +119,11 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         compiler.add("SR215", "as", message)
     if not compiler.sound or link is None or find is None or by is None:
         return ()
-    own = _own(child, link)
+    own = _list_own_fields(child, link)
     claimed = any(field not in by.fields for field in own)
     ids = tuple((field, name) for field in own for path, name in fields or () if path == (field,))
     if claimed and find.index and len(ids) < len(own):
-        _add_nameless(compiler, form, find.index, own)
+        _report_nameless(compiler, form, find.index, own)
         return ()
     rule = EmbedRule(
         name=compiler.name,
@@ -145,10 +145,10 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         ids=ids if claimed and find.index else (),
         defaults=given,
     )
-    return rule, *parent_rule(compiler, rule, link, find, where=where, on_delete=form.on_delete)
+    return rule, *make_parent_rule(compiler, rule, link, find, where=where, on_delete=form.on_delete)
 
 
-def _defaults(
+def _compile_defaults(
     compiler: RuleCompiler, form: EmbedForm, into: AttributeRef | None, fields: tuple[tuple[Path, str], ...] | None
 ) -> dict[str, AttributeValue]:
     if fields is None:
@@ -163,7 +163,7 @@ def _defaults(
     return {path[-1]: value for path, value in found.items()}
 
 
-def _limits(compiler: RuleCompiler, form: EmbedForm) -> tuple[int | None, int | None]:
+def _compile_limits(compiler: RuleCompiler, form: EmbedForm) -> tuple[int | None, int | None]:
     items, size = (form.limit.items, form.limit.bytes) if form.limit else (None, None)
     if items is None and size is None:
         location = compiler.at("limit") if form.limit else compiler.at_key("embed")
@@ -176,7 +176,7 @@ def _limits(compiler: RuleCompiler, form: EmbedForm) -> tuple[int | None, int | 
     return items, size
 
 
-def _order(compiler: RuleCompiler, form: EmbedForm) -> tuple[Path, bool] | None:
+def _compile_order(compiler: RuleCompiler, form: EmbedForm) -> tuple[Path, bool] | None:
     if form.order is not None:
         path = compiler.path(form.order.removeprefix("-"), "order")
         return None if path is None else (path, form.order.startswith("-"))
@@ -187,23 +187,23 @@ def _order(compiler: RuleCompiler, form: EmbedForm) -> tuple[Path, bool] | None:
     return None
 
 
-def _base_first(found: list[links.Way], via: str | None) -> links.Way | None:
+def _choose_base_first(found: list[links.Way], via: str | None) -> links.Way | None:
     """Choose the Query for a list: that of the children's own table, if its key lists them at all."""
     base = [way for way in found if way.find.index is None]
     return links.choose_closest(base if base and via is None else found, via)
 
 
-def _own(child: Entity, link: Link) -> list[str]:
+def _list_own_fields(child: Entity, link: Link) -> list[str]:
     """The fields of a child's key that its parent does not have: they tell it from its siblings."""
     known = {ref.field for _, ref in link}
     return [field for field in child.identity if field not in known]
 
 
-def _by(compiler: RuleCompiler, form: EmbedForm, child: Entity, link: Link) -> Template | None:
+def _compile_by(compiler: RuleCompiler, form: EmbedForm, child: Entity, link: Link) -> Template | None:
     """The template of an entry's name. In a list it must tell a child from its siblings; two entries of a map may be
     claimed by one name, but not all.
     """
-    own = _own(child, link)
+    own = _list_own_fields(child, link)
     named = "#".join(f"{{{field}}}" for field in own)
     text = named or child.name if form.by is None else form.by
     by = compiler.parse("SR109", "by", parse_template, text)
@@ -220,7 +220,7 @@ def _by(compiler: RuleCompiler, form: EmbedForm, child: Entity, link: Link) -> T
     return by
 
 
-def _add_nameless(compiler: RuleCompiler, form: EmbedForm, index: str, own: list[str]) -> None:
+def _report_nameless(compiler: RuleCompiler, form: EmbedForm, index: str, own: list[str]) -> None:
     """Report entries that do not say whose they are, which a lagging index could not tell either."""
     said = [*form.fields] if isinstance(form.fields, list) else []
     message = (

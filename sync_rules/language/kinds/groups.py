@@ -10,11 +10,11 @@ from pydantic import Discriminator, Field, Tag
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import NO_FORM, Model
-from sync_rules.language.links import field_types, ref_to
+from sync_rules.language.links import find_ref, list_field_types
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.errors import UserError
 from sync_rules.model.groups import Beginning, Constant, Each
-from sync_rules.model.numbers import respell
+from sync_rules.model.numbers import normalize_number
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Path, parse_path
 
@@ -49,7 +49,7 @@ Given = str | FirstForm | ConstantForm | EachForm
 EXPECTED: Final = "the name of a field, {first: 10, of: field}, {each: field} or {constant: text}"
 
 
-def _form(value: Any) -> str | None:
+def _choose_form(value: Any) -> str | None:
     if not isinstance(value, dict):
         return "form:field" if isinstance(value, str) else None
     if "each" in value:
@@ -62,7 +62,7 @@ GroupName = Annotated[
     | Annotated[FirstForm, Tag("form:first")]
     | Annotated[ConstantForm, Tag("form:constant")]
     | Annotated[EachForm, Tag("form:each")],
-    Discriminator(_form, custom_error_type=NO_FORM, custom_error_message=EXPECTED),
+    Discriminator(_choose_form, custom_error_type=NO_FORM, custom_error_message=EXPECTED),
 ]
 
 GroupLink = Annotated[
@@ -75,10 +75,10 @@ GroupLink = Annotated[
 ]
 
 
-def read_groups(
+def compile_groups(
     compiler: RuleCompiler, given: Mapping[str, Given], parent: Entity, child: Entity
 ) -> dict[str, Ref] | None:
-    """The groups in a link, by the parent's field; None if one is wrong, which is reported."""
+    """Compile the groups in a link, by the parent's field. Return None if a group is wrong, which is reported."""
     found: dict[str, Ref | None] = {name: None for name, one in given.items() if not isinstance(one, str)}
     for name, one in given.items():
         if isinstance(one, str) and parent.made and not _is_path(one):
@@ -91,15 +91,15 @@ def read_groups(
             message = explain_unknown_name("key field", name, parent.identity, f"entity {parent.name!r}")
             compiler.add("SR202", compiler.at_key("link", name), message)
         elif isinstance(one, ConstantForm):
-            number = field_types(parent)[name] == "N"
-            if respell(one.constant) is None if number else not _makes_key(parent, name, one.constant):
+            number = list_field_types(parent)[name] == "N"
+            if normalize_number(one.constant) is None if number else not _makes_key(parent, name, one.constant):
                 message = f"expected {'a number' if number else f'a text that fits into the key of {parent.name!r}'}"
                 compiler.add("SR106", compiler.at("link", name, "constant"), f"{message}, found {one.constant!r}")
             found[name] = Constant(name, (child.table.partition.name,), text=one.constant)
         elif isinstance(one, FirstForm | EachForm):
             text, option = (one.of, "of") if isinstance(one, FirstForm) else (one.each, "each")
             at = compiler.at("link", name, option)
-            ref = None if compiler.path(text, at) is None else ref_to(child, text, name)
+            ref = None if compiler.path(text, at) is None else find_ref(child, text, name)
             compiler.own(child, text, "link", name, option)
             first = one.first if isinstance(one, FirstForm) else 0
             separator = (one.separator or "") if isinstance(one, EachForm) else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.mirror import Mirrored, check_attributes, key_fields, own_attributes
+from sync_rules.language.kinds.mirror import Mirrored, check_attributes, list_key_fields, note_own_attributes
 from sync_rules.language.kinds.options import Kind, Model, OwnWhere, RenamedFrom, format_fields
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
@@ -42,12 +42,12 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[HistoryRule, ..
     attributes = compiler.parse_renames(chosen, "attributes") if isinstance(chosen, list | dict) else None
     if source is None or target is None:
         return ()
-    own_attributes(compiler, source, target, chosen)
+    note_own_attributes(compiler, source, target, chosen)
     if source is target:
         compiler.add("SR310", "into", f"versions of {source.name!r} would be items of {source.name!r}")
-    where = compiler.own_where(form.where, source)
-    fields = key_fields(compiler, source, target, form.link)
-    if not compiler.sound or fields is None or not _names_versions(compiler, source, target, fields):
+    where = compiler.compile_own_where(form.where, source)
+    fields = list_key_fields(compiler, source, target, form.link)
+    if not compiler.sound or fields is None or not _has_version_key(compiler, source, target, fields):
         return ()
     rule = HistoryRule(
         name=compiler.name, source=source, target=target, fields=fields, attributes=attributes, each=None, where=where
@@ -56,7 +56,7 @@ def _compile(compiler: RuleCompiler, form: HistoryForm) -> tuple[HistoryRule, ..
     return (rule,) if compiler.sound else ()
 
 
-def _names_versions(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> bool:
+def _has_version_key(compiler: RuleCompiler, source: Entity, target: Entity, fields: Link) -> bool:
     """Report a key that does not say whose version it is, and one that does not say which."""
     own = {source.ref(field): field for field in source.identity}
     in_key = {ref: field for field, ref in fields if field in target.identity}

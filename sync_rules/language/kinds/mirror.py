@@ -12,11 +12,11 @@ from pydantic import Field, Tag
 
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.options import Kind, Model, Names, OwnWhere, RenamedFrom, Renames, by_type
+from sync_rules.language.kinds.options import Kind, Model, Names, OwnWhere, RenamedFrom, Renames, choose_by_type
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.lookups import Link
 from sync_rules.model.suggest import explain_unknown_name
-from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.model.values import Path, has_overlap, show_path
 from sync_rules.rules.kinds.mirror import MirrorRule
 
 MARKS: Final = {"__edb_e__": "", "__edb_v__": '"1"'}  # ElectroDB ignores items without: entity (its name), version
@@ -24,7 +24,7 @@ Mirrored = Annotated[
     Annotated[Literal["all"], Tag("form:word")]
     | Annotated[Names, Tag("form:several")]
     | Annotated[Renames, Tag("form:renamed")],
-    by_type(
+    choose_by_type(
         {str: "form:word", list: "form:several", dict: "form:renamed"},
         "all, a list of attributes, or a map from attribute to new name",
     ),
@@ -67,10 +67,10 @@ def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]
     if not target.identity:
         message = f"{target.name!r} has one fixed key: all items of {source.name!r} would be mirrored into one"
         compiler.add("SR209", "into", message)
-    own_attributes(compiler, source, target, chosen)
-    each = _each(compiler, form, source, target)
-    fields = key_fields(compiler, source, target, form.link, form.each or {})
-    where = compiler.own_where(form.where, source)
+    note_own_attributes(compiler, source, target, chosen)
+    each = _compile_each(compiler, form, source, target)
+    fields = list_key_fields(compiler, source, target, form.link, form.each or {})
+    where = compiler.compile_own_where(form.where, source)
     if not compiler.sound or fields is None:
         return ()
     rule = MirrorRule(
@@ -104,8 +104,8 @@ def _check_names(compiler: RuleCompiler, rule: MirrorRule) -> None:
             compiler.add("SR209", "into", message, f"link: {{source_{field}: {field}}}, beside the others")
 
 
-def own_attributes(compiler: RuleCompiler, source: Entity, target: Entity, chosen: object) -> None:
-    """Note attributes that are called by the name of the entity whose they are."""
+def note_own_attributes(compiler: RuleCompiler, source: Entity, target: Entity, chosen: object) -> None:
+    """Note attributes that begin with the name of their own entity, for a warning."""
     if isinstance(chosen, list | dict):
         compiler.own(source, chosen, "attributes")
     for text, name in chosen.items() if isinstance(chosen, dict) else ():
@@ -113,12 +113,14 @@ def own_attributes(compiler: RuleCompiler, source: Entity, target: Entity, chose
 
 
 def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
-    """Report attributes that would overwrite the fields that name the source, or a key."""
+    """Report attributes that would overwrite a key or a field that names the source, and required attributes that are
+    missing.
+    """
     owner = {ref.path: field for field, ref in rule.names}
     for path, to in rule.attributes or ():
         if _is_in_key(compiler, rule, path, to):
             continue
-        if any(overlaps(to, place) and (to, path) != (place, (field,)) for place, field in owner.items()):
+        if any(has_overlap(to, place) and (to, path) != (place, (field,)) for place, field in owner.items()):
             taken = "says already whose mirror it is"
         elif to[0] in rule.index_keys:
             taken = f"is made of {rule.index_keys[to[0]][0].text!r} already"
@@ -167,7 +169,7 @@ def _is_in_key(compiler: RuleCompiler, rule: MirrorRule, path: Path, to: Path) -
     return True
 
 
-def _each(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: Entity) -> tuple[str, Path] | None:
+def _compile_each(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: Entity) -> tuple[str, Path] | None:
     """The field of the mirror's key that an element fills, and the path of the list or set."""
     for field, text in (form.each or {}).items():
         compiler.own(source, text, "each", field)
@@ -182,11 +184,11 @@ def _each(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: Enti
     return None
 
 
-def key_fields(
+def list_key_fields(
     compiler: RuleCompiler, source: Entity, target: Entity, given: Mapping[str, str], each: Collection[str] = ()
 ) -> Link | None:
-    """Every field of the mirror's key templates, index keys included, and of `link` (`given`), with their sources;
-    without the field of `each`.
+    """List the fields of the mirror's key templates (index keys included) and of `given`, each with its place on the
+    source. The field of `each` is left out. Return None after a reported problem.
     """
     bound = dict.fromkeys(field for template in target.templates.values() for field in template.fields)
     named = [field for field in (*target.identity, *bound) if field not in each]
@@ -203,7 +205,9 @@ def key_fields(
             sound = False
     if not sound:
         return None
-    fields = tuple((name, links.ref_to(source, given.get(name, ""), name)) for name in dict.fromkeys([*named, *given]))
+    fields = tuple(
+        (name, links.find_ref(source, given.get(name, ""), name)) for name in dict.fromkeys([*named, *given])
+    )
     identity = tuple(pair for pair in fields if pair[0] in target.identity)
     return fields if compiler.link_matches(target, source, identity) else None
 

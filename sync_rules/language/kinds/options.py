@@ -14,7 +14,7 @@ from sync_rules.language.compiler import RuleCompiler
 from sync_rules.model.entities import Entity
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.numbers import SPELLING, is_holdable, spell
+from sync_rules.model.numbers import SPELLING, format_number, is_holdable
 from sync_rules.model.values import Path, show_path
 from sync_rules.model.where import Where
 from sync_rules.rules.kinds.copy import CopyRule
@@ -30,8 +30,8 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def by_type(forms: Mapping[type[Any], str], expected: str) -> Discriminator:
-    """Choose the form of an option by the type of its value; `expected` is the message for a value of another type."""
+def choose_by_type(forms: Mapping[type[Any], str], expected: str) -> Discriminator:
+    """Choose the form of an option by the type of its value. `expected`: the message for a value of any other type."""
     return Discriminator(lambda value: forms.get(type(value)), custom_error_type=NO_FORM, custom_error_message=expected)
 
 
@@ -39,7 +39,9 @@ Names = Annotated[list[str], Field(min_length=1)]
 Renames = Annotated[dict[str, str], Field(min_length=1)]
 Chosen = Annotated[
     Annotated[Names, Tag("form:several")] | Annotated[Renames, Tag("form:renamed")],
-    by_type({list: "form:several", dict: "form:renamed"}, "a list of attributes, or a map from attribute to new name"),
+    choose_by_type(
+        {list: "form:several", dict: "form:renamed"}, "a list of attributes, or a map from attribute to new name"
+    ),
 ]
 LinkOption = Annotated[
     dict[str, str],
@@ -77,7 +79,7 @@ RenamedFrom = Annotated[
 ]
 
 
-def parent_rule(
+def make_parent_rule(
     compiler: RuleCompiler,
     rule: Rule,
     link: Link,
@@ -87,7 +89,7 @@ def parent_rule(
     on_delete: Literal["keep", "delete", "restrict"],
     child: Entity | None = None,
 ) -> tuple[CopyRule, ...]:
-    """The rule that deletes or reports the items of a deleted parent of `rule`; none for `keep`."""
+    """Make the rule that deletes or reports the items of a deleted parent of `rule`; none for `keep`."""
     if on_delete == "keep" or find is None:
         return ()
     beside = CopyRule(
@@ -105,9 +107,9 @@ def parent_rule(
 
 
 def require_text(compiler: RuleCompiler, entity: Entity, fields: Iterable[str], option: str) -> None:
-    """Report the fields that are binary, where a name is made of their texts."""
+    """Report binary fields in an option that makes a name of the texts of its fields."""
     attributes = entity.table.key_attributes
-    binary = {name for a in attributes if a.type == "B" for name in (a.name, *links.template_of(entity, a).fields)}
+    binary = {name for a in attributes if a.type == "B" for name in (a.name, *links.find_template(entity, a).fields)}
     found = [field for field in fields if field in binary]
     if found:
         compiler.add("SR216", option, f"{format_fields(found)} of {entity.name!r} is binary")
@@ -118,16 +120,16 @@ def format_fields(fields: Iterable[str]) -> str:
     return ", ".join(f"{{{field}}}" for field in fields)
 
 
-def exact(compiler: RuleCompiler, number: float, *key_path: str) -> Decimal:
-    """A number of the rule with all the digits that the file has: a float holds but 17."""
+def read_exact_number(compiler: RuleCompiler, number: float, *key_path: str) -> Decimal:
+    """Read a number of the rule with all the digits in the file. A float keeps only 17."""
     written = compiler.known.document.numbers.get(("rules", compiler.name, *key_path), "").replace("_", "")
     return Decimal(written) if isinstance(number, float) and SPELLING.fullmatch(written) else Decimal(repr(number))
 
 
-def plain_number(compiler: RuleCompiler, number: float, *key_path: str) -> str:
-    """A number of the rule without an exponent: 0.1 as written, not as a machine holds it."""
-    held, written = Decimal(repr(number)), exact(compiler, number, *key_path)
-    return format(held, "f") if held == written or not is_holdable(written) else spell(written)
+def format_plain_number(compiler: RuleCompiler, number: float, *key_path: str) -> str:
+    """Format a number of the rule without an exponent, as the file has it: 0.1, and not the nearest float."""
+    held, written = Decimal(repr(number)), read_exact_number(compiler, number, *key_path)
+    return format(held, "f") if held == written or not is_holdable(written) else format_number(written)
 
 
 def parse_fields(compiler: RuleCompiler, given: list[str] | Mapping[str, str]) -> tuple[tuple[Path, str], ...]:
@@ -142,10 +144,10 @@ def parse_fields(compiler: RuleCompiler, given: list[str] | Mapping[str, str]) -
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """One kind of rule. A kind works as soon as it is in `registry.KINDS`.
+    """One kind of rule. It works as soon as it is in `registry.KINDS`.
 
-    `name` is the key that tells its rules apart, and required in its `form`. `compile` returns the compiled
-    rules: first the rule with the name of the entry, then others named NAME.part; none after a reported error.
+    `name`: the key that a rule of this kind has, and that its `form` requires. `compile` returns the compiled rules:
+    first the rule with the name of the entry, then others named NAME.part; none after a reported error.
     """
 
     name: str

@@ -15,7 +15,7 @@ from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.kinds.options import Kind, Model, RenamedFrom, Settle, Shards, Sparse, require_text
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.values import AttributeValue, Path, overlaps
+from sync_rules.model.values import AttributeValue, Path, has_overlap
 from sync_rules.rules.kinds.path import Breadcrumb, TreeRule
 
 
@@ -66,7 +66,7 @@ class PathForm(Model):
 
 def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
     ref = compiler.resolve(form.path, "path", attribute=True)
-    graph, depth = compiler.option_path(form.graph, "graph"), compiler.option_path(form.depth, "depth")
+    graph, depth = compiler.parse_option_path(form.graph, "graph"), compiler.parse_option_path(form.depth, "depth")
     carried = compiler.paths(form.carry, "carry")
     if form.graph is None and form.shards > 1:
         compiler.add(
@@ -86,9 +86,9 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
         compiler.own(entity, getattr(form, option), option, written=True)
     if ref is None or parent is None:
         return ()
-    crumb = _breadcrumb(compiler, form, ref)
-    path = ref.path if crumb is None else _ids(compiler, form, ref.path)
-    link = _link_to_parent(compiler, form, ref.entity)
+    crumb = _compile_breadcrumb(compiler, form, ref)
+    path = ref.path if crumb is None else _compile_ids(compiler, form, ref.path)
+    link = _compile_link_to_parent(compiler, form, ref.entity)
     find = None if link is None else _find_children(compiler, form, ref.entity, link)
     if not compiler.sound or link is None or find is None:
         return ()
@@ -110,13 +110,13 @@ def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
         shards=form.shards,
         crumb=crumb,
     )
-    if crumb is not None and any(overlaps(crumb.name.path, path) for path in rule.copies):
+    if crumb is not None and any(has_overlap(crumb.name.path, path) for path in rule.copies):
         message = f"{ref.entity.name}.{form.by} is written by this rule, which would make it of itself"
         compiler.add("SR305", "by", message, "name an attribute that the rule does not write")
     return (rule,)
 
 
-def _breadcrumb(compiler: RuleCompiler, form: PathForm, ref: AttributeRef) -> Breadcrumb | None:
+def _compile_breadcrumb(compiler: RuleCompiler, form: PathForm, ref: AttributeRef) -> Breadcrumb | None:
     """The breadcrumb that `by` asks for. A field of the item's key is read from the key."""
     if form.by is None:
         for option in ("ids", "ids_separator"):
@@ -132,14 +132,14 @@ def _breadcrumb(compiler: RuleCompiler, form: PathForm, ref: AttributeRef) -> Br
     return Breadcrumb(ref.path, own, form.separator)
 
 
-def _ids(compiler: RuleCompiler, form: PathForm, path: Path) -> Path:
-    ids = compiler.option_path(form.ids, "ids") or (*path[:-1], f"{path[-1]}_ids")
-    if overlaps(ids, path):
+def _compile_ids(compiler: RuleCompiler, form: PathForm, path: Path) -> Path:
+    ids = compiler.parse_option_path(form.ids, "ids") or (*path[:-1], f"{path[-1]}_ids")
+    if has_overlap(ids, path):
         compiler.add("SR301", "ids", f"{form.path} holds the names already", "name another attribute for the ids")
     return ids
 
 
-def _link_to_parent(compiler: RuleCompiler, form: PathForm, entity: Entity) -> Link | None:
+def _compile_link_to_parent(compiler: RuleCompiler, form: PathForm, entity: Entity) -> Link | None:
     """The link to the parent: the last field of its key is in `parent`, the others are the item's own."""
     if not entity.identity:
         message = f"all items of {entity.name!r} have one fixed key: there is no parent among them"

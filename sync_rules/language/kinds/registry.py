@@ -27,16 +27,16 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def kind_of_rule(rule: Any) -> Kind | None:
-    """The kind of a rule written as a map: of several keys that name one, the first counts."""
+def find_kind_of_rule(rule: Any) -> Kind | None:
+    """Find the kind of a rule that is written as a map. If several keys name a kind, the first counts."""
     return next((KINDS[word] for word in rule if word in KINDS), None) if isinstance(rule, dict) else None
 
 
-def kind_of_form(form: Model) -> Kind:
+def find_kind_of_form(form: Model) -> Kind:
     return next(kind for kind in KINDS.values() if isinstance(form, kind.form))
 
 
-def kinds_with_sentences() -> dict[str, Kind]:
-    """The kinds that have a short form: those that write an attribute first, then those that write whole items."""
+def list_kinds_with_sentences() -> dict[str, Kind]:
+    """List the kinds that have a short form: first those that write an attribute, then those that write whole items."""
     short = [kind for kind in KINDS.values() if kind.sentence]
     return {kind.name: kind for kind in sorted(short, key=lambda kind: "." not in kind.sentence.rpartition(" ")[2])}

@@ -11,15 +11,15 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.options import Model, by_type, exact, plain_number
+from sync_rules.language.kinds.options import Model, choose_by_type, format_plain_number, read_exact_number
 from sync_rules.model.entities import Entity
-from sync_rules.model.numbers import is_holdable, respell
+from sync_rules.model.numbers import is_holdable, normalize_number
 from sync_rules.rules.kinds.counted_rule import WORDS, Weights
 
 # An integer is a number too: of pydantic's own `oneOf` it would be two, and editors would call it wrong.
 Weight = Annotated[
     Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")],
-    by_type({int: "form:number", float: "form:fraction"}, "a number"),
+    choose_by_type({int: "form:number", float: "form:fraction"}, "a number"),
     WithJsonSchema({"type": "number"}),
 ]
 ByField = Annotated[
@@ -39,7 +39,7 @@ class WeightsForm(Model):
     )
 
 
-def _form_of_weights(given: Any) -> str:
+def _choose_weights_form(given: Any) -> str:
     """Tell the two forms of `weights` apart: an attribute may be called `values` or `default` as well."""
     if not isinstance(given, dict):
         return "form:short"
@@ -51,7 +51,7 @@ def _form_of_weights(given: Any) -> str:
 WeightsOption = Annotated[
     Annotated[
         Annotated[ByField, Tag("form:short")] | Annotated[WeightsForm, Tag("form:whole")],
-        Discriminator(_form_of_weights),
+        Discriminator(_choose_weights_form),
     ]
     | None,
     Field(
@@ -68,7 +68,7 @@ WeightsOption = Annotated[
 def compile_weights(
     compiler: RuleCompiler, given: dict[str, dict[str, int | float]] | WeightsForm | None, child: Entity | None
 ) -> Weights | None:
-    """The weights of a rule; None without the option, or after a problem was reported."""
+    """Compile the weights of a rule. Return None without the option, or after a reported problem."""
     if given is None:
         return None
     form = given if isinstance(given, WeightsForm) else WeightsForm(values=given)
@@ -81,27 +81,27 @@ def compile_weights(
         _check_number(compiler, (*at, attribute, text), value)
     words = [] if short else [word for word in WORDS if word in values]
     for text in values:
-        if text not in words and (meant := _other_value(text)):
+        if text not in words and (meant := _suggest_other_value(text)):
             message = f"{text} is the text {text!r} here"
             compiler.add("SR418", compiler.at_key(*at, attribute, text), message, meant)
     if path is None or not compiler.sound:
         return None
-    texts = {text: plain_number(compiler, value, *at, attribute, text) for text, value in values.items()}
-    others = plain_number(compiler, form.default, "weights", "default")
+    texts = {text: format_plain_number(compiler, value, *at, attribute, text) for text, value in values.items()}
+    others = format_plain_number(compiler, form.default, "weights", "default")
     return Weights(path, texts, {word: texts[word] for word in words}, others)
 
 
-def _other_value(text: str) -> str:
+def _suggest_other_value(text: str) -> str:
     """The cure for a word that is a text here, but another value in YAML; "" for other words."""
     word = "null" if text == "~" else text.lower()
     if word in WORDS:
         return f"if the attribute holds truth values or NULL, write weights: {{values: {{ATTRIBUTE: {{{word}: ...}}}}}}"
-    number = respell(text)
+    number = normalize_number(text)
     return "" if number in (None, text) else f"for the number write {number}"
 
 
 def _check_number(compiler: RuleCompiler, at: tuple[str, ...], value: float) -> None:
-    number = exact(compiler, value, *at)
+    number = read_exact_number(compiler, value, *at)
     if not number.is_finite() or not is_holdable(number):
         message = f"expected a number that DynamoDB can hold, found {number}"
         compiler.add("SR106", compiler.at(*at), message, "write a number of at most 38 digits")

@@ -11,7 +11,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.groups import GROUPS_MAX, Each, find_list, list_views
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
-from sync_rules.model.numbers import text_of
+from sync_rules.model.numbers import read_text
 from sync_rules.model.values import Item, Path, get, has_changed
 from sync_rules.model.where import Where
 from sync_rules.rules import fingerprints, ledger
@@ -23,8 +23,8 @@ from sync_rules.rules.rule import AttributeRef, Blocked, let_in
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BookedRule(PartRule):
-    """`source` is the child, `target` its item in the ledger, `marks` the entity of the mark of these books. `link`:
-    how a child holds each identity field of its parent.
+    """A rule that keeps an item in the ledger for each child. `source` is the child, `target` its item in the ledger,
+    `marks` the entity of the mark of these books. `link`: how a child holds each identity field of its parent.
     """
 
     parent: Entity
@@ -36,7 +36,7 @@ class BookedRule(PartRule):
     @property
     @abstractmethod
     def reads(self) -> tuple[Path, ...]:
-        """The fields of a child that its item in the ledger is made of."""
+        """The fields of a child that determine its item in the ledger."""
 
     @property
     def required_types(self) -> Mapping[Path, tuple[str, ...]]:
@@ -68,7 +68,7 @@ class BookedRule(PartRule):
 
     @property
     def read_of_children(self) -> tuple[AttributeRef, ...]:
-        """All that a ledger item follows from: the key of a child too, because a rule may make the child."""
+        """All attributes of a child that determine its ledger item, with the child's key: a rule may make the child."""
         keys = ((attribute.name,) for attribute in self.source.table.key)
         return tuple((self.source, path) for path in (*keys, *self.source_paths))
 
@@ -79,7 +79,7 @@ class BookedRule(PartRule):
     def books(self) -> Books:
         mark = self.marks.key_of({})
         assert mark is not None, "the key of a mark has no field, and is short"
-        return Books(mark, fingerprints.of_books(self, self.parent))
+        return Books(mark, fingerprints.compute_books_fingerprint(self, self.parent))
 
     @property
     def owned_entities(self) -> tuple[Entity, ...]:
@@ -95,16 +95,18 @@ class BookedRule(PartRule):
         yield Use(Moment.WRITTEN, Operation.PUT, self.marks.table, "the mark, before the first entry")
 
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The items of a child that came, went or changed in what decides; and every item that was written."""
+        """Return the ledger items of a child that came, went, or changed in what decides them. A record of a ledger
+        item returns that item.
+        """
         if entity is self.target:
             return (Part(self, change.key, ledger.read_key("child", self.source, entity.fields(change.key))),)
         if change.old is None or change.new is None or has_changed(change.old, change.new, self.source_paths):
-            keys = dict.fromkeys(self._items_of(change))
+            keys = dict.fromkeys(self._list_items(change))
             return [Part(self, key, change.key) for key in keys if key is not None]
         return ()
 
     @abstractmethod
-    def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
+    def _list_items(self, change: Change) -> Iterable[ItemKey | None]:
         """The ledger items of a changed child; for a blocked child a key without an item, whose check reports why."""
 
     @cached_property
@@ -132,10 +134,10 @@ class BookedRule(PartRule):
         values = [(ref, get(child, ref.path)) for _, ref in self.link]
         if fault := next(filter(None, (ref.find_fault(value) for ref, value in values)), ""):
             return Blocked(fault)
-        return Blocked("NoParentKey") if all(text_of(ref.within(value)) for ref, value in values) else None
+        return Blocked("NoParentKey") if all(read_text(ref.within(value)) for ref, value in values) else None
 
     def _speaks_of(self, child: Item) -> bool | Blocked:
         return let_in(self.where, child, self.source)
 
-    def _nowhere(self, child: ItemKey) -> ItemKey:
-        return ledger.make_empty_place(self.title, self.target.table, child)
+    def _make_vacant_key(self, child: ItemKey) -> ItemKey:
+        return ledger.make_vacant_key(self.title, self.target.table, child)

@@ -24,7 +24,9 @@ ALWAYS: Final[frozenset[When]] = frozenset({"created", "changed", "deleted"})
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CallRule(EffectRule):
-    """`function` is module.function. An item counts as changed if any path of `watch` changed; without paths, any."""
+    """A rule that calls `function` (module.function) for changes of its source. An item counts as changed if a path of
+    `watch` changed, or anything if `watch` is empty.
+    """
 
     function: str
     when: frozenset[When] = ALWAYS
@@ -58,13 +60,13 @@ class CallRule(EffectRule):
         return Drawing((self.function, "function"), self.watch, (), (f"when {', '.join(sorted(self.when))}",))
 
     def effect(self, change: Change) -> Call | None:
-        """The call for a change, if the rule speaks of it: of the item as it is, or as it was when it is gone."""
+        """Return the call for a change. The rule must apply to the new image, or to the old image of a deleted item."""
         if self._classify_change(change) not in self.when:
             return None
         return self.retry(Call(self.name, self.function, change))
 
     def retry(self, asked: Call) -> Call | None:
-        """The call of the rule's present function, if its present condition holds."""
+        """Return the call, with the rule's present function, if its present condition holds."""
         item = asked.change.old if asked.change.new is None else asked.change.new
         lets_in = item is not None and let_in(self.where, item, self.source)
         unsure = lets_in.reason if isinstance(lets_in, Blocked) else ""

@@ -15,13 +15,13 @@ from typing import Final
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, describe_link, translate_identity
-from sync_rules.model.numbers import respell
+from sync_rules.model.numbers import normalize_number
 from sync_rules.model.sizes import FULL_BYTES
-from sync_rules.model.templates import Fields, as_text
-from sync_rules.model.values import AttributeValue, Item, Path, has_changed, same
+from sync_rules.model.templates import Fields, read_key_text
+from sync_rules.model.values import AttributeValue, Item, Path, has_changed, is_same_value
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Check, Transaction, Update, Write, expect_item, target_exists
-from sync_rules.rules.description import Connection, Drawing, Moment, Operation, TypeOf, Use, name_of
+from sync_rules.model.writes import Check, Transaction, Update, Write, expect_existence, expect_item
+from sync_rules.rules.description import Connection, Drawing, Moment, Operation, TypeOf, Use, format_entity_name
 from sync_rules.rules.families import ListingRule, Part, PartRule
 from sync_rules.rules.kinds.element import Element
 from sync_rules.rules.rule import Blocked, Node, let_in, make_check_use
@@ -42,8 +42,8 @@ class Claim:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CollectRule(ListingRule, PartRule):
-    """`source` is the edge, `target` the node, `into` the node's attribute. `numbers`: the set is of numbers, the
-    element one whole field.
+    """A rule that keeps a set on a node with an element for each edge. `source` is the edge, `target` the node, `into`
+    the node's attribute. `numbers`: the set is of numbers, and the element is one whole field.
     """
 
     into: str
@@ -91,12 +91,14 @@ class CollectRule(ListingRule, PartRule):
         return None if self.find is None or named is None else self.find.conditions(named)
 
     def pushes(self, change: Change) -> bool:
-        """True for a new node, whose edges may be older, and for a node that could take no element before: it was full,
-        or held another type.
+        """True for a new node, because its edges may be older. True for a node that could take no element before: it
+        was full, or held another type.
         """
         if change.new is None or change.old is None:
             return change.new is not None
-        return change.shrank_from >= FULL_BYTES or (self._misfit(change.old) and not self._misfit(change.new))
+        return change.shrank_from >= FULL_BYTES or (
+            self._has_other_type(change.old) and not self._has_other_type(change.new)
+        )
 
     # ---------------------------------------------------------------- what an edge asks for
     @cached_property
@@ -123,19 +125,21 @@ class CollectRule(ListingRule, PartRule):
         return replace(self, where=None, omit=None, find=find)
 
     def is_known_by_key(self, entity: Entity) -> bool:
-        """An element that went from a node is found among the node's edges, which are listed."""
+        """True if redrive finds all elements of an item. Elements that a node lost are found among its edges, which are
+        listed.
+        """
         return entity is not self.source or not self.unconditional().source_paths
 
     def draw(self) -> Drawing:
         return Drawing(self.target, tuple((field,) for field in self.element.fields), self.copies)
 
     def list_uses_to_write(self) -> Iterator[Use]:
-        yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, f"elements on {name_of(self.target)}")
+        yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, f"elements on {format_entity_name(self.target)}")
         if self.strict:
             yield make_check_use(self, "strict: ")
 
     def claim(self, key: ItemKey, edge: Item | None) -> Claim | None:
-        """The claim of an edge; None when it is not there, points nowhere, is left out, or has no element."""
+        """Return the claim of an edge. None if the edge is missing, names no node, is left out, or has no element."""
         node = None if edge is None else self.pointer(edge)
         if edge is None or node is None or _is_same(node, key):
             return None
@@ -148,7 +152,7 @@ class CollectRule(ListingRule, PartRule):
 
         text = self.element.text(read)
         if text is not None and self.numbers:
-            text = respell(text)
+            text = normalize_number(text)
         if text is None:
             return None
         named = self.edge_key(node, text)
@@ -168,7 +172,9 @@ class CollectRule(ListingRule, PartRule):
 
     # ---------------------------------------------------------------- what an element names
     def edge_key(self, node: ItemKey, element: str) -> ItemKey | None:
-        """The key of the edge that an element in a node's set names; None for no edge, and for the node's own key."""
+        """Return the key of the edge that an element in a node's set names; None for no edge, and for the node's own
+        key.
+        """
         named, parsed = self._identify_node(node), self.element.parse(element)
         if named is None or parsed is None:
             return None
@@ -197,34 +203,36 @@ class CollectRule(ListingRule, PartRule):
     def _type(self) -> str:
         return "NS" if self.numbers else "SS"
 
-    def _misfit(self, node: Item) -> bool:
+    def _has_other_type(self, node: Item) -> bool:
         value = node.get(self.into)
         return value is not None and self._type not in value
 
     def _elements(self, node: Item | None) -> frozenset[str]:
         texts = (node or {}).get(self.into, {}).get(self._type, ())
-        return frozenset(_canonical(text) if self.numbers else text for text in texts)
+        return frozenset(_normalize_element(text) if self.numbers else text for text in texts)
 
     def _has(self, node: Item, element: str) -> bool:
         texts = node.get(self.into, {}).get(self._type, ())
-        return element in texts or (self.numbers and any(_canonical(text) == element for text in texts))
+        return element in texts or (self.numbers and any(_normalize_element(text) == element for text in texts))
 
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """Parts affected by a change: for an edge, what its images claim; for a node, elements added or removed, and a
-        part without an edge for a value of another type in place of the set.
+        """Return the parts that a change affects. For an edge: what its images claim. For a node: elements that were
+        added or removed, and a part without an edge if another type took the place of the set.
         """
         found: list[Part] = []
         if entity is self.source:
-            found += self._of_edge(change)
+            found += self._list_edge_parts(change)
         if entity is self.target and change.new is not None:
             came_or_went = self._elements(change.old) ^ self._elements(change.new)
             found += (Part(self, change.key, self.edge_key(change.key, e), e) for e in sorted(came_or_went))
-            if self._misfit(change.new) and not same((change.old or {}).get(self.into), change.new[self.into]):
+            if self._has_other_type(change.new) and not is_same_value(
+                (change.old or {}).get(self.into), change.new[self.into]
+            ):
                 found.append(Part(self, change.key, None))
         return dict.fromkeys(found)
 
-    def _of_edge(self, change: Change) -> Iterator[Part]:
+    def _list_edge_parts(self, change: Change) -> Iterator[Part]:
         if (
             change.old is not None
             and change.new is not None
@@ -237,10 +245,10 @@ class CollectRule(ListingRule, PartRule):
                 yield Part(self, claim.node, change.key, claim.element)
 
     def expand_part(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
-        """Replace a part without an element by a part for each element of its edge that the node's set has or should
-        have. A part without an edge too is for a value that is not a set, or for elements that name no edge.
+        """Replace a part without an element by parts for the elements of its edge that the node's set has or should
+        have. A part without element and edge is for a value that is not a set, or for elements that name no edge.
         """
-        if part.element or (part.source is None and target is not None and self._misfit(target)):
+        if part.element or (part.source is None and target is not None and self._has_other_type(target)):
             return (part,)
         claim = None if part.source is None else self.claim(part.source, source)
         found = {e for e in self._elements(target) if _is_one(self.edge_key(part.target, e), part.source)}
@@ -249,7 +257,7 @@ class CollectRule(ListingRule, PartRule):
         return tuple(replace(part, element=element) for element in sorted(found))
 
     def label(self, part: Part) -> str:
-        """The element where it is made of the key of an edge alone; any other may hold values."""
+        """Return the element if the edge's key alone makes it; else "", because it may hold values."""
         return part.element if self._of_keys and part.source is not None else ""
 
     @cached_property
@@ -257,11 +265,11 @@ class CollectRule(ListingRule, PartRule):
         return not self.source.drop_key_paths(ref.path for ref in self.element_refs.values())
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """Put one element in, or take it out; nothing when it is where it belongs."""
+        """Return the update that adds one element or deletes it; None if the set is right about it."""
         if target is None:
             return None
         if not part.element:
-            return NOT_A_SET if self._misfit(target) else None
+            return NOT_A_SET if self._has_other_type(target) else None
         claim = None if part.source is None else self.claim(part.source, source)
         if claim is not None and not (_is_same(claim.node, part.target) and claim.element == part.element):
             claim = None
@@ -273,7 +281,7 @@ class CollectRule(ListingRule, PartRule):
             return None  # it is for the edge that it names to say
         if wanted == self._has(target, part.element):
             return None
-        if self._misfit(target):
+        if self._has_other_type(target):
             return NOT_A_SET
         return self._write(part, source, wanted=wanted)
 
@@ -283,7 +291,7 @@ class CollectRule(ListingRule, PartRule):
             part.target,
             (),
             (),
-            (target_exists(part.target),),
+            (expect_existence(part.target),),
             adds=elements if wanted else (),
             discards=() if wanted else elements,
         )
@@ -293,13 +301,15 @@ class CollectRule(ListingRule, PartRule):
         return Transaction((Check(part.source, as_read), update))
 
 
-def _canonical(text: str) -> str:
-    return respell(text) or text
+def _normalize_element(text: str) -> str:
+    return normalize_number(text) or text
 
 
 def _is_same(left: ItemKey, right: ItemKey) -> bool:
     """True if two keys are of one item: numbers by value."""
-    return left == right or (left.table == right.table and same({"M": left.attributes()}, {"M": right.attributes()}))
+    return left == right or (
+        left.table == right.table and is_same_value({"M": left.attributes()}, {"M": right.attributes()})
+    )
 
 
 def _is_one(left: ItemKey | None, right: ItemKey | None) -> bool:
@@ -310,6 +320,6 @@ def _agrees(fields: dict[str, AttributeValue], more: Fields) -> bool:
     """Take more fields in; False when one of them is known as something else."""
     for field, value in more.items():
         known = fields.setdefault(field, value)
-        if known != value and (as_text(known) is None or as_text(known) != as_text(value)):
+        if known != value and (read_key_text(known) is None or read_key_text(known) != read_key_text(value)):
             return False
     return True

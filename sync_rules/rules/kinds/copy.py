@@ -13,7 +13,7 @@ from typing import Literal
 
 from sync_rules.model.entities import Table
 from sync_rules.model.items import Change
-from sync_rules.model.sizes import KeyLimit, index_key_limits
+from sync_rules.model.sizes import KeyLimit, find_index_key_limits
 from sync_rules.model.templates import is_possible
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
 from sync_rules.model.writes import Condition, Desired, expect_value
@@ -24,7 +24,9 @@ from sync_rules.rules.rule import Blocked, Node
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CopyRule(LinkedRule):
-    """`mapping` pairs source paths with target paths. Without any, the rule is about deletes alone."""
+    """A rule that copies attributes. `mapping` pairs source paths with target paths. Without pairs, the rule only
+    handles deletes.
+    """
 
     mapping: tuple[tuple[Path, Path], ...]
     mode: Literal["live", "snapshot"] = "live"
@@ -98,7 +100,7 @@ class CopyRule(LinkedRule):
         return Drawing(self.target, self._read, self.copies, tuple(filter(None, notes)))
 
     def pushes(self, change: Change) -> bool:
-        """True for a created, deleted or changed source; a snapshot is pushed only to fill empty targets."""
+        """True for a created, deleted or changed source. A snapshot is pushed only to fill empty targets."""
         if self.pull_only:
             return False
         if change.new is None:
@@ -115,18 +117,20 @@ class CopyRule(LinkedRule):
         return appeared or (self.where is not None and has_changed(old, new, self.where.source_paths))
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
-        """The source's values or defaults. Without a source, or if `where` fails, `on_delete` decides."""
+        """Return the source's values or defaults. Without a source, or if `where` does not hold, `on_delete`
+        decides.
+        """
         if self.alike and sources and sources[0] is not None:
             return self.values(sources[0])
         if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
             return None
         source = sources[0] if sources else None
         if source is None and (not sources or self.on_delete in ("keep", "clear")):
-            return self.without_source(target)
+            return self.compute_values_without_source(target)
         speaks = self.where_holds(source or {}, target)
         if isinstance(speaks, Blocked):
             return speaks
-        return self.values(source) if source is not None and speaks else self.without_source(target)
+        return self.values(source) if source is not None and speaks else self.compute_values_without_source(target)
 
     @cached_property
     def alike(self) -> bool:
@@ -147,7 +151,7 @@ class CopyRule(LinkedRule):
     @cached_property
     def _limits(self) -> Mapping[Path, KeyLimit]:
         """The limits of the copies that have a default and are part of an index's key."""
-        limits = index_key_limits(self.target.table)
+        limits = find_index_key_limits(self.target.table)
         return {to: limits[to[0]] for to in self.defaults if len(to) == 1 and to[0] in limits}
 
     def outlives(self, image: Item) -> bool:

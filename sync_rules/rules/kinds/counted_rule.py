@@ -1,4 +1,4 @@
-"""Rules that count, add up or compare children: what tally, rank and recount read of one."""
+"""Rules that count, add up or compare children: what tally, rank and recount read of a child."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Literal
 
-from sync_rules.model.numbers import number_of, text_of, word_of
+from sync_rules.model.numbers import read_number, read_text, read_word
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.rules.rule import Blocked, Rule
 
@@ -27,20 +27,20 @@ class Weights:
     default: str = "0"
 
     def of(self, value: AttributeValue | None) -> Decimal:
-        text = text_of(value)
-        weight = self.words.get(word_of(value) or "") if text is None else self.texts.get(text)
+        text = read_text(value)
+        weight = self.words.get(read_word(value) or "") if text is None else self.texts.get(text)
         return Decimal(self.default if weight is None else weight)
 
     def body(self) -> list[object]:
-        """The weights as part of what makes a rule what it is: in short where only texts have one."""
+        """Return the weights in a form for fingerprints: in a short form if only texts have weights."""
         short: list[object] = [self.path, sorted(self.texts.items())]
         return [*short, sorted(self.words.items()), self.default] if self.words or self.default != "0" else short
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountedRule(Rule):
-    """`of`: the field of a child, the source, that is added up or compared; `weights`: the weights of a field's values
-    instead; `per`: the field that groups children.
+    """A rule that adds up or compares children, which are its source. `of`: the field of a child that counts.
+    `weights`: weights of a field's values instead. `per`: the field that groups children.
     """
 
     function: Function
@@ -65,7 +65,7 @@ class CountedRule(Rule):
 
     @property
     def counts_members(self) -> bool:
-        """True if a child that adds nothing counts as a member of its parent."""
+        """True if the rule counts a child that adds nothing as a member of its parent."""
         return False
 
     @property
@@ -73,17 +73,21 @@ class CountedRule(Rule):
         """True for count and sum, which are 0 without members; mean, min and max then have no value."""
         return self.function in ("count", "sum")
 
-    def share_of(self, child: Item) -> tuple[str, Decimal] | Blocked | None:
-        """The group of a child and its amount there; None for a child that adds nothing, whatever else is in it."""
-        amount, group = self.amount_of(child), self.group_of(child)
+    def compute_share(self, child: Item) -> tuple[str, Decimal] | Blocked | None:
+        """Return the group of a child and its amount there; None for a child that adds nothing, even if another field
+        is unfit.
+        """
+        amount, group = self.read_amount(child), self.read_group(child)
         if amount is None or group is None or (self.adds and amount == 0 and not self.counts_members):
             return None
         if isinstance(amount, Blocked):
             return amount
         return group if isinstance(group, Blocked) else (group, amount)
 
-    def amount_of(self, child: Item) -> Decimal | Blocked | None:
-        """The amount that a child adds, or is compared by; None for nothing."""
+    def read_amount(self, child: Item) -> Decimal | Blocked | None:
+        """Return the amount that a child adds or is compared by. None if it has none, Blocked if the value is not a
+        number.
+        """
         if self.weights is not None:
             return self.weights.of(self._read(child, self.weights.path))
         if self.of is None:
@@ -91,15 +95,15 @@ class CountedRule(Rule):
         value = self._read(child, self.of)
         if value is None:
             return None
-        number = number_of(value)
+        number = read_number(value)
         return Blocked("NotANumber") if number is None else number
 
-    def group_of(self, child: Item) -> str | Blocked | None:
-        """The group of a child: "" where all are in one; None for a child that names none."""
+    def read_group(self, child: Item) -> str | Blocked | None:
+        """Return the group of a child: "" if all children are in one group. None for a child that names no group."""
         if self.per is None:
             return ""
         value = self._read(child, self.per)
-        group = text_of(value)
+        group = read_text(value)
         if group is None and value is not None:
             return Blocked("NotAGroup")
         return group or None  # a map has no empty key

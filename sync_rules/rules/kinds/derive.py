@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.numbers import respell
-from sync_rules.model.sizes import KeyLimit, fit_value, index_key_limits
-from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path, same
+from sync_rules.model.numbers import normalize_number
+from sync_rules.model.sizes import KeyLimit, find_index_key_limits, fit_value
+from sync_rules.model.values import AttributeValue, Item, Path, get, is_same_value, parse_path
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Desired
 from sync_rules.rules.description import Drawing, TypeOf, Use
@@ -25,8 +25,9 @@ from sync_rules.rules.rule import Blocked, Node, let_in
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DeriveRule(TargetRule):
-    """Source and target are one entity. `path` holds what the formula makes of the item, or else `default`, also if
-    `where` does not hold for the item. The first of `cases` whose condition holds has a formula of its own.
+    """A rule whose source and target are one entity. `path` holds what the formula makes of the item. It holds
+    `default` if there is no value, or if `where` does not hold. The first of `cases` whose condition holds has a
+    formula of its own.
     """
 
     path: Path
@@ -70,12 +71,12 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def deciding_paths(self) -> tuple[Path, ...]:
-        """The inputs, except those inside the item's key, which cannot change. A rule that writes one goes first."""
+        """The inputs, without those in the item's key, which cannot change. A rule that writes an input runs first."""
         return self.target.drop_key_paths(self.inputs)
 
     @property
     def always_writes(self) -> tuple[str, ...]:
-        """The attribute, if it has a default, or is made of fields of the key alone, in formats that take any text."""
+        """The attribute, if it has a default, or if the key's fields alone make it, in formats that take any text."""
         if self.default is not None:
             return (self.path[0],) if len(self.path) == 1 else ()
         binary = {attribute.name for attribute in self.target.table.key if attribute.type == "B"}
@@ -90,7 +91,7 @@ class DeriveRule(TargetRule):
         return made if self.default is None or self._index_key_limit is not None or made in self.default else None
 
     def list_defaults(self, item: Item) -> tuple[Path, ...]:
-        return self.copies if self.default is not None and same(get(item, self.path), self.default) else ()
+        return self.copies if self.default is not None and is_same_value(get(item, self.path), self.default) else ()
 
     def fills(self, path: Path, item: Item) -> bool:
         values = self.compute_values((), item)
@@ -169,10 +170,10 @@ class DeriveRule(TargetRule):
             case "S", max_bytes:
                 return fit_value({"S": text}, max_bytes)
             case "N", _:
-                number = respell(text)
+                number = normalize_number(text)
                 return None if number is None else {"N": number}
         return None  # no text is binary
 
     @cached_property
     def _index_key_limit(self) -> KeyLimit | None:
-        return index_key_limits(self.target.table).get(self.path[0]) if len(self.path) == 1 else None
+        return find_index_key_limits(self.target.table).get(self.path[0]) if len(self.path) == 1 else None

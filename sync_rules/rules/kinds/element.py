@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import respell
-from sync_rules.model.templates import Template, as_text, parse_template
+from sync_rules.model.numbers import normalize_number
+from sync_rules.model.templates import Template, parse_template, read_key_text
 from sync_rules.model.values import AttributeValue
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
@@ -28,28 +28,30 @@ class Element:
         return tuple(dict.fromkeys(self.template.fields))
 
     def text(self, read: Reader) -> str | None:
-        """The element as it reads, fit or not; None when a value is missing, empty, or no text or number."""
+        """Return the text of the element, also if it does not parse into the same values. None if a value is missing,
+        empty, or neither text nor number.
+        """
         values = self._values(read)
         return None if values is None else self._join_values(values)
 
     def build(self, read: Reader) -> str | None:
-        """The element; None too when it would not come apart into the same values."""
+        """Return the element; None if it has no text, or does not parse into the same values."""
         values = self._values(read)
         if values is None:
             return None
         text = self._join_values(values)
-        return text if self._apart(text) == values else None
+        return text if self._split_text(text) == values else None
 
     def parse(self, text: str) -> dict[str, AttributeValue] | None:
-        """The values in an element, all of them as text; None when it is not of this template."""
-        values = self._apart(text)
+        """Parse an element into its values, all of them as text; None if it does not fit this template."""
+        values = self._split_text(text)
         return None if values is None else {field: {"S": value} for field, value in values.items()}
 
     def _values(self, read: Reader) -> dict[str, str] | None:
         values: dict[str, str] = {}
         for field in self.fields:
             value = read(field)
-            text = respell(value["N"]) if value is not None and "N" in value else as_text(value)
+            text = normalize_number(value["N"]) if value is not None and "N" in value else read_key_text(value)
             if not text:
                 return None
             values[field] = text
@@ -59,7 +61,7 @@ class Element:
         first, *others = self.template.literals
         return first + "".join(values[field] + after for field, after in zip(self.template.fields, others, strict=True))
 
-    def _apart(self, text: str) -> dict[str, str] | None:
+    def _split_text(self, text: str) -> dict[str, str] | None:
         first, *between, last = self.template.literals
         start, end = len(first), len(text) - len(last)
         if not (text.startswith(first) and text.endswith(last)):

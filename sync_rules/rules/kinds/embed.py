@@ -16,10 +16,10 @@ from typing import Final, Literal
 
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import translate_identity
-from sync_rules.model.sizes import value_bytes
+from sync_rules.model.sizes import count_value_bytes
 from sync_rules.model.templates import Template
 from sync_rules.model.values import AttributeValue, Item, Path, get, nest
-from sync_rules.model.writes import Desired, differences
+from sync_rules.model.writes import Desired, find_differences
 from sync_rules.rules.description import Connection, Drawing, TypeOf
 from sync_rules.rules.families import Members
 from sync_rules.rules.kinds.gathered_rule import WHOLE, GatheredRule
@@ -45,9 +45,10 @@ class Entry:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EmbedRule(GatheredRule):
-    """`by` makes the name of a child's entry. `fields` pairs a child's attributes with their names in the entry; None:
-    all but the table's key. `order`: a field, and True for descending. `defaults`: by name, for missing fields.
-    `claimed`: two children may claim one entry; then `ids` pairs the child's key fields with their names in the entry.
+    """A rule that keeps children as a map or list inside their parent. `by` makes the name of a child's entry. `fields`
+    pairs a child's attributes with their names in the entry; None: all but the table's key. `order`: a field, and
+    True for descending. `defaults`: by name, for missing fields. `claimed`: two children may claim one entry; then
+    `ids` pairs the child's key fields with their names in the entry.
     """
 
     by: Template
@@ -85,7 +86,9 @@ class EmbedRule(GatheredRule):
         }
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
-        """All children; but one more than fit is enough where it is not asked which, and rows are children."""
+        """Return the Query for all children. If every row has an entry, and the rule need not choose the last children,
+        `max_items` + 1 of them are enough.
+        """
         listing = super().members(key, target)
         if listing is None or self.max_items is None:
             return listing
@@ -94,29 +97,31 @@ class EmbedRule(GatheredRule):
         return replace(listing, max_items=max(listing.max_items, self.max_items + 1))
 
     def list_present_members(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
-        """The children that the entries of the map name."""
+        """List the children that the entries of the map name."""
         parent = translate_identity(self.link, self.target, key)
         entries: Mapping[str, AttributeValue] = (get(target, self.into) or {}).get("M", {})
         if self.claimed:
-            fields = (self._ids_in(entry) for entry in entries.values())
+            fields = (self._read_ids(entry) for entry in entries.values())
         else:
             fields = (self.by.parse({"S": name}) for name in entries)
         children = (self.source.key_of({**found, **parent}) for found in fields if found is not None)
         return tuple(dict.fromkeys(child for child in children if child is not None))
 
-    def _ids_in(self, entry: AttributeValue) -> Mapping[str, AttributeValue] | None:
+    def _read_ids(self, entry: AttributeValue) -> Mapping[str, AttributeValue] | None:
         shown = entry.get("M", {})
         return {field: shown[name] for field, name in self.ids} if all(name in shown for _, name in self.ids) else None
 
     def find_value_sources(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:
-        """The children that entries at these paths name; None where an entry may be of one child or another."""
+        """Find the children that entries at these paths name; None if two children may claim an entry."""
         if self.claimed:
             return None
         entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
         return self.list_present_members(key, {self.into[0]: nest(self.into[1:], entries)})
 
     def mask_paths(self, desired: Desired) -> tuple[Path, ...]:
-        """The name of an entry is a child's key where there is a child and its name is made of nothing else."""
+        """Return these paths for reports. The name of an entry is shown only if the entry exists, and the child's key
+        alone makes the name.
+        """
         keys = not self.source.drop_key_paths(self.source.ref(field).path for field in self.by.fields)
         paths = (path if keys and value is not None else self._copy_at(path) for path, value in desired.items())
         return tuple(dict.fromkeys(paths))
@@ -127,7 +132,7 @@ class EmbedRule(GatheredRule):
 
     @property
     def connection(self) -> Connection | None:
-        """Without the fields that have a default: it says that they may be missing."""
+        """The link of the rule, without the fields that have a default: those may be missing."""
         found, defaulted = super().connection, {path for path, name in self.fields or () if name in self.defaults}
         return found and replace(found, reads=tuple(read for read in found.reads if read[1] not in defaulted))
 
@@ -138,11 +143,11 @@ class EmbedRule(GatheredRule):
         return self.shape == "map" and (self.claimed or bool(attributes) or len(self.by.fields) > 1)
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
-        """Return the entries of the children that fit. `on_overflow` decides about the others."""
+        """Return the entries of the children that fit. `on_overflow` decides about the other children."""
         entries = self._entries(sources)
         if self.may_leave_out:
             entries = self._drop_duplicates(entries)
-        excess = self._excess(entries)
+        excess = self._find_excess(entries)
         if excess and self.on_overflow == "fail":
             return Blocked(excess, member=entries[-1].child)
         if excess and self.on_overflow == "omit":
@@ -150,18 +155,18 @@ class EmbedRule(GatheredRule):
         return self._make_changes(self._select_within_limit(entries) if excess else entries, target)
 
     def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
-        """The first child that claims an entry which another one has, or that names none."""
+        """Find the first child without an entry: another child has the entry that it claims, or it names none."""
         if not self.may_leave_out:
             return None
         entries = self._entries(sources)
         held = {entry.child for entry in self._drop_duplicates(entries)}
-        left = min((entry for entry in entries if entry.child not in held), key=_place, default=None)
+        left = min((entry for entry in entries if entry.child not in held), key=_make_sort_key, default=None)
         return None if left is None else Blocked("EntryTwice" if left.name else "NoEntryKey", member=left.child)
 
     def _drop_duplicates(self, entries: Sequence[Entry]) -> list[Entry]:
         """Drop entries without a name, and entries whose name an earlier child has."""
         holders: dict[str, ItemKey] = {}
-        for entry in sorted(entries, key=_place):
+        for entry in sorted(entries, key=_make_sort_key):
             holders.setdefault(entry.name, entry.child)
         return [entry for entry in entries if entry.name and holders[entry.name] == entry.child]
 
@@ -171,22 +176,24 @@ class EmbedRule(GatheredRule):
         if self.order is None:
             return sorted((self._entry(key, child) for key, child in keyed), key=lambda entry: entry.name)
         path, descending = self.order
-        ranked = [(_rank(get(self.source.view(child, [path]), path)), self._entry(key, child)) for key, child in keyed]
+        ranked = [
+            (_make_rank(get(self.source.view(child, [path]), path)), self._entry(key, child)) for key, child in keyed
+        ]
         least = [entry for rank, entry in ranked if rank is None]
         placed = [(rank, entry) for rank, entry in ranked if rank is not None]
         others = [entry for _, entry in sorted(placed, key=lambda one: one[0], reverse=descending)]
         return others + least if descending else least + others
 
     def copies_of(self, source: Item, target: Item) -> tuple[Path, ...]:
-        """Its entry, where there is a map."""
-        name = self._name_of(source)
+        """Return the path of this child's entry if the target has a map, else the path of the whole value."""
+        name = self._make_name(source)
         there = self.shape == "map" and "M" in (get(target, self.into) or {})
         return ((*self.into, name),) if name and there else self.copies
 
     def _entry(self, key: ItemKey, child: Item) -> Entry:
-        return Entry(key, self._name_of(child), {"M": dict(self._list_attributes(child))})
+        return Entry(key, self._make_name(child), {"M": dict(self._list_attributes(child))})
 
-    def _name_of(self, child: Item) -> str:
+    def _make_name(self, child: Item) -> str:
         read = {field: self.source.ref(field).read(child) for field in self.by.fields}
         name = self.by.build({field: value for field, value in read.items() if value is not None}, "S")
         return "" if name is None else name["S"]
@@ -199,11 +206,11 @@ class EmbedRule(GatheredRule):
         found = ((name, get(view, path) or self.defaults.get(name)) for path, name in self.fields)
         return ((name, value) for name, value in found if value is not None)
 
-    def _excess(self, entries: Sequence[Entry]) -> str:
+    def _find_excess(self, entries: Sequence[Entry]) -> str:
         """The limit that the entries exceed; "" for none."""
         if self.max_items is not None and len(entries) > self.max_items:
             return "TooManyItems"
-        if self.max_bytes is not None and value_bytes(self._whole(entries)) > self.max_bytes:
+        if self.max_bytes is not None and count_value_bytes(self._whole(entries)) > self.max_bytes:
             return "TooManyBytes"
         return ""
 
@@ -218,10 +225,10 @@ class EmbedRule(GatheredRule):
             entries = entries[max(0, len(entries) - self.max_items) :]
         if self.max_bytes is None:
             return entries
-        empty = value_bytes(self._whole(()))
+        empty = count_value_bytes(self._whole(()))
         left = self.max_bytes - empty
         for position in reversed(range(len(entries))):
-            left -= value_bytes(self._whole(entries[position : position + 1])) - empty
+            left -= count_value_bytes(self._whole(entries[position : position + 1])) - empty
             if left < 0:
                 return entries[position + 1 :]
         return entries
@@ -239,14 +246,14 @@ class EmbedRule(GatheredRule):
             return whole
         each: dict[Path, AttributeValue | None] = {(*self.into, name): None for name in present["M"]}
         each.update({(*self.into, entry.name): entry.value for entry in entries})
-        return each if len(differences(target, each)) <= ENTRIES_MAX_WRITES else whole
+        return each if len(find_differences(target, each)) <= ENTRIES_MAX_WRITES else whole
 
 
-def _place(entry: Entry) -> tuple[str | bytes, ...]:
+def _make_sort_key(entry: Entry) -> tuple[str | bytes, ...]:
     return tuple(value for _, _, value in entry.child.values)
 
 
-def _rank(value: AttributeValue | None) -> tuple[str, str | bytes | Decimal | bool] | None:
+def _make_rank(value: AttributeValue | None) -> tuple[str, str | bytes | Decimal | bool] | None:
     """A value as it sorts: by type, then as DynamoDB sorts keys of that type; maps, lists and sets are all alike."""
     if value is None:
         return None

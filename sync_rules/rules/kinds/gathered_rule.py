@@ -14,7 +14,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, KeyAttribute
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, describe_link, translate_identity
-from sync_rules.model.values import Item, Path, has_changed, same
+from sync_rules.model.values import Item, Path, has_changed, is_same_value
 from sync_rules.model.where import Where
 from sync_rules.rules.description import Connection, Moment, Use
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
@@ -26,7 +26,9 @@ WHOLE: Final[Path] = ()  # stands for every attribute of an item; it overlaps an
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GatheredRule(ListingRule, TargetRule):
-    """The sources are the members: `find` lists those of a target; `where` reads a member alone."""
+    """A rule whose sources are the members of its target. `find` lists the members of a target; `where` reads a member
+    alone.
+    """
 
     into: Path
     where: Where | None = None
@@ -39,7 +41,7 @@ class GatheredRule(ListingRule, TargetRule):
 
     @property
     def reads(self) -> Iterable[Path]:
-        """The member's fields that the value is made of: WHOLE for every attribute."""
+        """The fields of a member that make the value. WHOLE means every attribute."""
         raise NotImplementedError
 
     def body(self) -> Mapping[str, object]:
@@ -84,12 +86,12 @@ class GatheredRule(ListingRule, TargetRule):
         return Members(self.source.table.name, self.find.index, conditions, MEMBERS_MAX_ITEMS, named=named)
 
     def list_present_members(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
-        """The members that the present value names: an index may not show them yet."""
+        """List the members that the present value names: an index may not show them yet."""
         return ()
 
     def is_member(self, key: ItemKey, member: Item) -> bool | Blocked:
-        """True if an item is a member. An item that the listing cannot show is none, even if a record names it: else
-        the value would depend on the record.
+        """True if an item is a member. An item that the listing cannot show is not a member, even if a record names it.
+        Otherwise the value would depend on the record.
         """
         at = self.source.table.key_of(member)
         if at is None or self.source.fields(at) is None:
@@ -101,7 +103,7 @@ class GatheredRule(ListingRule, TargetRule):
 
     def _is_listed(self, key: ItemKey, member: Item) -> bool:
         conditions = self.conditions(key)
-        if conditions is None or any(not same(member.get(name), value) for name, value in conditions.equals):
+        if conditions is None or any(not is_same_value(member.get(name), value) for name, value in conditions.equals):
             return False
         if conditions.begins_with is not None:
             name, prefix = conditions.begins_with
@@ -115,7 +117,7 @@ class GatheredRule(ListingRule, TargetRule):
         return self.source.table.index(self.find.index).attributes if self.find and self.find.index else ()
 
     def in_key_order(self, members: Iterable[Item | None]) -> Sequence[tuple[ItemKey, Item]]:
-        """The members by their keys: the same order, whichever they were found in."""
+        """Sort the members by their keys. The order of a listing does not matter then."""
         keyed = ((self.source.table.key_of(member), member) for member in members if member is not None)
         return sorted(
             ((key, member) for key, member in keyed if key is not None),
@@ -124,7 +126,7 @@ class GatheredRule(ListingRule, TargetRule):
 
     @cached_property
     def read_paths(self) -> tuple[Path, ...]:
-        """The places where a member keeps all that decides: value, `where`, link, its key in the listing index."""
+        """The places where a member keeps what decides: value, `where`, link, and its key in the listing index."""
         stored = (
             self.source.locate_field(path) if path else WHOLE
             for path in (*self.reads, *(self.where.paths if self.where else ()))
@@ -137,7 +139,7 @@ class GatheredRule(ListingRule, TargetRule):
         return None if WHOLE in self.read_paths else self.read_paths
 
     def hints(self, change: Change) -> Iterable[Hint]:
-        """The target that a member points to and the one it pointed to, whatever `where` says of either image."""
+        """Return the targets that the old and the new image of a member name, whether or not `where` holds."""
         old, new = change.old, change.new
         if old is not None and new is not None and not self._touches(old, new):
             return ()
@@ -146,5 +148,5 @@ class GatheredRule(ListingRule, TargetRule):
 
     def _touches(self, old: Item, new: Item) -> bool:
         if WHOLE in self.read_paths:
-            return not same({"M": old}, {"M": new})
+            return not is_same_value({"M": old}, {"M": new})
         return has_changed(old, new, self.read_paths)

@@ -14,15 +14,15 @@ from typing import Final
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.json_bytes import canonical
+from sync_rules.model.json_bytes import format_canonical_json
 from sync_rules.model.lookups import Link
-from sync_rules.model.sizes import index_key_limits
+from sync_rules.model.sizes import find_index_key_limits
 from sync_rules.model.templates import Fields
-from sync_rules.model.values import Item, Path, has_changed, overlaps
-from sync_rules.model.writes import Write, differences, expect_item
-from sync_rules.rules.description import Moment, Operation, Use, name_of
+from sync_rules.model.values import Item, Path, has_changed, has_overlap
+from sync_rules.model.writes import Write, expect_item, find_differences
+from sync_rules.rules.description import Moment, Operation, Use, format_entity_name
 from sync_rules.rules.families import Part, Seen
-from sync_rules.rules.kinds.mirror import MirrorRule, Values, put_of
+from sync_rules.rules.kinds.mirror import MirrorRule, Values, make_put
 from sync_rules.rules.rule import Blocked, let_in
 
 STATE: Final = "state"  # the element of a part that stood for a state of its source, and was parked
@@ -32,13 +32,17 @@ LOST: Final = "VersionLost"  # the state was to be tried again, and is shown by 
 
 
 def list_version_fields(source: Entity, target: Entity, fields: Link) -> list[str]:
-    """The fields of a version's key that tell it from others of its item: what they are read from may change."""
+    """List the fields of a version's key that differ between versions of one item: their source attributes may
+    change.
+    """
     return [field for field, ref in fields if field in target.identity and source.drop_key_paths([ref.path])]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HistoryRule(MirrorRule):
-    """Every version of an item, once. A version is made like a mirror, of `fields` for its key and `attributes`."""
+    """A rule that keeps every version of an item, once. It makes a version like a mirror: `fields` make the key,
+    `attributes` are copied.
+    """
 
     kind = "history"
     rounds_max = 1
@@ -68,31 +72,36 @@ class HistoryRule(MirrorRule):
 
     @cached_property
     def _index_key_names(self) -> frozenset[str]:
-        return frozenset(index_key_limits(self.target.table))
+        return frozenset(find_index_key_limits(self.target.table))
 
     def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source  # its states come and go
 
     def list_uses_to_write(self) -> Iterator[Use]:
-        yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, f"{name_of(self.target)}, once for each version")
+        yield Use(
+            Moment.WRITTEN,
+            Operation.PUT,
+            self.target.table,
+            f"{format_entity_name(self.target)}, once for each version",
+        )
 
     def is_version_field(self, path: Path) -> bool:
         """True if a version's key contains the source's value at this path."""
-        return any(overlaps(path, one) for one in self.source.drop_key_paths(ref.path for _, ref in self.fields))
+        return any(has_overlap(path, one) for one in self.source.drop_key_paths(ref.path for _, ref in self.fields))
 
     def holds(self, path: Path) -> bool:
-        """True if a version shows what its source has at a path."""
+        """True if a version contains the value that its source has at this path."""
         if self.attributes is None:
             return not path or path[0] in self.index_keys or path[0] not in self._index_key_names
         read = (self.source.locate_field(one) for one, _ in self.attributes)
-        return any(overlaps(path, one) for one in self.source.drop_key_paths(read))
+        return any(has_overlap(path, one) for one in self.source.drop_key_paths(read))
 
     def label(self, part: Part) -> str:
         return STATE if part.seen is not None else part.element
 
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """For a source, the versions of its old and new image; none for a deletion, because an application that erases
-        an item may have erased its versions. For a version that was created or changed, itself.
+        """Return the versions of the old and the new image of a source. A deletion has none, because an application
+        that erases an item may have erased its versions. A version that was created or changed returns itself.
         """
         old, new = change.old, change.new
         found: list[Part] = []
@@ -118,10 +127,10 @@ class HistoryRule(MirrorRule):
             return None
         names = {*(path[0] for path in self.paths_of(image)), *key.attributes()}
         held = {name: value for name, value in image.items() if name in names}
-        return Part(self, next(iter(self.mirrors(held)), key), key, seen=Seen(canonical(held), held))
+        return Part(self, next(iter(self.mirrors(held)), key), key, seen=Seen(format_canonical_json(held), held))
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """Put a missing version. A part without a state means the source as it is."""
+        """Return the put of a missing version. A part without a state uses the source as it is now."""
         state = source if part.seen is None else part.seen.item
         lets_in = state is not None and let_in(self.where, state, self.source)
         if isinstance(lets_in, Blocked):
@@ -134,9 +143,9 @@ class HistoryRule(MirrorRule):
             return Blocked(LOST, member=part.source) if lost else None
         desired = self._make_values(part.target, named[part.target], state)
         if target is not None:
-            differs = differences(target, {**dict.fromkeys(self._list_own_paths(target)), **desired})
+            differs = find_differences(target, {**dict.fromkeys(self._list_own_paths(target)), **desired})
             return Blocked(TAKEN, member=part.source) if differs else None
         if part.seen is None and part.element != STATE:
             return None  # somebody removed it
         absent = expect_item(self.target.table.partition.name, None, ())
-        return put_of(part.target, desired, absent)
+        return make_put(part.target, desired, absent)

@@ -16,10 +16,10 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import ConditionError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer, describe_link, translate_identity
-from sync_rules.model.values import AttributeValue, Item, Path, get, same
+from sync_rules.model.values import AttributeValue, Item, Path, get, is_same_value
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, expect_item
-from sync_rules.rules.description import Connection, Moment, Operation, Use, name_of
+from sync_rules.rules.description import Connection, Moment, Operation, Use, format_entity_name
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.rule import Blocked, list_uses_to_list
 
@@ -28,8 +28,9 @@ OnDelete = Literal["keep", "clear", "delete", "restrict"]
 
 @dataclass(frozen=True, eq=False)
 class LinkedRule(TargetRule):
-    """`link`: how a target holds each identity field of its source. `settle_seconds`: the time that an index may lag
-    before the second look. `defaults`: by copy, the value that replaces a missing one.
+    """A rule whose targets each name one source. `link`: how a target holds each identity field of its source.
+    `settle_seconds`: how long an index may lag before the second look. `defaults`: by copy, the value that replaces
+    a missing value.
     """
 
     link: Link
@@ -81,12 +82,14 @@ class LinkedRule(TargetRule):
 
     @cached_property
     def link_paths(self) -> tuple[Path, ...]:
-        """The target paths that say which source it points to, without those inside its key, which cannot change."""
+        """The target paths that name the source, without those in the target's key, which cannot change."""
         return self.target.drop_key_paths(ref.path for _, ref in self.link)
 
     @cached_property
     def where_paths(self) -> tuple[Path, ...]:
-        """The target paths that `where` reads, and those of a sparse index, without the unchangeable key."""
+        """The target paths that `where` reads, and those of a sparse index, without the target's key, which cannot
+        change.
+        """
         read = self.target.drop_key_paths(map(self.target.locate_field, self.where.target_paths if self.where else ()))
         return (*read, *self.sparse_paths)
 
@@ -96,7 +99,7 @@ class LinkedRule(TargetRule):
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
-        """Link, copies, `where`, and the index keys: an item that moves within an index can slip past a page."""
+        """Link, copies, `where`, and the index keys: a listing may miss an item that moves within its index."""
         index = self.find.index if self.find is not None else None
         keys = [a.name for a in self.target.table.index(index).attributes] if index else []
         return tuple(dict.fromkeys([*self.link_paths, *self.copies, *self.where_paths, *((name,) for name in keys)]))
@@ -104,14 +107,14 @@ class LinkedRule(TargetRule):
     @property
     @abstractmethod
     def source_paths(self) -> tuple[Path, ...]:
-        """The source paths that the rule reads: a change of one pushes."""
+        """The source paths that the rule reads. A change of one asks for a push."""
 
     @property
     def watches_in_source(self) -> tuple[Path, ...]:
         return self.source_paths
 
     def where_holds(self, source: Item, target: Item) -> bool | Blocked:
-        """True if the rule speaks of this pair; blocked where `where` cannot be evaluated."""
+        """True if the rule applies to this pair. Blocked if `where` cannot be evaluated."""
         if self.find is not None and self.find.leaves_out(target):
             return False
         if self.where is None:
@@ -122,10 +125,11 @@ class LinkedRule(TargetRule):
         except ConditionError as error:
             return Blocked(error.reason)
 
-    def without_source(self, target: Item) -> Mapping[Path, AttributeValue | None] | None:
-        """The values for a target without a source, or whose `where` fails; None if the rule leaves it alone.
+    def compute_values_without_source(self, target: Item) -> Mapping[Path, AttributeValue | None] | None:
+        """Return the values for a target without a source, or whose `where` does not hold; None if the rule leaves it
+        alone.
 
-        Only `clear` brings a default back. Other policies leave present values, and give defaults to missing ones.
+        Only `clear` brings a default back. Other policies keep present values, and fill missing values by default.
         """
         if self.on_delete == "clear":
             return {copy: self.defaults.get(copy) for copy in self.copies}
@@ -133,7 +137,9 @@ class LinkedRule(TargetRule):
         return missing or None
 
     def deletes(self, target: Item) -> bool:
-        """True if a target is deleted with its source. `check` refuses a `where` that would read the deleted source."""
+        """True if this target is deleted with its source. `check` refuses a `where` that would read the deleted
+        source.
+        """
         return self.on_delete == "delete" and self.where_holds({}, target) is True
 
     def restricts(self, target: Item) -> bool:
@@ -144,7 +150,7 @@ class LinkedRule(TargetRule):
         return bool(self.where_holds({}, image)) and any(kept)
 
     def list_defaults(self, item: Item) -> tuple[Path, ...]:
-        return tuple(copy for copy, value in self.defaults.items() if same(get(item, copy), value))
+        return tuple(copy for copy, value in self.defaults.items() if is_same_value(get(item, copy), value))
 
     def find_value_sources(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:
         return self.source_keys(image)
@@ -158,7 +164,7 @@ class LinkedRule(TargetRule):
     def list_uses_to_write(self) -> Iterator[Use]:
         yield from super().list_uses_to_write() if self.copies else ()
         if self.on_delete == "delete":
-            target, source = name_of(self.target), name_of(self.source)
+            target, source = format_entity_name(self.target), format_entity_name(self.source)
             goes = f"on_delete: {target} goes with its {source}"
             yield Use(Moment.DELETED, Operation.DELETE, self.target.table, goes)
             yield Use(Moment.DELETED, Operation.CHECK, self.source.table, f"on_delete: {source} still is gone")

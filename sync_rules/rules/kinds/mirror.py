@@ -15,7 +15,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, KeyType, Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer, describe_link
-from sync_rules.model.sizes import fit_value, index_key_limits
+from sync_rules.model.sizes import find_index_key_limits, fit_value
 from sync_rules.model.templates import Fields, Template
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed, list_elements
 from sync_rules.model.where import Where
@@ -27,12 +27,12 @@ from sync_rules.model.writes import (
     Transaction,
     Update,
     Write,
-    differences,
+    expect_existence,
     expect_item,
     expect_values,
-    misfit,
-    target_exists,
-    update_of,
+    find_differences,
+    find_misfit,
+    make_update,
 )
 from sync_rules.rules.description import Drawing, Operation, TypeOf, Use
 from sync_rules.rules.families import Part, PartRule
@@ -48,8 +48,9 @@ KEYS_HELD_MAX: Final = 3  # a mirror that goes may free the key that another one
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MirrorRule(PartRule):
-    """`fields`: how the source holds each field of the mirror's key. `each`: one more field, with a mirror for every
-    element of a list or set. `attributes`: pairs of paths, on the source and on the mirror; None: all.
+    """A rule that keeps an item for each source, under another key. `fields`: how the source holds each field of the
+    mirror's key. `each`: one more field, with a mirror for every element of a list or set. `attributes`: pairs of
+    paths, on the source and on the mirror; None: all.
     """
 
     fields: tuple[tuple[str, Ref], ...]
@@ -88,17 +89,17 @@ class MirrorRule(PartRule):
 
     @cached_property
     def identity_paths(self) -> tuple[Path, ...]:
-        """The attributes that name the source of a mirror, besides its key."""
+        """The attributes outside a mirror's key that name its source."""
         return self.target.drop_key_paths(ref.path for _, ref in self.names)
 
     @cached_property
     def index_keys(self) -> Mapping[str, tuple[Template, KeyType, int]]:
-        """The index key attributes that the rule builds: template, type, and greatest length. Without a template, only
-        those whose field the rule binds.
+        """The index key attributes that the rule builds: template, type, and greatest length. An attribute without a
+        template is built only if the rule binds a field of its name.
         """
         bound = {field for field, _ in self.fields} | ({self.each[0]} if self.each else set())
         found: dict[str, tuple[Template, KeyType, int]] = {}
-        for name, asked in index_key_limits(self.target.table).items():
+        for name, asked in find_index_key_limits(self.target.table).items():
             itself = Template(f"{{{name}}}", ("", ""), (name,))
             template = self.target.templates.get(name, itself)
             if (template != itself or name in bound) and self.target.drop_key_paths([(name,)]):
@@ -111,12 +112,14 @@ class MirrorRule(PartRule):
 
     @cached_property
     def puts(self) -> tuple[Path, ...]:
-        """The paths written on a mirror besides its key; with `all`, every other attribute is written too."""
+        """The paths that the rule writes on a mirror, without its key. With `all`, it writes every other attribute
+        too.
+        """
         given = (to for _, to in self.attributes or ())
         return self.target.drop_key_paths([*self.identity_paths, *((name,) for name in self.index_keys), *given])
 
     def nodes(self) -> tuple[Node, ...]:
-        """A node for each path, the key included: mirrors of mirrors must not come back to where they began."""
+        """Return a node for each path, the key included: mirrors of mirrors must not end where they began."""
         writes = [*((attribute.name,) for attribute in self.target.table.key), *self.copies]
         reads = tuple((self.source, path) for path in self._reads)
         if self.attributes is None:  # the empty path is the whole item
@@ -128,11 +131,11 @@ class MirrorRule(PartRule):
         return (self.target,)
 
     def owns(self, item: Item) -> bool:
-        """True if an item names a source where a mirror has it."""
+        """True if an item names a source in the attributes where a mirror does."""
         return self.pointer(item) is not None
 
     def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
-        """All copies of a mirror; none on an application's own item under a mirror's key."""
+        """List all copies of a mirror; none if an application's own item has a mirror's key."""
         return self.copies if self.owns(item) else ()
 
     def is_known_by_key(self, entity: Entity) -> bool:
@@ -164,7 +167,9 @@ class MirrorRule(PartRule):
         return self.source.drop_key_paths(self._reads)
 
     def paths_of(self, *sources: Item | None) -> tuple[Path, ...]:
-        """Everything that the rule reads of these sources: where all attributes are copied, all that they have."""
+        """Return all paths that the rule reads of these sources. If all attributes are copied, these are all that the
+        sources have.
+        """
         if self.attributes is not None:
             return self.source_paths
         return self.source.drop_key_paths(
@@ -175,9 +180,11 @@ class MirrorRule(PartRule):
         return self.paths_of(source)
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
-        """The mirrors that a source names, let in or not, each with the fields that make its key."""
+        """List the mirrors that a source names, each with the fields of its key, whether or not `where` lets the source
+        in.
+        """
         found: dict[ItemKey, Fields] = {}
-        for fields in () if source is None else self._each_fields(source):
+        for fields in () if source is None else self._list_fields(source):
             key = self.target.key_of(fields)
             if key is not None:
                 found.setdefault(key, fields)
@@ -188,16 +195,16 @@ class MirrorRule(PartRule):
         holds a separator or is neither text nor number.
         """
         return source is not None and any(
-            self.target.key_of(fields) is None and all(_says(fields.get(field)) for field in self.target.identity)
-            for fields in self._each_fields(source)
+            self.target.key_of(fields) is None and all(_has_value(fields.get(field)) for field in self.target.identity)
+            for fields in self._list_fields(source)
         )
 
-    def _each_fields(self, source: Item) -> Iterator[Fields]:
+    def _list_fields(self, source: Item) -> Iterator[Fields]:
         read = {field: ref.read(source) for field, ref in self.fields}
         fields = {field: value for field, value in read.items() if value is not None}
-        yield from ({**fields, **each} for each in self._each(source))
+        yield from ({**fields, **each} for each in self._list_elements(source))
 
-    def _each(self, source: Item) -> Iterator[Fields]:
+    def _list_elements(self, source: Item) -> Iterator[Fields]:
         if self.each is None:
             yield {}
             return
@@ -206,7 +213,9 @@ class MirrorRule(PartRule):
 
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """For a source, every mirror that it named or names; for a mirror, the source that it named or names."""
+        """Return the mirrors that the old or the new image of a source names. For a mirror, return the part of each
+        source that its images name.
+        """
         found: list[Part] = []
         came_or_went = change.old is None or change.new is None
         if entity is self.source and (
@@ -244,21 +253,21 @@ class MirrorRule(PartRule):
                 return Blocked("NoMirrorKey", member=part.source) if unnamed else None
             if target is None or owner != part.source:
                 return None
-            return self._with_check(part.source, source, Delete(part.target, self._still_of(part.target, target)))
+            return self._add_check(part.source, source, Delete(part.target, self._expect_mirror(part.target, target)))
         if source is None or (target is not None and (owner != part.source or part.target == part.source)):
             # of another source: that one may be about to let it go
             return Blocked("KeyTaken", patient=owner is not None)
         desired = self._make_values(part.target, named[part.target], source)
         if target is None:
             absent = expect_item(self.target.table.partition.name, None, ())
-            put = put_of(part.target, desired, absent)
-            return self._with_check(part.source, source, put)
-        changes = differences(target, {**dict.fromkeys(self._list_own_paths(target)), **desired})
+            put = make_put(part.target, desired, absent)
+            return self._add_check(part.source, source, put)
+        changes = find_differences(target, {**dict.fromkeys(self._list_own_paths(target)), **desired})
         if not changes:
             return None
-        if reason := misfit(target, changes):
+        if reason := find_misfit(target, changes):
             return Blocked(reason)
-        return self._with_check(part.source, source, self._change(part.target, target, desired, changes))
+        return self._add_check(part.source, source, self._change(part.target, target, desired, changes))
 
     # ---------------------------------------------------------------- what is written
     def _make_values(self, key: ItemKey, fields: Fields, source: Item) -> Values:
@@ -270,7 +279,7 @@ class MirrorRule(PartRule):
             held = {to: get(view, path) for path, to in self.attributes}
         held |= {ref.path: self.source.ref(field).read(source) for field, ref in self.names}
         held = {path: held[path] for path in self.target.drop_key_paths(held)}
-        item = _item(key, held)
+        item = _make_item(key, held)
         for name, (template, kind, max_bytes) in self.index_keys.items():
             known = {field: fields.get(field) or get(item, tuple(field.split("."))) for field in template.fields}
             value = template.build({f: v for f, v in known.items() if v is not None}, kind)
@@ -279,16 +288,16 @@ class MirrorRule(PartRule):
 
     def _change(self, key: ItemKey, mirror: Item, desired: Values, changes: Values) -> Update | Put:
         """Update the differences, each guarded by the value read; put the whole item if a guard has no room for all."""
-        still = self._still_of(key, mirror)
+        still = self._expect_mirror(key, mirror)
         if self.attributes is None and len(changes) > CHECK_MAX_ATTRIBUTES:
-            return put_of(key, desired, still)
-        return update_of(key, mirror, changes, still)
+            return make_put(key, desired, still)
+        return make_update(key, mirror, changes, still)
 
-    def _still_of(self, key: ItemKey, mirror: Item) -> tuple[Condition, ...]:
+    def _expect_mirror(self, key: ItemKey, mirror: Item) -> tuple[Condition, ...]:
         """Guard: the mirror exists and still names the source it named when read."""
-        return (target_exists(key), *expect_values(mirror, self.identity_paths))
+        return (expect_existence(key), *expect_values(mirror, self.identity_paths))
 
-    def _with_check(self, key: ItemKey, source: Item | None, action: Put | Delete | Update) -> Transaction:
+    def _add_check(self, key: ItemKey, source: Item | None, action: Put | Delete | Update) -> Transaction:
         """The same check for all mirrors of a source that was read once: so that a move is one transaction."""
         checked = () if source is None else self._list_checked_paths(source)
         return Transaction((Check(key, expect_item(self.source.table.partition.name, source, checked)), action))
@@ -301,15 +310,15 @@ class MirrorRule(PartRule):
         return paths if len(paths) <= CHECK_MAX_ATTRIBUTES else self.source_paths
 
 
-def put_of(key: ItemKey, held: Values, guard: tuple[Condition, ...]) -> Put:
-    return Put(key, _item(key, held), guard)
+def make_put(key: ItemKey, held: Values, guard: tuple[Condition, ...]) -> Put:
+    return Put(key, _make_item(key, held), guard)
 
 
-def _item(key: ItemKey, held: Values) -> Item:
-    update = update_of(key, key.attributes(), {path: value for path, value in held.items() if value is not None}, ())
+def _make_item(key: ItemKey, held: Values) -> Item:
+    update = make_update(key, key.attributes(), {path: value for path, value in held.items() if value is not None}, ())
     return {**key.attributes(), **{path[0]: value for path, value in update.sets}}
 
 
-def _says(value: AttributeValue | None) -> bool:
+def _has_value(value: AttributeValue | None) -> bool:
     """True if a field has a value. NULL and empty text have none: a user without an email is not a failure."""
     return value is not None and "NULL" not in value and value.get("S") != ""

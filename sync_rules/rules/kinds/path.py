@@ -14,12 +14,12 @@ from typing import Final
 
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.numbers import text_of
+from sync_rules.model.numbers import read_text
 from sync_rules.model.semantics import apply_write
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_changed
-from sync_rules.model.writes import Desired, differences, misfit, update_of
+from sync_rules.model.writes import Desired, find_differences, find_misfit, make_update
 from sync_rules.rules.description import Drawing, TypeOf
-from sync_rules.rules.formula import stable_hash
+from sync_rules.rules.formula import compute_stable_hash
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.rule import Blocked, Node
 
@@ -41,8 +41,10 @@ class Breadcrumb:
     separator: str
 
     def own(self, item: Item) -> str | None:
-        """The name of an item; None for an item without a text or a number there, which the names below skip."""
-        return text_of(self.name.read(item)) or None
+        """Return the name of an item; None for an item without a text or number at `name`. Breadcrumbs below skip
+        it.
+        """
+        return read_text(self.name.read(item)) or None
 
     def of(self, item: Item) -> str | None:
         value = get(item, self.path)
@@ -53,7 +55,7 @@ class Breadcrumb:
         return self.of(item) is None and self.own(item) is not None
 
     def make_values(self, parent: Item | None, item: Item) -> dict[Path, AttributeValue | None]:
-        """Return the breadcrumb that an item must have; empty while the parent's breadcrumb is not written yet."""
+        """Return the breadcrumb that an item must have; no values while the parent's breadcrumb is not written yet."""
         if parent is not None and self.is_due(parent):
             return {}
         names = [name for name in (parent and self.of(parent), self.own(item)) if name]
@@ -102,11 +104,13 @@ class TreeRule(LinkedRule):
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:
-        """Graph and depth follow from the path, and are not read of a parent."""
+        """The path, the breadcrumb and the carried attributes. Graph and depth follow from the path, and are not
+        read.
+        """
         return (self.path, *((self.crumb.path,) if self.crumb else ()), *self.carry)
 
     def nodes(self) -> tuple[Node, ...]:
-        """Without what each attribute reads of itself, one level up: hierarchies are the cycles that end."""
+        """Return the nodes, without what each attribute reads of itself one level up: cycles of a hierarchy end."""
         deciding = tuple((self.target, path) for path in self.deciding_paths)
         parent = (self.source, self.path)
         names = [] if self.crumb is None else [(self.target, path) for path in self.name_paths]
@@ -134,7 +138,9 @@ class TreeRule(LinkedRule):
         return {**body, "crumb": self.crumb.path, "by": self.crumb.name.path, "between": self.crumb.separator}
 
     def list_own_copies(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
-        """All copies, but for a root what its descendants take from it, which is the root's own."""
+        """List all copies; for a root without the attributes that its descendants take from it: those are the
+        application's.
+        """
         is_root = self.pointer(item) in (None, key)
         return tuple(path for path in self.copies if path not in self.carry) if is_root else self.copies
 
@@ -149,23 +155,24 @@ class TreeRule(LinkedRule):
         return Drawing(self.target, reads, self.copies, notes)
 
     def pushes(self, change: Change) -> bool:
-        """True for a deleted parent, and for one with a path that was created or changed in what children take. Without
-        a path children take nothing: its own record writes one, and that write's record pushes.
+        """True for a deleted parent, and for a parent with a path that was created or changed in what children take.
+        Children of a parent without a path take nothing. The parent's own record writes a path, and that write's
+        record pushes.
         """
         if change.new is None:
             return self.on_delete != "keep"
-        if self._path_of(change.new) is None:
+        if self._read_path(change.new) is None:
             return False
         if change.old is None or has_changed(change.old, change.new, self.source_paths):
             return True
         return self.crumb is not None and self.crumb.is_due(change.old) and not self.crumb.is_due(change.new)
 
     def orphans(self, target: Item) -> bool:
-        """True unless paths are cleared: below a missing parent they lead nowhere."""
+        """True unless paths are cleared: a path below a missing parent leads nowhere."""
         return self.on_delete != "clear"
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
-        own = text_of(self.own.read(target))
+        own = read_text(self.own.read(target))
         if own is None:
             return None  # a binary id makes no segment
         # also an end that would run into a separator of several characters: "a:" before "::" could be read in two ways
@@ -176,12 +183,12 @@ class TreeRule(LinkedRule):
             return {**self._make_values((own,), own), **self._names(None, target)}
         if self.find is not None and self.find.leaves_out(target):
             return None
-        if text_of(parent) == own:
+        if read_text(parent) == own:
             return Blocked(CYCLE)
         source = sources[0] if sources else None
         if source is None:
-            return self.without_source(target)
-        path = self._path_of(source)
+            return self.compute_values_without_source(target)
+        path = self._read_path(source)
         if path is None:
             # patient: a parent that was just put gets one within a moment; in a ring, or below a bad id, it never does
             return Blocked(PARENT_WITHOUT_PATH, patient=True)
@@ -193,17 +200,19 @@ class TreeRule(LinkedRule):
         return {**self._make_values((*segments, own), own), **self._names(source, target), **carried}
 
     def apply_to(self, item: Item, sources: Sequence[Item | None]) -> Item:
-        """An item that would lose its path stays as it is: what hangs below waits."""
+        """Return the item as the rule will leave it. An item that would lose its path stays as it is, and items below
+        it wait.
+        """
         key, desired = self.target.table.key_of(item), self.compute_values(sources, item)
         if key is None or not isinstance(desired, Mapping) or desired.get(self.path) is None:
             return item
-        changes = differences(item, desired)
-        if not changes or misfit(item, changes):
+        changes = find_differences(item, desired)
+        if not changes or find_misfit(item, changes):
             return item
-        return apply_write(update_of(key, item, changes, ()), item) or item
+        return apply_write(make_update(key, item, changes, ()), item) or item
 
     def find_omission(self, sources: Sequence[Item | None], target: Item) -> Blocked | None:
-        """The breadcrumb of an item whose parent has none yet; a parent that is an orphan gets none."""
+        """Report the breadcrumb of an item whose parent has none yet. A parent that is an orphan gets no breadcrumb."""
         parent = sources[0] if sources else None
         due = self.crumb is not None and parent is not None and self.crumb.is_due(parent)
         return Blocked(PARENT_WITHOUT_BREADCRUMB, patient=True) if due else None
@@ -215,11 +224,11 @@ class TreeRule(LinkedRule):
         """The values that follow from the segments of a path, the root's first and the own last."""
         made: dict[Path, AttributeValue | None] = {self.path: {"S": self.separator.join(segments)}}
         if self.graph is not None:
-            made[self.graph] = {"S": f"{segments[0]}#{1 + stable_hash(own) % self.shards}"}
+            made[self.graph] = {"S": f"{segments[0]}#{1 + compute_stable_hash(own) % self.shards}"}
         if self.depth is not None:
             made[self.depth] = {"N": str(len(segments) - 1)}
         return made
 
-    def _path_of(self, item: Item) -> str | None:
+    def _read_path(self, item: Item) -> str | None:
         value = get(item, self.path)
         return None if value is None else value.get("S") or None

@@ -15,8 +15,8 @@ from typing import Self
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import describe_link
-from sync_rules.model.numbers import spell
-from sync_rules.model.values import AttributeValue, Item, same
+from sync_rules.model.numbers import format_number
+from sync_rules.model.values import AttributeValue, Item, is_same_value
 from sync_rules.model.writes import Check, Delete, Put, Transaction, expect_item
 from sync_rules.rules import ledger
 from sync_rules.rules.description import Use
@@ -29,7 +29,7 @@ from sync_rules.rules.rule import Blocked, Node, make_check_use
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A text that sorts among others as its child does, and the value that its item holds."""
+    """A text that sorts as its child does among the children, and the value that the child's ledger item holds."""
 
     text: str
     held: AttributeValue
@@ -45,11 +45,11 @@ class RankPlace:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RankedRule(BookedRule):
-    """`target` is the rank item of a child."""
+    """A rule that keeps an item for each child in the ledger, in the order of its rank. `target` is that rank item."""
 
     @abstractmethod
-    def rank_of(self, child: Item) -> Rank | Blocked | None:
-        """The rank of a child; None for a child that has none."""
+    def compute_rank(self, child: Item) -> Rank | Blocked | None:
+        """Compute the rank of a child. None for a child without a rank, Blocked for a value that cannot have a rank."""
 
     def nodes(self) -> tuple[Node, ...]:
         return (Node(self, (self.target, (AMOUNT,)), self.read_of_children),)
@@ -61,10 +61,10 @@ class RankedRule(BookedRule):
             "ledger": self.target.table.name,
         }
 
-    def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
+    def _list_items(self, change: Change) -> Iterable[ItemKey | None]:
         for image in (change.old, change.new):
             for place in self._places(change.key, image):
-                yield self._nowhere(change.key) if isinstance(place, Blocked) else place.key
+                yield self._make_vacant_key(change.key) if isinstance(place, Blocked) else place.key
 
     def unconditional(self) -> Self:
         return replace(self, where=None)
@@ -77,8 +77,8 @@ class RankedRule(BookedRule):
         yield make_check_use(self)
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
-        """A rank item under the child's key, none elsewhere. A blocked child is reported at a key without an item, so
-        its former rank item is still deleted.
+        """Return the transaction that puts the rank item at the child's key, or deletes it elsewhere. A blocked child
+        is reported at a key without an item, so its former rank item is still deleted.
         """
         places = () if part.source is None else self._places(part.source, source)
         blocked = next((place for place in places if isinstance(place, Blocked)), None)
@@ -88,7 +88,7 @@ class RankedRule(BookedRule):
         seen = expect_item(self.target.table.partition.name, target, ((AMOUNT,),))
         if place is None:
             return None if target is None else self._guard_action(part, source, Delete(part.target, seen))
-        if target is not None and same(target.get(AMOUNT), place.held):
+        if target is not None and is_same_value(target.get(AMOUNT), place.held):
             return None
         return self._guard_action(
             part, source, Put(part.target, {**part.target.attributes(), AMOUNT: place.held}, seen)
@@ -99,7 +99,7 @@ class RankedRule(BookedRule):
         parents = () if child is None else tuple(self._find_parents(child))
         if child is None or not parents:
             return ()
-        rank, speaks = self.rank_of(child), self._speaks_of(child)
+        rank, speaks = self.compute_rank(child), self._speaks_of(child)
         if rank is None or not speaks:
             return ()
         if isinstance(speaks, Blocked):
@@ -123,11 +123,11 @@ class RankedRule(BookedRule):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RankRule(CountedRule, RankedRule):
-    """Ranks children by their amounts."""
+    """A rule that ranks children by their amounts."""
 
     def body(self) -> Mapping[str, object]:
         return {**super().body(), "function": self.function, "of": self.of}
 
-    def rank_of(self, child: Item) -> Rank | Blocked | None:
-        amount = self.amount_of(child)
-        return Rank(ledger.rank_text(amount), {"N": spell(amount)}) if isinstance(amount, Decimal) else amount
+    def compute_rank(self, child: Item) -> Rank | Blocked | None:
+        amount = self.read_amount(child)
+        return Rank(ledger.format_rank(amount), {"N": format_number(amount)}) if isinstance(amount, Decimal) else amount

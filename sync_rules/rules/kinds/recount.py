@@ -1,4 +1,4 @@
-"""count, sum, mean, min and max by listing: each look reads the members and counts them again.
+"""count, sum, mean, min and max by listing: each check of a parent reads its members and counts them again.
 
 Invariant: the number is exact in any order of the members. This is for small groups; large groups need a ledger.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import is_holdable, mean_of, spell, total_of
+from sync_rules.model.numbers import compute_mean, compute_total, format_number, is_holdable
 from sync_rules.model.values import Item, Path
 from sync_rules.model.writes import Desired
 from sync_rules.rules.books import Books
@@ -24,8 +24,9 @@ from sync_rules.rules.rule import Blocked, Node
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecountRule(CountedRule, MakingRule, GatheredRule):
-    """`books`: the books whose items are listed, sorted by the amount, so that the first or last one is enough. None:
-    the children are listed. `places`: the decimal places of a mean; None for others.
+    """A rule that lists its members and counts them. `books`: the books whose items are listed, sorted by the amount,
+    so that the first or last item is enough. None: the children are listed. `places`: the decimal places of a mean;
+    None for others.
     """
 
     books: Books | None = None
@@ -48,7 +49,7 @@ class RecountRule(CountedRule, MakingRule, GatheredRule):
 
     def nodes(self) -> tuple[Node, ...]:
         (shown,) = super().nodes()
-        return self.nodes_of(shown.reads)
+        return self.make_nodes(shown.reads)
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
         listing = super().members(key, target)
@@ -65,10 +66,10 @@ class RecountRule(CountedRule, MakingRule, GatheredRule):
         return self.books is not None
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
-        """The result over the members, in all or per group. As with a ledger, empty groups are left out."""
+        """Return the result over the members, in all or per group. Empty groups are left out, as with a ledger."""
         groups: dict[str, list[Decimal]] = {}
         for key, member in self.in_key_order(sources):
-            share = self.share_of(member)
+            share = self.compute_share(member)
             if isinstance(share, Blocked):
                 return replace(share, member=key)
             if share is not None:
@@ -77,10 +78,10 @@ class RecountRule(CountedRule, MakingRule, GatheredRule):
         numbers = {group: self._number(amounts) for group, amounts in groups.items()}
         if not all(map(is_holdable, numbers.values())):
             return Blocked("NumberTooLong")
-        shown = {group: {"N": spell(number)} for group, number in numbers.items() if number or not self.adds}
+        shown = {group: {"N": format_number(number)} for group, number in numbers.items() if number or not self.adds}
         if self.per is not None:
             return {self.into: {"M": shown}}
-        return {self.into: shown.get("", {"N": "0"} if self.adds else None), **self.index_keys_of(target)}
+        return {self.into: shown.get("", {"N": "0"} if self.adds else None), **self.make_index_keys(target)}
 
     def has_members(self, sources: Sequence[Item | None]) -> bool:
         return bool(sources)
@@ -88,9 +89,9 @@ class RecountRule(CountedRule, MakingRule, GatheredRule):
     def _number(self, amounts: Sequence[Decimal]) -> Decimal:
         match self.function:
             case "count" | "sum":
-                return total_of(amounts)
+                return compute_total(amounts)
             case "mean":
-                return mean_of(total_of(amounts), Decimal(len(amounts)), self.places or 0)
+                return compute_mean(compute_total(amounts), Decimal(len(amounts)), self.places or 0)
             case "min":
                 return min(amounts)
             case "max":

@@ -1,4 +1,5 @@
-"""count, sum and mean: what each child contributes, entered in the ledger once and added to its parent's total with it.
+"""count, sum and mean by ledger: each child has an entry with its contribution, and the same transaction adds it to its
+parent's total.
 
 Invariant: an entry is guarded by what it was when read, and every record of an entry triggers a check against its
 child, also if an application wrote it. Without either, a late write counts a child twice, or one that is gone.
@@ -15,14 +16,14 @@ from typing import Literal
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import describe_link
-from sync_rules.model.numbers import is_holdable, mean_of, number_of, spell, total_of
+from sync_rules.model.numbers import compute_mean, compute_total, format_number, is_holdable, read_number
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Delete, Desired, Increment, Put, Transaction, expect_item
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
 from sync_rules.rules.description import Moment, Operation, TypeOf, Use
 from sync_rules.rules.families import Hint, Part
-from sync_rules.rules.formula import stable_hash
+from sync_rules.rules.formula import compute_stable_hash
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.kinds.making_rule import MakingRule
@@ -32,7 +33,9 @@ from sync_rules.rules.rule import Blocked, Node
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TallyRule(CountedRule, BookedRule):
-    """`target` is the entry of a child, `totals` the entity of the totals. A parent has `shards` of them."""
+    """A rule that keeps an entry for each child, and adds it to a total. `target` is the entry, `totals` the entity of
+    the totals. A parent has `shards` totals.
+    """
 
     totals: Entity
     shards: int = 1
@@ -57,15 +60,15 @@ class TallyRule(CountedRule, BookedRule):
     def counts_members(self) -> bool:
         return self.parent.made or self.function == "mean"
 
-    def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
+    def _list_items(self, change: Change) -> Iterable[ItemKey | None]:
         """The entries of a child; for a child that cannot be counted also the key where that is reported."""
         if self.each is None:
-            yield self._entry_of(change.key)
+            yield self._make_entry_key(change.key)
         for image in (image for image in (change.old, change.new) if image is not None):
             for entry, share in self._shares(change.key, image):
                 yield entry
                 if isinstance(share, Blocked):
-                    yield self._nowhere(change.key)
+                    yield self._make_vacant_key(change.key)
 
     def is_known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source or self.each is None  # else the key of a child alone names its entry
@@ -75,8 +78,10 @@ class TallyRule(CountedRule, BookedRule):
         return None if held is None else held.total
 
     def read_contribution(self, entry: Item) -> Contribution | None:
-        """The contribution in an entry; None for one that the pipeline did not write: it names no total of the rule."""
-        held = ledger.contribution_of(self.target.table, entry)
+        """Read the contribution in an entry. None if the pipeline did not write the entry: it names no total of the
+        rule.
+        """
+        held = ledger.read_contribution(self.target.table, entry)
         name = self.renamed_from or self.title  # the books keep the name that they began with
         return held if held is not None and ledger.is_total(name, held.total) else None
 
@@ -84,7 +89,7 @@ class TallyRule(CountedRule, BookedRule):
         yield from super().list_uses_to_write()
         yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, "the total, in the same transaction")
 
-    def _entry_of(self, child: ItemKey, parent: ItemKey | Blocked | None = None) -> ItemKey | None:
+    def _make_entry_key(self, child: ItemKey, parent: ItemKey | Blocked | None = None) -> ItemKey | None:
         """The entry of a child; with `each`, the one for a parent."""
         fields = ledger.write_fields("child", self.source, child)
         if self.each is not None and isinstance(parent, ItemKey):
@@ -96,17 +101,17 @@ class TallyRule(CountedRule, BookedRule):
     ) -> Iterator[tuple[ItemKey | None, Contribution | Blocked | None]]:
         """The entries of a child, all or `only` one, each with its contribution."""
         for parent in self._find_parents(child):
-            entry = only if only is not None and self.each is None else self._entry_of(key, parent)
+            entry = only if only is not None and self.each is None else self._make_entry_key(key, parent)
             if only in (None, entry):
-                yield entry, self._contribution(entry, child, parent)
+                yield entry, self._compute_contribution(entry, child, parent)
 
     def label(self, part: Part) -> str:
-        """The attribute of a total; "" for a group, whose name is a value."""
+        """Return the attribute of a total; "" for a group, whose name is a value."""
         return "" if part.element.startswith(GROUP) else part.element
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
-        """The entry as its child is now, and the totals moved by the difference. A blocked child is reported at a key
-        without an item, so its former contribution is still taken back.
+        """Return the transaction that writes the entry as its child is now, and moves the totals by the difference. A
+        blocked child is reported at a key without an item, so its former contribution is still taken back.
         """
         if self.target.fields(part.target) is None:
             return self._explain_block(part, source)
@@ -117,13 +122,15 @@ class TallyRule(CountedRule, BookedRule):
         if wanted == held:
             return None
         moved = (
-            Increment(total, (*((at, spell(net)) for at, net in nets.items()), (VERSION, "1")))
-            for total, nets in _moves(held, wanted, members=self.counts_members).items()
+            Increment(total, (*((at, format_number(net)) for at, net in nets.items()), (VERSION, "1")))
+            for total, nets in _compute_moves(held, wanted, members=self.counts_members).items()
         )
         return Transaction((*moved, self._make_entry_write(part, target, wanted)))
 
     def rebuild_part(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
-        """The entry as its child is now. No total is moved: what the entry added, and where, is not known."""
+        """Return the write of the entry as its child is now. It moves no total, because nothing says what the broken
+        entry added, and where.
+        """
         if self.target.fields(part.target) is None:
             return None
         wanted = self._find_contribution(part, source)
@@ -138,7 +145,7 @@ class TallyRule(CountedRule, BookedRule):
         seen = expect_item(self.target.table.partition.name, target, [(name,) for name in ENTRY])
         if wanted is None:
             return Delete(part.target, seen)
-        return Put(part.target, ledger.entry_item(part.target, wanted), seen)
+        return Put(part.target, ledger.make_entry(part.target, wanted), seen)
 
     def _explain_block(self, part: Part, source: Item | None) -> Blocked | None:
         """Return why a child counts nothing although it should; None if it counts."""
@@ -147,7 +154,7 @@ class TallyRule(CountedRule, BookedRule):
         blocked = next((share for _, share in self._shares(part.source, source) if isinstance(share, Blocked)), None)
         return blocked and replace(blocked, member=part.source)
 
-    def _contribution(
+    def _compute_contribution(
         self, entry: ItemKey | None, child: Item, parent: ItemKey | Blocked
     ) -> Contribution | Blocked | None:
         """The contribution of a child to the total of a parent; None when it adds nothing."""
@@ -156,7 +163,7 @@ class TallyRule(CountedRule, BookedRule):
             return None
         if isinstance(speaks, Blocked):
             return speaks
-        share = self.share_of(child)
+        share = self.compute_share(child)
         if share is None or isinstance(share, Blocked):
             return share
         if isinstance(parent, Blocked):
@@ -164,19 +171,21 @@ class TallyRule(CountedRule, BookedRule):
         group, amount = share
         if entry is None:
             return Blocked("KeyTooLong")
-        fields = ledger.write_fields("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
+        fields = ledger.write_fields("parent", self.parent, parent) | {
+            SHARD: {"S": str(choose_shard(entry, self.shards))}
+        }
         if (total := self.totals.key_of(fields)) is None:
             return Blocked("KeyTooLong")
         return Contribution(total, f"{GROUP}{group}" if self.per else AMOUNT, amount)
 
 
-def shard_of(entry: ItemKey, shards: int) -> int:
-    """The shard of the parent's totals that a child adds to: always the same one."""
+def choose_shard(entry: ItemKey, shards: int) -> int:
+    """Choose the shard of the parent's totals that an entry adds to: always the same shard."""
     text = BETWEEN.join(str(value) for _, _, value in entry.values)
-    return stable_hash(text) % shards
+    return compute_stable_hash(text) % shards
 
 
-def _moves(
+def _compute_moves(
     held: Contribution | None, wanted: Contribution | None, *, members: bool
 ) -> dict[ItemKey, dict[str, Decimal]]:
     """The net amounts for each total, in one go: a transaction takes an item once. `members`: they are counted, too."""
@@ -186,20 +195,22 @@ def _moves(
             continue
         nets = moves.setdefault(contribution.total, {})
         for at, amount in list_amounts(contribution, members=members):
-            nets[at] = total_of((nets.get(at, Decimal(0)), amount.copy_negate() if taken else amount))
+            nets[at] = compute_total((nets.get(at, Decimal(0)), amount.copy_negate() if taken else amount))
     return moves
 
 
 def list_amounts(contribution: Contribution, *, members: bool) -> tuple[tuple[str, Decimal], ...]:
-    """The attributes of a total that a contribution adds to, each with its amount."""
+    """List the attributes of a total that a contribution adds to, each with its amount. `members`: the total counts
+    members.
+    """
     amount = (contribution.at, contribution.amount)
     return (amount, (MEMBERS, Decimal(1))) if members else (amount,)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TotalRule(MakingRule):
-    """`source` is the entity of the totals, each parent has `shards`. `per`: the value is a map of groups.
-    `places`: the decimal places of a mean; None for a sum.
+    """A rule that shows the totals of a ledger on a parent. `source` is the entity of the totals; each parent has
+    `shards`. `per`: the value is a map of groups. `places`: the decimal places of a mean; None for a sum.
     """
 
     into: Path
@@ -219,7 +230,7 @@ class TotalRule(MakingRule):
         return (self.into,)
 
     def nodes(self) -> tuple[Node, ...]:
-        return self.nodes_of(((self.source, (AMOUNT,)),))
+        return self.make_nodes(((self.source, (AMOUNT,)),))
 
     def type_of(self, path: Path, known: TypeOf) -> str:
         return "M" if self.per else "N"
@@ -250,7 +261,9 @@ class TotalRule(MakingRule):
         return () if parent is None else (Hint(parent),)
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
-        """A parent's totals; none at all when its key does not fit into theirs."""
+        """Return the keys of a parent's totals. A parent whose key does not fit into a ledger key has fewer than
+        `shards`.
+        """
         key = self.target.table.key_of(target)
         if key is None:
             return ()
@@ -266,27 +279,27 @@ class TotalRule(MakingRule):
         for name, value in (pair for total in sources if total is not None for pair in total.items()):
             if not holds_amount(name):
                 continue
-            number = number_of(value)
+            number = read_number(value)
             if number is None:
                 return Blocked("TotalBroken")
-            sums[name] = total_of((sums.get(name, Decimal(0)), number))
+            sums[name] = compute_total((sums.get(name, Decimal(0)), number))
         members = sums.pop(MEMBERS, Decimal(0))
         if self.places is not None:
             if members <= 0:
-                return {self.into: None, **self.index_keys_of(target)}
-            sums = {AMOUNT: mean_of(sums.get(AMOUNT, Decimal(0)), members, self.places)}
+                return {self.into: None, **self.make_index_keys(target)}
+            sums = {AMOUNT: compute_mean(sums.get(AMOUNT, Decimal(0)), members, self.places)}
         if not all(map(is_holdable, sums.values())):
             return Blocked("NumberTooLong")
         if not self.per:
-            return {self.into: _number(sums.get(AMOUNT, Decimal(0))), **self.index_keys_of(target)}
-        groups = {name.removeprefix(GROUP): _number(sums[name]) for name in sums if name != AMOUNT and sums[name]}
-        return {self.into: {"M": groups}, **self.index_keys_of(target)}
+            return {self.into: _make_number(sums.get(AMOUNT, Decimal(0))), **self.make_index_keys(target)}
+        groups = {name.removeprefix(GROUP): _make_number(sums[name]) for name in sums if name != AMOUNT and sums[name]}
+        return {self.into: {"M": groups}, **self.make_index_keys(target)}
 
     def has_members(self, sources: Sequence[Item | None]) -> bool | Blocked:
-        numbers = [number_of(total[MEMBERS]) for total in sources if total is not None and MEMBERS in total]
+        numbers = [read_number(total[MEMBERS]) for total in sources if total is not None and MEMBERS in total]
         held = [number for number in numbers if number is not None]
-        return Blocked("TotalBroken") if len(held) < len(numbers) else total_of(held) > 0
+        return Blocked("TotalBroken") if len(held) < len(numbers) else compute_total(held) > 0
 
 
-def _number(number: Decimal) -> AttributeValue:
-    return {"N": spell(number)}
+def _make_number(number: Decimal) -> AttributeValue:
+    return {"N": format_number(number)}

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import number_of, spell, text_of
+from sync_rules.model.numbers import format_number, read_number, read_text
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import Desired
 from sync_rules.rules import ledger
@@ -36,8 +36,9 @@ Order = tuple[str, Decimal | str]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ValueRule(RankedRule):
-    """`of`: the field of a child that is shown; `fields`: several instead, with their names in a map. `order`: the
-    field that orders it. `ranked`: keys are in this order. `numbers`: only numbers are accepted.
+    """A rule that keeps a child's value in the ledger. `of`: the field of a child that is shown. `fields`: several
+    fields instead, with their names in a map. `order`: the field that orders the values. `ranked`: ledger keys are
+    in this order. `numbers`: only numbers are accepted.
     """
 
     of: Path | None
@@ -61,19 +62,22 @@ class ValueRule(RankedRule):
         said = {"of": self.of, "order": self.order, "ranked": self.ranked, "numbers": self.numbers}
         return {**super().body(), **said, **({"fields": self.fields} if self.fields else {})}
 
-    def rank_of(self, child: Item) -> Rank | Blocked | None:
-        """The rank of a child; None for one without a value, or with an empty text for it."""
+    def compute_rank(self, child: Item) -> Rank | Blocked | None:
+        """Compute the rank of a child; None for a child without a value, or with an empty text."""
         value = self._read_fields(child) if self.of is None else self._read(child, self.of)
         by = self._read(child, self.order)
         if value is None or value == {"S": ""}:
             return None
-        if self.numbers and number_of(value) is None:
+        if self.numbers and read_number(value) is None:
             return Blocked("NotANumber")
-        shown, ordered = value if self.of is None else _plain(value), None if by is None else _plain(by)
+        shown, ordered = (
+            value if self.of is None else _normalize_value(value),
+            None if by is None else _normalize_value(by),
+        )
         if shown is None or (ordered is None and by is not None):
             return Blocked("NotAValue")
         held = [shown] if self.of == self.order else [shown, ordered or {"NULL": True}]
-        return Rank(_rank_text(_order_of(ordered)) if self.ranked else UNORDERED, {"L": held})
+        return Rank(_format_rank(_make_order(ordered)) if self.ranked else UNORDERED, {"L": held})
 
     def _read(self, child: Item, path: Path) -> AttributeValue | None:
         return get(self.source.view(child, (path,)), path)
@@ -93,8 +97,9 @@ class Held:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ValuesRule(GatheredRule):
-    """The members are ledger items of `books`. `ranked`: their keys are in order. `join`: the text between values;
-    `distinct`: each value once; `max_items`: the number shown, None for all; `descending`: from the end.
+    """A rule that shows the values of children on their parent. The members are ledger items of `books`. `ranked`:
+    their keys are in order. `join`: the text between values. `distinct`: each value once. `max_items`: the number
+    shown, None for all. `descending`: from the end.
     """
 
     shape: Shape
@@ -130,15 +135,15 @@ class ValuesRule(GatheredRule):
         return None  # the arrow of its ledger items stands for it
 
     def members(self, key: ItemKey, target: Item) -> Members | None:
-        """All items; where their keys are in order, as many as are shown are enough."""
+        """Return the Query for all ledger items. If their keys are in order, it may end at `max_items`."""
         listing = super().members(key, target)
         if listing is None or self.max_items is None or not self.ranked:
             return listing
         return replace(listing, max_items=self.max_items, enough=True, backward=self.descending)
 
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
-        """The values in order; of equal order, by the keys of the children. Without any, a list is empty, and there is
-        no set and no text.
+        """Return the values in order, and values of equal order by the keys of the children. Without values the list is
+        empty; a set, text or map is missing.
         """
         found: list[Held] = []
         for key, member in self.in_key_order(sources):
@@ -154,7 +159,7 @@ class ValuesRule(GatheredRule):
         """The values; where they are distinct, the first of those that are shown alike."""
         if not self.distinct:
             return values
-        alike = (tuple(value.items()) if self.shape == "list" else text_of(value) for value in values)
+        alike = (tuple(value.items()) if self.shape == "list" else read_text(value) for value in values)
         first: dict[object, AttributeValue] = {}
         for key, value in zip(alike, values, strict=True):
             first.setdefault(key, value)
@@ -165,37 +170,37 @@ class ValuesRule(GatheredRule):
             return {"L": list(values)}
         if self.shape == "map":
             return values[0] if values else None
-        texts = [text_of(value) or "" for value in values]
+        texts = [read_text(value) or "" for value in values]
         if not texts:
             return None
         return {"S": self.join.join(texts)} if self.shape == "text" else {"NS" if self.numbers else "SS": texts}
 
 
-def _plain(value: AttributeValue) -> AttributeValue | None:
+def _normalize_value(value: AttributeValue) -> AttributeValue | None:
     """A text or a number, in its one spelling; None for anything else."""
-    number = number_of(value)
-    return {"N": spell(number)} if number is not None else value if "S" in value else None
+    number = read_number(value)
+    return {"N": format_number(number)} if number is not None else value if "S" in value else None
 
 
-def _order_of(value: AttributeValue | None) -> Order:
+def _make_order(value: AttributeValue | None) -> Order:
     """A value as it sorts: none first, then numbers, then texts."""
     if value is None or "NULL" in value:
         return "", ""
     return ("N", Decimal(value["N"])) if "N" in value else ("S", value["S"])
 
 
-def _rank_text(order: Order) -> str:
+def _format_rank(order: Order) -> str:
     """The same as a text that sorts like it."""
     kind, value = order
-    ranked = ledger.rank_text(value) if isinstance(value, Decimal) else ledger.rank_of_text(value)
+    ranked = ledger.format_rank(value) if isinstance(value, Decimal) else ledger.format_text_rank(value)
     return kind + ranked if kind else UNORDERED
 
 
 def _parse_entry(value: AttributeValue | None) -> Held | None:
     """Return the value and its order from a ledger entry; None if the pipeline did not write the entry."""
     parts: Sequence[AttributeValue] = (value or {}).get("L", ())
-    shown = None if not parts else parts[0] if "M" in parts[0] else _plain(parts[0])
+    shown = None if not parts else parts[0] if "M" in parts[0] else _normalize_value(parts[0])
     if not shown or shown == {"S": ""} or len(parts) > 2:  # noqa: PLR2004 - the value, and what orders it
         return None
-    order = None if "NULL" in parts[-1] else _plain(parts[-1])
-    return None if order is None and "NULL" not in parts[-1] else Held(shown, _order_of(order))
+    order = None if "NULL" in parts[-1] else _normalize_value(parts[-1])
+    return None if order is None and "NULL" not in parts[-1] else Held(shown, _make_order(order))

@@ -15,7 +15,7 @@ def client(monkeypatch) -> Iterator:
     """A client of the account."""
     for name, value in (("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_REGION", "eu-central-1")):
         monkeypatch.setenv(name, value)
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
     with mock_aws():
         yield aws.dynamodb(None, "eu-central-1")
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.cli import main, options
-from sync_rules.cli.commands.check import report
+from sync_rules.cli.commands.check import format_report
 from sync_rules.extras.discover.propose import database
 from sync_rules.language.load import check_rules
 from tests.extras.discover.accounts import create_table, limit_pages
@@ -87,7 +87,7 @@ def test_propose_reads_a_live_table_and_writes_a_rules_file(client, folder, caps
     assert "about 48,828 read units, less than 0.01 USD on demand in eu-central-1 (prices of 2" in err
     assert "at least 33 s at 1,500 read units a second" in err
     text = (folder / "rules.yaml").read_text()
-    assert report("rules.yaml", *check_rules(text, {})).endswith("OK")
+    assert format_report("rules.yaml", *check_rules(text, {})).endswith("OK")
     assert "copy user.name into order.user_name" in text
     assert f"{ORDERS - len(STALE)} of {ORDERS} agree" in text
     assert f"1 rule proposed; {len(STALE)} targets differ" in out

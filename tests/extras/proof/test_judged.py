@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.extras.proof.probes.mapping_facts import LoggedRecord, from_failed_on, in_order, whole_again
+from sync_rules.extras.proof.probes.mapping_facts import (
+    LoggedRecord,
+    explain_missing_batch,
+    explain_missing_rest,
+    is_in_order,
+)
 
 
 def given(*batches: str) -> list[LoggedRecord]:
@@ -22,16 +27,16 @@ def given(*batches: str) -> list[LoggedRecord]:
 )
 def test_from_failed_on_all_records_come_again(well, missing):
     """Everything from the reported record on comes again, in one batch or several; a record that does not is missed."""
-    assert from_failed_on(given(*well), 3) == ""
-    assert from_failed_on(given(*missing), 3)
+    assert explain_missing_rest(given(*well), 3) == ""
+    assert explain_missing_rest(given(*missing), 3)
 
 
 @pytest.mark.parametrize("well", [("123", "123"), ("123", "12", "3"), ("1", "23", "23")])
 @pytest.mark.parametrize("missing", [("123",), ("123", "3"), ("123", "23"), ("12",)])
 def test_whole_again_is_the_whole_batch(well, missing):
     """The whole batch comes again, also in halves; a part is not enough."""
-    assert whole_again(given(*well), 3) == ""
-    assert whole_again(given(*missing), 3)
+    assert explain_missing_batch(given(*well), 3) == ""
+    assert explain_missing_batch(given(*missing), 3)
 
 
 @pytest.mark.parametrize(
@@ -39,4 +44,4 @@ def test_whole_again_is_the_whole_batch(well, missing):
 )
 def test_in_order_takes_repetitions_and_no_older_news(numbers, well):
     """A record may come again; one that is new must be newer than all before."""
-    assert in_order(map(int, numbers)) is well
+    assert is_in_order(map(int, numbers)) is well

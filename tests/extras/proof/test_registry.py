@@ -8,7 +8,7 @@ from decimal import Decimal
 from sync_rules.extras.proof import cost_estimate
 from sync_rules.extras.proof.commands.selftest import LAST, PROBES
 from sync_rules.extras.proof.probe import ASSUMPTIONS
-from sync_rules.extras.proof.proof_stack import CODE, template
+from sync_rules.extras.proof.proof_stack import CODE, make_template
 from tests.deploy.lies import CORRECTIONS
 from tests.docs.reference import ROOT
 
@@ -23,8 +23,8 @@ def test_registry_every_fact_has_a_probe_or_a_reason():
 
 def test_cost_is_within_its_limit():
     """The estimate with all its parts stays under the limit."""
-    assert sum(part.cost for part in cost_estimate.parts()) == cost_estimate.total() < Decimal("0.25")
-    assert len(cost_estimate.lines()) == len(list(cost_estimate.parts()))
+    assert sum(part.cost for part in cost_estimate.list_parts()) == cost_estimate.compute_total() < Decimal("0.25")
+    assert len(cost_estimate.list_lines()) == len(list(cost_estimate.list_parts()))
 
 
 def test_page_has_the_numbers_of_the_code():
@@ -32,9 +32,9 @@ def test_page_has_the_numbers_of_the_code():
     page = (ROOT / "docs/proof/selftest.md").read_text()
     shown = [line.strip() for line in page.splitlines() if line.endswith(" USD") and "   " in line.strip()]
     assert shown
-    assert set(shown) <= set(cost_estimate.lines())
-    assert f"Estimated at {cost_estimate.total():.2f} USD at most." in page
-    assert f"an estimated {cost_estimate.total():.2f} USD" in page
+    assert set(shown) <= set(cost_estimate.list_lines())
+    assert f"Estimated at {cost_estimate.compute_total():.2f} USD at most." in page
+    assert f"an estimated {cost_estimate.compute_total():.2f} USD" in page
     hold, untested = map(int, re.findall(r"(\d+) hold, (\d+) not tested", page)[0])
     assert (hold + untested, f"({len(PROBES)} facts have a probe)" in page) == (len(ASSUMPTIONS), True)
     gaps = re.search(r"what this engine lacks: facts ([\d,\s]+) and (\d+)", page)
@@ -50,7 +50,7 @@ def test_template_code_fits_and_compiles():
 
 def test_template_names_everything_after_its_stack():
     """No resource has a name that another self-test's, or anybody else's, could have."""
-    text = template("sync-rules-selftest-x")
+    text = make_template("sync-rules-selftest-x")
     names = re.findall(r'"(?:\w*Name)": "([^"]+)"', text)
     own = {name for name in names if not name.removeprefix("/aws/lambda/").startswith("sync-rules-selftest-x")}
     assert own <= {"pk", "sk", "link", "by_link", "expires", "own"}

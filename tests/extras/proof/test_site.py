@@ -16,7 +16,7 @@ from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.extras.proof.commands import selftest as running
 from sync_rules.extras.proof.probe import Polling, ProbeVerdict, run_probe
-from sync_rules.extras.proof.proof_stack import PREFIX, journals, list_stacks, new_journal, remove
+from sync_rules.extras.proof.proof_stack import PREFIX, list_journals, list_stacks, make_journal, remove
 from sync_rules.model.errors import SyncRulesError, UserError
 
 
@@ -76,7 +76,7 @@ def clients_of(cloudformation: CloudFormation) -> Any:
 
 def run(cloudformation: CloudFormation, folder: Any, numbers: Any = (4,), stopping: Callable[[], bool] = lambda: False):
     clients = clients_of(cloudformation)
-    journal = new_journal(folder, clients)
+    journal = make_journal(folder, clients)
     quiet = {"tell": lambda _: None, "found": lambda _: None}
     return running.run(journal, clients, numbers=numbers, waiting=AT_ONCE, stopping=stopping, **quiet)
 
@@ -156,8 +156,8 @@ def test_site_is_noted_before_it_is_asked_for(tmp_path):
 
     class Watched(CloudFormation):
         def create_stack(self, StackName, Tags, **more):
-            seen.extend(journal.stack for journal in journals(tmp_path))
-            assert all(journal.in_use() for journal in journals(tmp_path))
+            seen.extend(journal.stack for journal in list_journals(tmp_path))
+            assert all(journal.is_in_use() for journal in list_journals(tmp_path))
             super().create_stack(StackName, Tags, **more)
 
     cloudformation = Watched("CREATE_FAILED")
@@ -173,9 +173,9 @@ def test_site_that_cannot_be_removed_stays_noted(tmp_path):
     cloudformation = CloudFormation("ROLLBACK_COMPLETE", delete_stack=refusal("AccessDenied", message))
     with pytest.raises(UserError, match="cloudformation:DeleteStack"):
         run(cloudformation, tmp_path)
-    (journal,) = journals(tmp_path)
+    (journal,) = list_journals(tmp_path)
     assert [journal.stack] == list(cloudformation.stacks)
-    assert not journal.in_use()
+    assert not journal.is_in_use()
     assert list_stacks(clients_of(cloudformation)) == [journal.stack]
 
 
@@ -187,7 +187,7 @@ def test_journal_of_another_form_is_a_mistake(tmp_path):
         path = tmp_path / f".{PREFIX}{number}.json"
         path.write_text(text)
         with pytest.raises(UserError, match=f"{PREFIX}{number}.json: expected a file"):
-            list(journals(tmp_path))
+            list(list_journals(tmp_path))
         path.unlink()
 
 
@@ -219,7 +219,7 @@ def test_command_without_credentials_leaves_nothing(tmp_path, monkeypatch, capsy
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.chdir(tmp_path)
-    for cached in (aws._session, aws._client):  # another test may have found credentials
+    for cached in (aws._make_session, aws._make_client):  # another test may have found credentials
         monkeypatch.setattr(aws, cached.__name__, cache(cached.__wrapped__))
     assert main.main(["selftest", "--yes", "--region", "eu-central-1"]) == 2
     assert "No AWS credentials found" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def refuse(code, message):
 )
 def test_strong_consistency_holds_only_by_its_own_reason(code, message, verdict, words):
     """A refusal for another reason, or for a right, says nothing about Time to Live."""
-    found = run_probe(73, lambda: table_facts.strong_consistency(site(update_table=refuse(code, message))))
+    found = run_probe(73, lambda: table_facts.probe_strong_consistency(site(update_table=refuse(code, message))))
     assert (found.verdict, words in found.seen) == (verdict, True)
 
 
@@ -52,11 +52,11 @@ def test_export_that_does_not_end_is_not_tested(monkeypatch):
     for status in ("IN_PROGRESS", "FAILED"):
         answer = {"ExportDescription": {"ExportStatus": status}}
         asked = site(export_table_to_point_in_time=lambda **_: begun, describe_export=lambda answer=answer, **_: answer)
-        found = run_probe(63, lambda asked=asked: table_facts.filtered_export(asked))
+        found = run_probe(63, lambda asked=asked: table_facts.probe_filtered_export(asked))
         assert (found.verdict, found.seen) == (ProbeVerdict.NOT_TESTED, f"an export is {status}")
 
 
 def test_export_needs_a_botocore_that_knows_filters():
     """An older botocore would start an export without the filter."""
-    found = run_probe(63, lambda: table_facts.filtered_export(site(members={})))
+    found = run_probe(63, lambda: table_facts.probe_filtered_export(site(members={})))
     assert (found.verdict, "upgrade boto3" in found.seen) == (ProbeVerdict.NOT_TESTED, True)

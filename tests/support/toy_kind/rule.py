@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sync_rules.model.numbers import text_of
+from sync_rules.model.numbers import read_text
 from sync_rules.model.values import Item, Path, get
 from sync_rules.model.writes import Desired
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
@@ -29,5 +29,5 @@ class LatestRule(GatheredRule):
     def compute_values(self, sources: Sequence[Item | None], target: Item) -> Desired:
         """The field of the newest child; nothing without children."""
         views = [self.source.view(child, (self.by, self.shows)) for _, child in self.in_key_order(sources)]
-        newest = max(views, key=lambda view: text_of(get(view, self.by)) or "", default=None)
+        newest = max(views, key=lambda view: read_text(get(view, self.by)) or "", default=None)
         return {self.into: None if newest is None else get(newest, self.shows)}

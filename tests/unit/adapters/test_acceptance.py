@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sync_rules.adapters.acceptance import Acceptance, make_for_stack
+from sync_rules.adapters.acceptance import Acceptance, make_stack_acceptance
 from sync_rules.adapters.state import MemoryState, save_applied_fingerprints
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
@@ -26,16 +26,18 @@ RENAMED = parse_rules(TEXT + "  titles: {copy: user.name, into: order.user_name,
 def test_acceptance_of_a_stack_is_a_backfill_that_ended():
     """Only the rule that could alter values of others is guarded: a counter waits for its books."""
     state = MemoryState()
-    assert make_for_stack(RULES, state)() == {"names": "run `sync-rules backfill --remote --rule names`"}
+    assert make_stack_acceptance(RULES, state)() == {"names": "run `sync-rules backfill --remote --rule names`"}
     state.save(HEAD, {"done": False})
     state.save("applied", {})
-    assert make_for_stack(RULES, state, "other")() == {
+    assert make_stack_acceptance(RULES, state, "other")() == {
         "names": "run `SYNC_RULES_STACK=other sync-rules backfill --remote --rule names`"
     }
-    save_applied_fingerprints(state, {"names": fingerprints.of_each(RULES)["names"]}, datetime.now(UTC))
-    assert make_for_stack(RULES, state)() == {}
-    assert make_for_stack(RENAMED, state)() == {}
-    assert make_for_stack(CHANGED, state)().keys() == {"names"}
+    save_applied_fingerprints(
+        state, {"names": fingerprints.compute_rule_fingerprints(RULES)["names"]}, datetime.now(UTC)
+    )
+    assert make_stack_acceptance(RULES, state)() == {}
+    assert make_stack_acceptance(RENAMED, state)() == {}
+    assert make_stack_acceptance(CHANGED, state)().keys() == {"names"}
 
 
 def test_acceptance_reads_the_state_again_each_minute():

@@ -20,15 +20,15 @@ from sync_rules.adapters.answers import REQUIRED, list_missing_paths
 from sync_rules.adapters.beginnings import note_in_table
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import require_calls_table
-from sync_rules.adapters.preflight import latest_streams, survey
+from sync_rules.adapters.preflight import list_stream_arns, survey_tables
 from sync_rules.adapters.s3 import S3Bucket
 from sync_rules.adapters.sqs import FailedMessages, SqsQueue
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.doctor import Site
 from sync_rules.deploy.examination import Examination, NotSeenError, list_resources
 from sync_rules.deploy.permissions import FUNCTIONS
-from sync_rules.jobs.account.stack import Machine, stack_of
-from sync_rules.jobs.consume.shards import as_stream_record
+from sync_rules.jobs.account.stack import Machine, read_stack
+from sync_rules.jobs.consume.shards import make_stream_record
 from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import SyncRulesError, UserError
@@ -52,7 +52,7 @@ BY_AUTHOR = KeyConditions((("author_id", {"S": "a"}),), None)
 
 def records(client: Any) -> list[Any]:
     page = DynamoDBStreams(client).records(ARN, "i", 10)
-    return [as_stream_record(record, 0) for record in page.records]
+    return [make_stream_record(record, 0) for record in page.records]
 
 
 def store(client: Any) -> DynamoStore:
@@ -107,8 +107,8 @@ ANSWERS: Mapping[tuple[str, str], tuple[dict[str, Any], list[Callable[[Any], Any
     ("dynamodb", "DescribeTable"): (
         {"Table": TABLE},
         [
-            lambda client: survey(client, RULES, retrying=ONCE),
-            lambda client: latest_streams(client, RULES.streamed_tables),
+            lambda client: survey_tables(client, RULES, retrying=ONCE),
+            lambda client: list_stream_arns(client, RULES.streamed_tables),
             calls_table,
         ],
     ),
@@ -162,7 +162,7 @@ ANSWERS: Mapping[tuple[str, str], tuple[dict[str, Any], list[Callable[[Any], Any
                 }
             ]
         },
-        [lambda client: stack_of(client, "s").output("k")],
+        [lambda client: read_stack(client, "s").output("k")],
     ),
     ("cloudformation", "ListStackResources"): (
         {"StackResourceSummaries": [{"LogicalResourceId": "A", "ResourceType": "t", "PhysicalResourceId": "p"}]},
@@ -232,8 +232,8 @@ def client(monkeypatch) -> Callable[[str, dict[str, Any]], Any]:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
 
     def make(service: str, given: Mapping[str, dict[str, Any]]) -> Any:
-        aws._client.cache_clear()
-        made = aws._client(service, URL, None)
+        aws._make_client.cache_clear()
+        made = aws._make_client(service, URL, None)
 
         def answer(model: Any, **_: Any) -> Any:
             return SimpleNamespace(status_code=200, headers={}), deepcopy(given.get(model.name, {}))
@@ -242,7 +242,7 @@ def client(monkeypatch) -> Callable[[str, dict[str, Any]], Any]:
         return made
 
     yield make
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
 
 
 @pytest.mark.parametrize(("service", "operation"), ANSWERS, ids=lambda of: of)

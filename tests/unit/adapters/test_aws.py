@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from sync_rules.adapters import aws, aws_errors
-from sync_rules.adapters.preflight import require
+from sync_rules.adapters.preflight import require_tables
 from sync_rules.model.errors import StoreError, UserError
 from tests.support.builders import shop
 
@@ -18,7 +18,7 @@ AWS_VARIABLES = ("PROFILE", "REGION", "DEFAULT_REGION", "ACCESS_KEY_ID", "SECRET
 PROFILE = "[profile team]\nregion = eu-west-3\naws_access_key_id = of-profile\naws_secret_access_key = s\n"
 
 
-CACHED = (aws._client, aws._session, aws._local_session)
+CACHED = (aws._make_client, aws._make_session, aws._make_local_session)
 
 
 def forget_clients() -> None:
@@ -71,13 +71,13 @@ def test_client_with_credentials_in_the_environment_gets_ready_to_ask_nobody_els
         monkeypatch.setenv(name, "mine")
     credentials = aws.dynamodb(region="eu-west-1")._request_signer._credentials
     assert (credentials.method, credentials.access_key, credentials.token) == ("env", "mine", "mine")
-    assert [one.METHOD for one in aws._session().get_component("credential_provider").providers] == ["env"]
+    assert [one.METHOD for one in aws._make_session().get_component("credential_provider").providers] == ["env"]
 
 
 def test_client_of_the_demos_engine_takes_nothing_from_the_user(monkeypatch):
     """A profile that asks for a login, or does not exist, stops no demo."""
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    aws.embed("http://127.0.0.1:10")
+    aws.isolate_engine("http://127.0.0.1:10")
     client = aws.dynamodb("http://127.0.0.1:10")
     assert (client.meta.region_name, client._request_signer._credentials.access_key) == ("us-east-1", "local")
 
@@ -117,7 +117,7 @@ def refusal(code: str) -> ClientError:
 )
 def test_error_of_access_names_its_cure(code, cure):
     """The code stays first, for failure records and counters; the cure follows it."""
-    error = aws_errors.store_error(refusal(code), "DescribeTable of shop")
+    error = aws_errors.make_store_error(refusal(code), "DescribeTable of shop")
     assert error.reason == code
     assert str(error).startswith(f"{code}: DescribeTable of shop: ")
     assert cure in error.sentence
@@ -137,16 +137,16 @@ def test_table_that_does_not_exist_is_missed_at_a_named_place(monkeypatch):
     """Endpoint, Region and account: most often one of these is not the one that was meant."""
     url = "https://dynamodb.eu-west-1.amazonaws.com"
     sts = SimpleNamespace(get_caller_identity=lambda: {"Account": "111122223333"})
-    monkeypatch.setattr(aws, "_client", lambda *_: sts)
+    monkeypatch.setattr(aws, "_make_client", lambda *_: sts)
     with pytest.raises(
         UserError, match=rf"shop: it does not exist at {url} \(Region eu-west-1, account 111122223333\)"
     ):
-        require(Account(url), shop())
+        require_tables(Account(url), shop())
     with pytest.raises(UserError, match=rf"shop: it does not exist at {EMULATOR} \(Region eu-west-1\)\."):
-        require(Account(EMULATOR), shop())
+        require_tables(Account(EMULATOR), shop())
 
 
 def test_error_of_missing_credentials_stays_one_sentence():
     """The most common mistake needs no code."""
-    assert isinstance(aws_errors.store_error(NoCredentialsError(), "x"), StoreError)
-    assert aws_errors.store_error(NoCredentialsError(), "x").sentence == aws_errors.NO_CREDENTIALS
+    assert isinstance(aws_errors.make_store_error(NoCredentialsError(), "x"), StoreError)
+    assert aws_errors.make_store_error(NoCredentialsError(), "x").sentence == aws_errors.NO_CREDENTIALS

@@ -9,12 +9,12 @@ from sync_rules.adapters import aws, beginnings, retries
 from sync_rules.adapters.beginnings import (
     CallsSince,
     describe_beginnings,
+    list_beginnings,
     note_in_table,
+    read_beginnings,
     read_deploy_time_ms,
-    read_table,
-    since,
 )
-from sync_rules.adapters.function_calls import FunctionCaller, RememberedInTable, function_of
+from sync_rules.adapters.function_calls import FunctionCaller, RememberedInTable, import_function
 from sync_rules.jobs.consume.run_start import RunBeginnings
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
@@ -40,7 +40,7 @@ def made_call(client, rules) -> None:
     """A call of a version that noted no beginnings."""
     scene = Scene(rules)
     scene.put("shop", order("1", "a", 1))
-    function_of.cache_clear()
+    import_function.cache_clear()
     FunctionCaller(RememberedInTable(client, "calls")).call(Call("tell", FUNCTION, scene.records[0]))
 
 
@@ -49,7 +49,7 @@ def test_beginnings_changes_from_before_do_not_call():
     """A new mapping brings records from before the rule's beginning, which do not call; a tie within the second does, and so does a record without a time, and everything with `since: horizon`."""
     rules = rules_of(tell="", all=", since: horizon")
     phone = Telephone()
-    caller = CallsSince(phone, since(rules, {"tell": NOON_MS + 900, "all": NOON_MS}))
+    caller = CallsSince(phone, list_beginnings(rules, {"tell": NOON_MS + 900, "all": NOON_MS}))
     scene = Scene(rules)
     at = scene.put("shop", order("1", "a", 1))
     image = scene.item(at)
@@ -75,8 +75,8 @@ def test_beginnings_are_noted_once(client):
     made_call(client, rules_of(tell=""))
     both = rules_of(tell="", new="", third="")
     assert note_in_table(client, both, "calls", lambda: NOON_MS + 20)["third"] == NOON_MS + 20
-    assert read_table(client, both, "calls") == {"tell": NOON_MS, "new": NOON_MS + 9, "third": NOON_MS + 20}
-    assert read_table(client, rules_of(other=""), "calls") == {"other": 0}
+    assert read_beginnings(client, both, "calls") == {"tell": NOON_MS, "new": NOON_MS + 9, "third": NOON_MS + 20}
+    assert read_beginnings(client, rules_of(other=""), "calls") == {"other": 0}
 
 
 def test_beginnings_are_carried_over_by_a_rename(client):
@@ -124,7 +124,7 @@ def test_beginnings_are_the_deployment_on_lambda(monkeypatch):
             assert parameters == {"FunctionName": "stack-StreamFunction"}
             return {"LastModified": self.answer}
 
-    monkeypatch.setattr(beginnings, "now_ms", lambda: NOON_MS + 7)
+    monkeypatch.setattr(beginnings, "read_clock_ms", lambda: NOON_MS + 7)
     assert read_deploy_time_ms() == NOON_MS + 7
     monkeypatch.setenv(beginnings.FUNCTION_NAME, "stack-StreamFunction")
     monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Lambdas())
@@ -147,8 +147,8 @@ def test_beginnings_are_not_noted_before_lambda_has_said_when(client, monkeypatc
     monkeypatch.setattr(retries, "make_retry", lambda *_args: Retrying(stop=stop_after_attempt(1), reraise=True))
     with pytest.raises(raises, match=words):
         note_in_table(client, rules_of(tell=""), "calls", read_deploy_time_ms)
-    assert read_table(client, rules_of(tell=""), "calls") == {"tell": beginnings.NOT_KNOWN_MS}
-    monkeypatch.setattr(beginnings, "now_ms", lambda: NOON_MS)
+    assert read_beginnings(client, rules_of(tell=""), "calls") == {"tell": beginnings.NOT_KNOWN_MS}
+    monkeypatch.setattr(beginnings, "read_clock_ms", lambda: NOON_MS)
     if raises is StoreError:
         assert read_deploy_time_ms("http://127.0.0.1:8000") == NOON_MS  # an emulator of DynamoDB alone
 

@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.effects import make_caller
-from sync_rules.adapters.function_calls import function_of
+from sync_rules.adapters.function_calls import import_function
 from sync_rules.functions import runtime
 from sync_rules.jobs.consume.local_run import LocalRun
 from sync_rules.jobs.local_files import Files
@@ -45,11 +45,11 @@ def world(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     with mock_aws():
         start_cold()
-        aws._client.cache_clear()
+        aws._make_client.cache_clear()
         create("calls", id="S")
         yield monkeypatch
     start_cold()
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "outside_hooks.py").write_text(MODULE)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "outside_hooks", raising=False)
-    function_of.cache_clear()
+    import_function.cache_clear()
     yield tmp_path
     sys.modules.pop("outside_hooks", None)
-    function_of.cache_clear()
+    import_function.cache_clear()
 
 
 def create(name: str, **key: str) -> None:
@@ -82,7 +82,7 @@ def client():
 # ---------------------------------------------------------------- only where a rule asks
 def test_outside_nothing_is_made_that_no_rule_needs(monkeypatch):
     """Rules that only copy get no table of calls, whatever is set."""
-    monkeypatch.setattr(aws, "_client", lambda *_: pytest.fail("a client was made"))
+    monkeypatch.setattr(aws, "_make_client", lambda *_: pytest.fail("a client was made"))
     assert make_caller(shop(), Untouchable(), "calls") is NULL_PORTS
 
 
@@ -131,7 +131,7 @@ def deployed(monkeypatch, folder, rules: Rules, **environment: str) -> Consumer:
     monkeypatch.setenv(runtime.RULES_FILE, str(folder / "rules.yaml"))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    return runtime.consumer()
+    return runtime.make_consumer()
 
 
 @pytest.mark.parametrize("missing", [runtime.QUEUE_URL, runtime.CALLS_TABLE])

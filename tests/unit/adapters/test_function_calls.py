@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.function_calls import FunctionCaller, RememberedInMemory, RememberedInTable, function_of
+from sync_rules.adapters.function_calls import FunctionCaller, RememberedInMemory, RememberedInTable, import_function
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change
 from tests.support.builders import key, s, table
@@ -44,9 +44,9 @@ class Hooks(ModuleType):
 def hooks(monkeypatch):
     one = Hooks()
     monkeypatch.setitem(sys.modules, one.__name__, one)
-    function_of.cache_clear()
+    import_function.cache_clear()
     yield one
-    function_of.cache_clear()
+    import_function.cache_clear()
 
 
 @pytest.fixture

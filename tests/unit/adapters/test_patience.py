@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sync_rules.adapters import patience, retries
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.patience import FIRST_SHOWN_SECONDS, PATIENCE_SECONDS, SHOWN_EVERY_SECONDS, Patience, Wait
-from sync_rules.cli.show.waits import line
+from sync_rules.cli.show.waits import format_wait
 from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import WRITTEN, Status
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
@@ -228,4 +228,4 @@ def test_command_that_was_answered_before_waits_for_its_service():
 )
 def test_line_of_a_wait(wait, words):
     """The line has the call, the error code, since when and until when."""
-    assert line(wait, datetime(2026, 1, 1, 12, tzinfo=UTC)) == words
+    assert format_wait(wait, datetime(2026, 1, 1, 12, tzinfo=UTC)) == words

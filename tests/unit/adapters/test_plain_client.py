@@ -8,7 +8,13 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from sync_rules.adapters.plain_client import client_of, is_converting, is_resource, plain, table_name
+from sync_rules.adapters.plain_client import (
+    find_table_name,
+    is_converting,
+    is_resource,
+    make_plain_client,
+    unwrap_client,
+)
 from sync_rules.read import requests_of
 
 PLACE: dict[str, Any] = {"region_name": "us-east-1", "aws_access_key_id": "x", "aws_secret_access_key": "y"}
@@ -23,25 +29,25 @@ def resource():
 def test_plain_client_of_a_client_is_itself():
     """A boto3 client, and any other object, is taken as it is."""
     client, other = boto3.client("dynamodb", **PLACE), object()
-    assert plain(client) is client
-    assert plain(other) is other
-    assert (is_resource(client), is_converting(client), table_name(client)) == (False, False, None)
+    assert make_plain_client(client) is client
+    assert make_plain_client(other) is other
+    assert (is_resource(client), is_converting(client), find_table_name(client)) == (False, False, None)
 
 
 @pytest.mark.parametrize("part", ["resource", "table", "client"])
 def test_plain_client_of_a_resource_is_that_of_the_resource_without_conversion(resource, part):
     """Connections, endpoint and signer are shared; a Stubber on the resource answers, in attribute values."""
     given = {"resource": resource, "table": resource.Table("shop"), "client": resource.meta.client}[part]
-    own = client_of(given)
-    found = plain(given)
-    assert table_name(given) == ("shop" if part == "table" else None)
+    own = unwrap_client(given)
+    found = make_plain_client(given)
+    assert find_table_name(given) == ("shop" if part == "table" else None)
     assert (is_converting(own), is_converting(found)) == (True, False)
     assert found.meta.endpoint_url == own.meta.endpoint_url
     assert found._endpoint is own._endpoint
     with Stubber(own) as stub:
         answer = {"Item": {**KEY, "n": {"N": "1"}}}
         stub.add_response("get_item", answer, {"TableName": "shop", "Key": KEY})
-        assert plain(given).get_item(TableName="shop", Key=KEY)["Item"] == answer["Item"]
+        assert make_plain_client(given).get_item(TableName="shop", Key=KEY)["Item"] == answer["Item"]
         stub.add_response("get_item", answer)
         assert own.get_item(TableName="shop", Key={"id": "1"})["Item"]["id"] == "1"
         stub.assert_no_pending_responses()
@@ -55,6 +61,6 @@ def test_plain_client_keeps_the_handlers_of_the_application(resource):
     )
     with Stubber(resource.meta.client) as stub, requests_of(resource) as requests:
         stub.add_response("get_item", {})
-        plain(resource).get_item(TableName="shop", Key=KEY)
+        make_plain_client(resource).get_item(TableName="shop", Key=KEY)
     assert seen == ["GetItem"]
     assert requests.operations == ["GetItem"]

@@ -10,8 +10,14 @@ from botocore.exceptions import ClientError
 
 from sync_rules import DOCS
 from sync_rules.adapters import aws
-from sync_rules.adapters.preflight import differences, latest_streams, require, require_answer, survey
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.adapters.preflight import (
+    list_stream_arns,
+    list_table_problems,
+    require_answer,
+    require_tables,
+    survey_tables,
+)
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from tests.support import every_kind
@@ -43,12 +49,12 @@ def refuse(code):
 
 def preflight(client, rules, **options):
     """The problems alone."""
-    return survey(client, rules, **options).problems
+    return survey_tables(client, rules, **options).problems
 
 
 def test_preflight_says_in_which_account_a_table_is_missing(monkeypatch):
     """The tables that exist name the account: nobody else is asked."""
-    monkeypatch.setattr(aws, "account_of", lambda _client: pytest.fail("asked"))
+    monkeypatch.setattr(aws, "find_account", lambda _client: pytest.fail("asked"))
 
     def describe(name):
         if name == "books":
@@ -65,7 +71,7 @@ def test_preflight_compares_keys(client):
     rules = shop(prefix=unique_prefix())
     other = table("shop", {"PK": "S", "SK": "N"})
     client.create_table(
-        **table_parameters(replace(other, physical_name=rules.tables["shop"].physical_name), stream=True)
+        **make_table_parameters(replace(other, physical_name=rules.tables["shop"].physical_name), stream=True)
     )
     (problem,) = preflight(client, rules)
     assert problem.found == (
@@ -87,8 +93,8 @@ OTHER_INDEX = (
 def test_preflight_compares_the_indexes_that_rules_use(client, indexes, expected):
     """A rule that finds its targets through an index needs it as it says."""
     rules = library(prefix=unique_prefix())
-    client.create_table(**table_parameters(rules.tables["authors"], stream=True))
-    client.create_table(**table_parameters(replace(rules.tables["books"], indexes=indexes), stream=True))
+    client.create_table(**make_table_parameters(rules.tables["authors"], stream=True))
+    client.create_table(**make_table_parameters(replace(rules.tables["books"], indexes=indexes), stream=True))
     (problem,) = preflight(client, rules)
     assert problem.found == expected
 
@@ -106,7 +112,7 @@ def test_preflight_compares_the_indexes_that_rules_use(client, indexes, expected
 def test_preflight_needs_a_stream_with_both_images(client, stream, expected):
     """Every table with a source or a target needs a stream with both images."""
     rules = shop(prefix=unique_prefix())
-    parameters = table_parameters(rules.tables["shop"], stream=False)
+    parameters = make_table_parameters(rules.tables["shop"], stream=False)
     client.create_table(**parameters, **({"StreamSpecification": stream} if stream else {}))
     (problem,) = preflight(client, rules)
     assert problem.found == expected
@@ -123,11 +129,11 @@ def test_preflight_require_answer_takes_a_refusal_for_one():
 def test_preflight_without_streams_looks_at_keys_and_indexes_only(client):
     """Verify reads no stream, so a table without one is as it needs it."""
     rules = shop(prefix=unique_prefix())
-    client.create_table(**table_parameters(rules.tables["shop"], stream=False))
+    client.create_table(**make_table_parameters(rules.tables["shop"], stream=False))
     assert preflight(client, rules, streams=False) == ()
-    assert require(client, rules, streams=False).stream_arns == ()
+    assert require_tables(client, rules, streams=False).stream_arns == ()
     with pytest.raises(UserError, match=r"not as the rules need them:\n  table .*it has no stream"):
-        require(client, rules)
+        require_tables(client, rules)
 
 
 def test_preflight_knows_no_stream_that_is_switched_off():
@@ -135,7 +141,7 @@ def test_preflight_knows_no_stream_that_is_switched_off():
     one = [shop().tables["shop"]]
     for stream, arn in (({"StreamSpecification": {"StreamEnabled": True}}, "arn"), ({}, None)):
         client = client_of(lambda _name, stream=stream: {"Table": {"LatestStreamArn": "arn", **stream}})
-        assert latest_streams(client, one) == {"shop": arn}
+        assert list_stream_arns(client, one) == {"shop": arn}
 
 
 EXPIRING = """
@@ -172,14 +178,14 @@ def test_preflight_takes_a_time_to_live_that_nobody_tells_for_right(answer, cure
         meta=SimpleNamespace(region_name="eu-west-1", endpoint_url="http://127.0.0.1:9"),
         describe_time_to_live=time_to_live,
     )
-    problems = survey(client, rules, times_to_live=True).problems
+    problems = survey_tables(client, rules, times_to_live=True).problems
     command = (
         "`aws dynamodb update-time-to-live --table-name games --time-to-live-specification "
         """'{"Enabled": true, "AttributeName": "gone"}' --region eu-west-1 --endpoint-url http://127.0.0.1:9`"""
     )
     assert [one.cure.partition(":")[0] for one in problems] == [cure] * bool(cure)
     assert all(one.cure.endswith(command) for one in problems)
-    assert survey(client, rules).problems == ()  # recordings and backfills do not depend on it
+    assert survey_tables(client, rules).problems == ()  # recordings and backfills do not depend on it
 
 
 FOLLOWED = """
@@ -203,7 +209,7 @@ def test_preflight_needs_the_tables_and_streams_that_tables_create_makes():
     """Each table of a rule is looked for, and its stream exactly if `tables create` gives it one."""
     for rules in (parse_rules(FOLLOWED), every_kind.rules_of()):
         made = {one["TableName"]: "StreamSpecification" in one for one in all_parameters(rules)}
-        plain = {one.physical_name: table_parameters(one, stream=False) for one in rules.tables.values()}
+        plain = {one.physical_name: make_table_parameters(one, stream=False) for one in rules.tables.values()}
         there: dict[str, dict] = {}
 
         def describe(name, there=there):
@@ -237,7 +243,9 @@ def described(rules, tables=None, **more):
     def describe(name):
         (table,) = rules.by_physical_name[name]
         return {
-            "Table": table_parameters(table, stream=True) | {"LatestStreamArn": "arn"} | (tables or {}).get(name, {})
+            "Table": make_table_parameters(table, stream=True)
+            | {"LatestStreamArn": "arn"}
+            | (tables or {}).get(name, {})
         }
 
     return client_of(describe, **{"describe_time_to_live": lambda **_: pytest.fail("nothing to describe"), **more})
@@ -247,7 +255,7 @@ def test_preflight_names_the_rules_that_strong_consistency_between_regions_refus
     """Each rule that needs transactions, and the Time to Live and the local index, with cures; the copy alone may run."""
     rules = parse_rules(STRONG)
     no_local = {"MultiRegionConsistency": "STRONG", "LocalSecondaryIndexes": []}
-    found = differences(
+    found = list_table_problems(
         rules, rules.tables["shop"], described(rules, {"shop": no_local}).describe_table("shop")["Table"]
     )
     refuses = "it has strong multi-Region consistency, with which DynamoDB refuses"
@@ -268,16 +276,16 @@ def test_preflight_names_the_rules_that_strong_consistency_between_regions_refus
         (f"{refuses} Time to Live: the rules file names it on gone", f"Leave it out of the rules file, or {move}"),
     ]
     strong = {"MultiRegionConsistency": "STRONG"}
-    (of_ledger,) = survey(described(rules, {"odd": strong}), rules, times_to_live=True).problems
+    (of_ledger,) = survey_tables(described(rules, {"odd": strong}), rules, times_to_live=True).problems
     assert (of_ledger.table, of_ledger.cure) == ("odd", f"Leave out the rule, or {move}")
     assert "rule counted" in of_ledger.found
     eventual = {"MultiRegionConsistency": "EVENTUAL"}
-    assert survey(described(rules, {"odd": eventual, "shop": eventual}), rules).problems == ()
+    assert survey_tables(described(rules, {"odd": eventual, "shop": eventual}), rules).problems == ()
 
 
 def test_preflight_names_the_rule_of_a_time_to_live_that_cannot_be():
     """The problem names the rule, and its cure does not enable what DynamoDB refuses."""
     rules = parse_rules(EXPIRING)
     client = described(rules, {"games": {"MultiRegionConsistency": "STRONG"}})
-    (problem,) = survey(client, rules, times_to_live=True).problems
+    (problem,) = survey_tables(client, rules, times_to_live=True).problems
     assert problem.found.endswith("refuses Time to Live: rule kept needs it on gone")

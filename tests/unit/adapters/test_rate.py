@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.budget import BURST_SECONDS, RECOVERY_SECONDS, Rate, writes_at_once
+from sync_rules.adapters.budget import BURST_SECONDS, RECOVERY_SECONDS, Rate, choose_writes_at_once
 
 
 class Clock:
@@ -102,7 +102,7 @@ def test_rate_never_stands_still():
 @pytest.mark.parametrize(("rate", "most"), [(0, 200), (0.5, 1), (100, 10), (1_000_000, 200)])
 def test_rate_decides_how_many_writes_go_out_together(rate, most):
     """As many as a tenth of a second allows, one at least; without a limit as many as any batch."""
-    assert writes_at_once(rate) == most
+    assert choose_writes_at_once(rate) == most
 
 
 @given(st.floats(0.5, 150), st.floats(1.1, 1_000), st.floats(0.5, 100))

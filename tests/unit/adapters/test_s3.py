@@ -61,9 +61,9 @@ def test_report_in_a_bucket_that_breaks_off_is_an_error(client, monkeypatch):
 @pytest.mark.parametrize(("endpoint", "style"), [("http://localhost:1", "path"), (None, "auto")])
 def test_s3_of_an_emulator_has_no_host_for_each_bucket(client, endpoint, style):
     """Buckets are in the path where an endpoint is given, as AWS likes it where none is."""
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
     assert aws.s3(endpoint, "us-east-1").meta.config.s3["addressing_style"] == style
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
 
 
 # ---------------------------------------------------------------- on-failure objects

@@ -13,7 +13,7 @@ from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.messages import CallMessage, PullMessage, PushMessage, decode, encode
+from sync_rules.pipeline.messages import CallMessage, PullMessage, PushMessage, format_message, parse_message
 from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.worlds import Scene
@@ -46,7 +46,7 @@ def test_queue_carries_messages(client, queue_url, message):
     """A received message equals the message that was sent."""
     SqsQueue(client, queue_url).send(message, 0)
     (body,) = received(client, queue_url)
-    assert decode(body) == message
+    assert parse_message(body) == message
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 0), (60, 60), (900, 900), (5000, 900)])
@@ -66,7 +66,7 @@ def test_queue_that_is_missing_raises(client):
 def test_queue_refuses_what_is_too_large(client, queue_url):
     """A call with large images is sent up to the limit of SQS; beyond it, MessageTooLarge, and its record is reported."""
     queue = SqsQueue(client, queue_url)
-    largest = MESSAGE_MAX_BYTES - len(encode(call(0)))
+    largest = MESSAGE_MAX_BYTES - len(format_message(call(0)))
     with pytest.raises(StoreError, match="MessageTooLarge"):
         queue.send(call(largest + 1), 0)
     queue.send(call(largest), 0)

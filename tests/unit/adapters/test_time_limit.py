@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sync_rules.adapters.function_calls import TimeLimitError, within
+from sync_rules.adapters.function_calls import TimeLimitError, run_within
 
 LONG_SECONDS = 60
 
@@ -19,10 +19,10 @@ LONG_SECONDS = 60
 def limited(request):
     """`within`, in each kind of thread."""
     if request.param == "main thread":
-        yield within
+        yield run_within
         return
     with ThreadPoolExecutor(1) as pool:
-        yield lambda seconds, function: pool.submit(within, seconds, function).result()
+        yield lambda seconds, function: pool.submit(run_within, seconds, function).result()
 
 
 def test_time_limit_stops_waiting_for_a_function_that_hangs(limited):
@@ -51,7 +51,7 @@ def test_time_limit_interrupts_a_function_that_catches_everything_once(monkeypat
         time.sleep(LONG_SECONDS)
 
     with pytest.raises(TimeLimitError):
-        within(0.05, stubborn)
+        run_within(0.05, stubborn)
     assert len(caught) == 1
 
 
@@ -61,7 +61,7 @@ def test_time_limit_leaves_timers_and_handlers_as_they_were():
     before = signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
     try:
         old = signal.setitimer(signal.ITIMER_REAL, LONG_SECONDS)
-        within(LONG_SECONDS, lambda: None)
+        run_within(LONG_SECONDS, lambda: None)
         left, _ = signal.getitimer(signal.ITIMER_REAL)
         assert LONG_SECONDS / 2 < left <= LONG_SECONDS
         signal.raise_signal(signal.SIGALRM)
@@ -88,7 +88,7 @@ def rings_at(place: int) -> tuple[str, bool]:
 
     sys.settrace(trace)
     try:
-        within(LONG_SECONDS, lambda: None)
+        run_within(LONG_SECONDS, lambda: None)
     except TimeLimitError:
         return "late", rang
     finally:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.meter import base_units, index_units
-from sync_rules.model.sizes import read_units, write_units
+from sync_rules.adapters.meter import count_base_units, count_index_units
+from sync_rules.model.sizes import count_read_units, count_write_units
 from tests.support.builders import index, n, s, table
 
 KB = 1_024
@@ -31,13 +31,13 @@ SOME = index("some", {"kind": "S"}, projection=("name",))
 )
 def test_units_of_a_read(size, consistent, units):
     """A unit is up to 4 KB strongly consistent; eventually consistent it costs half; nothing found costs the least."""
-    assert read_units(size, consistent=consistent) == units
+    assert count_read_units(size, consistent=consistent) == units
 
 
 @pytest.mark.parametrize(("size", "units"), [(0, 1), (1, 1), (KB, 1), (KB + 1, 2), (10 * KB, 10)])
 def test_units_of_a_write(size, units):
     """A unit is up to 1 KB."""
-    assert write_units(size) == units
+    assert count_write_units(size) == units
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_units_of_an_index(before, now, units):
     """An index costs nothing where the item is in it neither before nor after, or what it shows stays; one where a row
     comes, goes or changes; two where its key changes.
     """
-    assert index_units(table("t", {"id": "S"}, SHOWN), SHOWN, before, now) == units
+    assert count_index_units(table("t", {"id": "S"}, SHOWN), SHOWN, before, now) == units
 
 
 @pytest.mark.parametrize(("which", "name", "other"), [(KEYS, 0, 0), (SOME, 1, 0), (SHOWN, 1, 1)])
@@ -64,8 +64,8 @@ def test_units_of_an_index_go_by_what_it_shows(which, name, other):
     """A change of an attribute that is not projected costs nothing in an index."""
     of = table("t", {"id": "S"}, which)
     before = {"id": s("1"), "kind": s("a"), "name": s("x"), "other": s("x")}
-    assert index_units(of, which, before, {**before, "name": s("y")}) == name
-    assert index_units(of, which, before, {**before, "other": s("y")}) == other
+    assert count_index_units(of, which, before, {**before, "name": s("y")}) == name
+    assert count_index_units(of, which, before, {**before, "other": s("y")}) == other
 
 
 @given(st.integers(0, 5 * KB), st.integers(0, 5 * KB))
@@ -73,4 +73,4 @@ def test_units_of_an_item_go_by_the_larger(before, now):
     """An item written costs the larger of its sizes before and after."""
     sizes = [{"id": s("1"), "text": s("x" * size)} for size in (before, now)]
     largest = max(before, now) + len("id") + 1 + len("text")
-    assert base_units(*sizes) == -(-largest // KB)
+    assert count_base_units(*sizes) == -(-largest // KB)

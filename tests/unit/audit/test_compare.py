@@ -10,7 +10,7 @@ from sync_rules.audit.compare import (
     Drift,
     Verdict,
     judge_second_look,
-    look_again,
+    recheck,
     sweep_page,
 )
 from sync_rules.language.load import parse_rules
@@ -80,7 +80,7 @@ def test_compare_second_look_takes_images_first():
     scene.there("books", {**RIGHT, "book_id": s("b0")})
     scene.memory.delete(found[1].target)
     scene.tap.requests.clear()
-    comparison = scene.drive(look_again(found, scene.rules))
+    comparison = scene.drive(recheck(found, scene.rules))
     assert [difference.target for difference in comparison.different] == [found[2].target]
     assert [request.keys[0].table for request in scene.tap.requests] == ["books", "authors"]
 
@@ -106,7 +106,7 @@ def test_compare_judges_by_what_happened_between_two_looks(meanwhile, verdict):
     (before,) = sweep(scene).different
     for table, item in meanwhile.items():
         scene.put(table, item)
-    (now,) = scene.drive(look_again([before], scene.rules)).different
+    (now,) = scene.drive(recheck([before], scene.rules)).different
     assert judge_second_look(before, now) is verdict
 
 
@@ -223,7 +223,7 @@ def test_compare_judges_each_sort_of_target_by_what_it_is_made_of(wrong, meanwhi
     scene = wrong()
     before = swept(scene).different[0]
     meanwhile(scene)
-    now = [one for one in scene.drive(look_again([before], scene.rules)).different if one.subject == before.subject]
+    now = [one for one in scene.drive(recheck([before], scene.rules)).different if one.subject == before.subject]
     assert [judge_second_look(before, one) for one in now] == [verdict]
 
 

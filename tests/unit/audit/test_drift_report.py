@@ -128,10 +128,10 @@ def test_drift_report_lists_only_what_is_left(file):
 def test_drift_report_knows_its_age(file):
     """A report is as old as its end; one from a clock that is ahead is new."""
     found = open_report(file(HEAD, END), RULES)
-    assert found.age_seconds(AT + timedelta(seconds=90)) == 90
-    assert found.age_seconds(AT - timedelta(seconds=90)) == 0
+    assert found.compute_age_seconds(AT + timedelta(seconds=90)) == 90
+    assert found.compute_age_seconds(AT - timedelta(seconds=90)) == 0
     naive = open_report(file(HEAD, {**END, "at": "2026-11-21T12:00:00"}), RULES)
-    assert naive.age_seconds(AT) == 0
+    assert naive.compute_age_seconds(AT) == 0
 
 
 OTHER = HEAD["rules"] | {"names": "0" * 64}

@@ -8,7 +8,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.cli.show.drift import summarize
 from sync_rules.lab.provenance import drop_paths
-from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
+from sync_rules.model.sizes import ITEM_MAX_BYTES, count_item_bytes
 from sync_rules.model.values import get
 from tests.support import every_kind
 from tests.support.builders import n, s
@@ -36,7 +36,7 @@ def fill(scene: Scene, rule_name: str) -> int:
         if scene.rules.entity_of(table.key_of(item)) is rule.target and any(get(item, path) for path in rule.copies):
             left = drop_paths(item, rule.copies)
             left |= {path[0]: item[path[0]] for path in getattr(rule, "identity_paths", ())}  # else it is no mirror
-            room = ITEM_MAX_BYTES - item_bytes(left) - len(FILLER)
+            room = ITEM_MAX_BYTES - count_item_bytes(left) - len(FILLER)
             scene.there(table.name, {**left, FILLER: s("x" * room)})
             filled += 1
     return filled

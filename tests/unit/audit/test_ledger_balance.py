@@ -9,7 +9,7 @@ from sync_rules.audit.ledger_balance import (
     Balance,
     confirm_unbalanced_totals,
     find_unbalanced_totals,
-    find_unsound,
+    find_unsound_rules,
     list_ledgers,
     repair_total,
 )
@@ -66,9 +66,9 @@ def test_balance_names_the_rules_of_unsound_books():
     """A rule is unsound while one of its totals is wrong, and no other rule is."""
     scene = at_rest()
     names = frozenset(scene.rules.rules)
-    assert scene.drive(find_unsound(scene.rules, names)) == frozenset()
+    assert scene.drive(find_unsound_rules(scene.rules, names)) == frozenset()
     corrupt(scene, "spent/T/USER#1", "n", n(7))
-    assert scene.drive(find_unsound(scene.rules, names)) == {"spent.ledger"}
+    assert scene.drive(find_unsound_rules(scene.rules, names)) == {"spent.ledger"}
 
 
 @pytest.mark.parametrize("broken", [(True, False), (False, True)])

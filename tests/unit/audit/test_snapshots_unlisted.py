@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.standings import PULL_ONLY, list_standings
-from sync_rules.cli.commands.explain import use_rows
+from sync_rules.cli.commands.explain import list_use_rows
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.pipeline.requests import run_work
 from sync_rules.rules.description import Operation
@@ -70,5 +70,5 @@ def test_snapshot_without_a_listing_needs_no_stream_of_its_sources_and_may_list_
     assert [table.name for table in listed.streamed_tables] == ["products", "lines"]
     scene = Scene(rules)
     scene.there("products", PRODUCT)
-    told = [line for _, line in use_rows(key(rules.tables["products"], "p"), rules, scene.world)]
+    told = [line for _, line in list_use_rows(key(rules.tables["products"], "p"), rules, scene.world)]
     assert told[0] == "perhaps on items of line, which nothing lists · rule price"

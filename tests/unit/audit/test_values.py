@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Outcome
-from sync_rules.pipeline.failure_records import printable
+from sync_rules.pipeline.failure_records import format_key
 from sync_rules.rules.kinds import gathered_rule
 from tests.support.builders import s
 from tests.support.verifying import verify
@@ -51,8 +51,8 @@ def test_values_are_in_no_text_for_people():
     scene.there("ledger", {**item, "n": s("x")})
     found = differences(scene)
     assert {one.rule for one in found} == {"tags.ledger", "newest", "newest.ledger"}
-    said = [printable(key) for one in found for key in (one.target, one.source) if key is not None]
-    said += [printable(failure.key) + failure.reason for failure in scene.parked.failures if failure.key is not None]
+    said = [format_key(key) for one in found for key in (one.target, one.source) if key is not None]
+    said += [format_key(failure.key) + failure.reason for failure in scene.parked.failures if failure.key is not None]
     assert said
     assert SECRET not in str(said)
 

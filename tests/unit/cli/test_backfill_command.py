@@ -14,7 +14,7 @@ from rich.console import Console
 from sync_rules.adapters.preflight import Survey, TableProblem
 from sync_rules.adapters.state import FileState, MemoryState, read_applied_fingerprints
 from sync_rules.cli.commands import backfill
-from sync_rules.cli.show.backfill import Meter, display_on
+from sync_rules.cli.show.backfill import Meter, open_backfill_display
 from sync_rules.jobs.backfill import job
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
@@ -55,9 +55,9 @@ class Command(CommandLine):
         self.problems: list[TableProblem] = []
         monkeypatch.setattr(backfill.opt, "SEGMENTS", 2)
         monkeypatch.setattr(backfill.opt, "WORKERS", 1)
-        monkeypatch.setattr(job, "require", lambda *_, streams: None)
-        monkeypatch.setattr(job, "survey", lambda *_: Survey(tuple(self.problems), ()))
-        monkeypatch.setattr(job, "describe", self.describe)
+        monkeypatch.setattr(job, "require_tables", lambda *_, streams: None)
+        monkeypatch.setattr(job, "survey_tables", lambda *_: Survey(tuple(self.problems), ()))
+        monkeypatch.setattr(job, "describe_table", self.describe)
         monkeypatch.setattr("sync_rules.jobs.backfill.page.WAIT_MAX_SECONDS", 0)
 
     def describe(self, _client, table, _retrying):
@@ -91,7 +91,7 @@ class Command(CommandLine):
         return {
             title
             for title, digest in read_applied_fingerprints(FileState(self.state)).items()
-            if fingerprints.of_each(self.scene.rules).get(title) == digest
+            if fingerprints.compute_rule_fingerprints(self.scene.rules).get(title) == digest
         }
 
 
@@ -260,7 +260,7 @@ def test_backfill_keeps_to_its_rate(command):
 @pytest.mark.parametrize(("rate", "workers"), [(0.0, 32), (5.0, 4), (500.0, 4), (2_000.0, 16), (1e9, 1_000)])
 def test_backfill_in_the_account_has_more_workers_for_a_higher_rate(rate, workers):
     """At least those of a run on this machine, at most those that a machine may have."""
-    assert backfill._remote_workers(rate) == workers
+    assert backfill._count_remote_workers(rate) == workers
 
 
 # ---------------------------------------------------------------- how it shows itself
@@ -307,8 +307,8 @@ def test_backfill_lines_come_every_few_seconds(command, capsys):
     out = StringIO()
     console = Console(file=out)
     with (
-        display_on(console, as_json=False, clock=now) as plain,
-        display_on(console, as_json=True, clock=now) as machine,
+        open_backfill_display(console, as_json=False, clock=now) as plain,
+        open_backfill_display(console, as_json=True, clock=now) as machine,
     ):
         for _ in range(25):
             now.seconds += 1

@@ -9,7 +9,7 @@ import pytest
 from sync_rules.cli import main
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import check_rules
-from sync_rules.language.problems import CODES, errors
+from sync_rules.language.problems import CODES, list_errors
 from tests.support.depth import deep
 
 BROKEN = sorted((Path(__file__).parents[1] / "broken").glob("*.yaml"))
@@ -121,5 +121,5 @@ def test_check_survives_a_file_cut_anywhere(file):
     cuts = range(0, len(text), 7 + len(text) // 40)
     for end in Random(file.stem).sample(cuts, min(len(cuts), deep(len(cuts)))):
         rules, problems = check_rules(text[:end], environ={})
-        assert (rules is None) == bool(errors(problems))
+        assert (rules is None) == bool(list_errors(problems))
         assert all(1 <= problem.location.line <= text.count("\n", 0, end) + 1 for problem in problems)

@@ -9,7 +9,7 @@ import pytest
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.standings import Standing, list_standings
 from sync_rules.audit.where_used import find_uses
-from sync_rules.cli.commands.explain import item_rows, use_rows
+from sync_rules.cli.commands.explain import list_item_rows, list_use_rows
 from sync_rules.model.items import ItemKey
 from tests.support.builders import m, s
 from tests.support.every_kind import order, part, post, rules_of, user
@@ -89,7 +89,7 @@ def test_where_used_names_the_rules_whose_items_nothing_lists():
     snapshot = "{copy: user.name, into: order.seller, mode: snapshot, link: {user_id: seller_id}}"
     scene = Scene(rules_of("names", effects=False, sold=snapshot))
     told = [
-        [line for _, line in use_rows(scene.at("shop", "USER#1", sort), scene.rules, scene.world)]
+        [line for _, line in list_use_rows(scene.at("shop", "USER#1", sort), scene.rules, scene.world)]
         for sort in ("PROFILE", "ORDER#1")
     ]
     unlisted = "perhaps on items of order, which nothing lists · rule sold"
@@ -106,4 +106,4 @@ def test_explain_says_which_copies_stand_by_default():
         found = scene.drive(list_standings(key, scene.item(key), scene.rules))
         told = [(one.state, one.reason) for one in found if one.rule.name == "defaulted"]
         assert told == [(state, "by default: by.email")]
-        assert "by.name, by.email" in "".join(line for _, line in item_rows(key, scene.rules, scene.world))
+        assert "by.name, by.email" in "".join(line for _, line in list_item_rows(key, scene.rules, scene.world))

@@ -14,8 +14,8 @@ from sync_rules.cli.commands.failures import show
 from sync_rules.jobs.redrive.work import describe_entry
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.pipeline.failed_entries import FailureGroup, read_entry
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import CallMessage, PartMessage, PullMessage, encode
+from sync_rules.pipeline.failure_records import make_failure_record
+from sync_rules.pipeline.messages import CallMessage, PartMessage, PullMessage, format_message
 from tests.unit.pipeline.test_failed_entries import batch
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -43,7 +43,7 @@ def failures(monkeypatch, tmp_path, capsys):
 
 
 def told(rule: str = "names", reason: str = "ItemTooLarge", hours: int = 0) -> dict:
-    return failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))
+    return make_failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))
 
 
 def lines(path, *bodies) -> None:
@@ -71,7 +71,7 @@ def test_failures_groups_what_the_local_files_hold(failures, tmp_path):
 def test_failures_shows_tables_to_people(failures, tmp_path):
     """A table for each sort, with every column; what cannot be seen of a key or a name is written out."""
     odd = {**told("n\x1b[31m"), "key": {"PK": "U\n"}}
-    lines(tmp_path / "f", told(), odd, encode(PullMessage(KEY)), "{")
+    lines(tmp_path / "f", told(), odd, format_message(PullMessage(KEY)), "{")
     lines(tmp_path / "b", batch(payload={"Records": [{"dynamodb": {"NewImage": {"name": {"S": SECRET}}}}]}))
     code, out = failures("--file", str(tmp_path / "f"), "--file", str(tmp_path / "b"), as_json=False)
     assert code == 1
@@ -135,7 +135,7 @@ def test_failures_of_a_counter_show_the_item_that_is_not_counted(failures, tmp_p
     """The key in the ledger means nothing to people: the item is shown and counted, by redrive too."""
     children = [ItemKey("orders", (("id", "S", name),)) for name in ("a", "b")]
     entry = ItemKey("ledger", (("PK", "S", "spent/?"), ("SK", "S", "a-digest")))
-    bodies = [failure_record(Failure("spent.ledger", entry, "NotANumber", member=one), AT) for one in children]
+    bodies = [make_failure_record(Failure("spent.ledger", entry, "NotANumber", member=one), AT) for one in children]
     lines(tmp_path / "f", *bodies, bodies[0])
     _, (row,) = failures("--file", str(tmp_path / "f"))
     assert (row["what"], row["count"], row["items"], row["example"]) == ("spent.ledger", 3, 2, {"id": "a"})
@@ -151,7 +151,7 @@ def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):
         told("gone"),
         told("gone.parent"),
         told("away, gone"),
-        encode(PartMessage("away", KEY, None, "")),
+        format_message(PartMessage("away", KEY, None, "")),
         told("names.parent"),
     ]
     kept = [
@@ -159,7 +159,7 @@ def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):
         told("gone, names"),
         told("old"),
         told(""),
-        encode(PullMessage(KEY)),
+        format_message(PullMessage(KEY)),
         batch(),
         "{",
     ]
@@ -202,7 +202,7 @@ def test_failures_drops_the_kept_changes_of_calls(failures, tmp_path):
     folder = CallsInFolder(tmp_path / "f.calls")
     change = Change(KEY, None, {"PK": {"S": SECRET}}, "1")
     places = [folder.keep_call(CallMessage(rule, "a.b", change, 8)) for rule in ("gone", "names")]
-    bodies = [failure_record(Failure(at.split("/")[0], KEY, "CallFailed", "1", call=at), AT) for at in places]
+    bodies = [make_failure_record(Failure(at.split("/")[0], KEY, "CallFailed", "1", call=at), AT) for at in places]
     lines(tmp_path / "f.jsonl", *bodies)
     assert failures("rules.yaml", "--file", "f.jsonl", "--drop") == (0, [{"dropped": "gone", "count": 1}])
     assert [(tmp_path / "f.calls" / place).exists() for place in places] == [False, True]

@@ -25,13 +25,13 @@ from moto import mock_aws
 
 from sync_rules.adapters import aws
 from sync_rules.cli import main
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.functions import logs
 from sync_rules.language.kinds import registry
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.items import Failure, ItemKey
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import encode
+from sync_rules.pipeline.failure_records import make_failure_record
+from sync_rules.pipeline.messages import format_message
 from tests.support.builders import n, s
 from tests.support.operated import Operated
 from tests.test_house import ROOT
@@ -253,12 +253,12 @@ def account(tmp_path, monkeypatch) -> Iterator[Path]:
     records += [recorded("MODIFY", {**item, "role": s(TEXTS[3])}, item) for item in ITEMS]
     (tmp_path / "day.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
     failure = Failure(BAD, ItemKey("shop", (("PK", "S", BAD), ("SK", "S", BAD))), BAD, element=BAD)
-    (tmp_path / "failures.jsonl").write_text(json.dumps(failure_record(failure, AT)))
+    (tmp_path / "failures.jsonl").write_text(json.dumps(make_failure_record(failure, AT)))
     with mock_aws():
         boto3.client("s3").create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
         client = boto3.client("dynamodb", region_name="eu-west-1")
         for table in load_rules(tmp_path / "rules.yaml").tables.values():
-            client.create_table(**table_parameters(table, stream=True))
+            client.create_table(**make_table_parameters(table, stream=True))
         for item in ITEMS:
             client.put_item(TableName="shop", Item=item)
         yield tmp_path
@@ -339,11 +339,11 @@ def test_hostile_values_are_shown_by_no_handler(monkeypatch, capsys):
         at.stream()
         for _ in range(3):
             at.scene.queue.messages = [(message, 0) for message, _ in at.scene.queue.messages]
-            messages = [encode(message) for message, _ in at.scene.queue.messages]
+            messages = [format_message(message) for message, _ in at.scene.queue.messages]
             assert found_in("".join(one for one in messages if '"ledger"' not in one).encode()) == []
             at.fanout()
         assert found_in(capsys.readouterr().out.encode()) == []
-        records = [json.dumps(failure_record(failure, AT)) for failure in at.scene.parked.failures]
+        records = [json.dumps(make_failure_record(failure, AT)) for failure in at.scene.parked.failures]
         assert any('"roles"' in record for record in records)
         assert found_in("".join(records).encode()) == []
 

@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from sync_rules.cli.show.console import grid, make_console
+from sync_rules.cli.show.console import make_console, make_grid
 
 LONG = "a-rule-whose-name-says-in-a-whole-sentence-what-it-keeps-true-and-for-whom-and-why-of-all-things"
 WORDS = "several words in a row " * 20
@@ -28,7 +28,7 @@ def narrow(monkeypatch) -> None:
 
 
 def shown() -> None:
-    table = grid(["rule", "what it reached"], ["right", "drift"])
+    table = make_grid(["rule", "what it reached"], ["right", "drift"])
     table.add_row(LONG, WORDS, FIGURE, "0")
     table.add_row("short", "nothing", "7", "0")
     make_console().print(table)
@@ -46,7 +46,7 @@ def test_output_on_a_narrow_terminal_cuts_no_figure(monkeypatch):
     """A figure that does not fit goes on below: half a figure is a wrong one."""
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setattr(sys.stdout, "fileno", lambda: 1, raising=False)
-    table = grid(["rule"], ["right", "kept", "lag", "drift"])
+    table = make_grid(["rule"], ["right", "kept", "lag", "drift"])
     table.add_row("a-rule", *[FIGURE] * 4)
     make_console().print(table)
     text = re.sub(r"\x1b\[[\d;]*m", "", sys.stdout.getvalue())

@@ -57,8 +57,8 @@ class Command(CommandLine):
         self.state = Path(".sync-rules-state.json")
         self.client = SimpleNamespace(meta=SimpleNamespace(region_name="us-east-1"))
         monkeypatch.setattr(plan.aws, "dynamodb", lambda *_: self.client)
-        monkeypatch.setattr(job, "require", lambda *_, streams: None)
-        monkeypatch.setattr(job, "describe", lambda *_: {"TableArn": "arn", "ItemCount": 0})
+        monkeypatch.setattr(job, "require_tables", lambda *_, streams: None)
+        monkeypatch.setattr(job, "describe_table", lambda *_: {"TableArn": "arn", "ItemCount": 0})
         monkeypatch.setattr("sync_rules.jobs.backfill.page.WAIT_MAX_SECONDS", 0)
 
     def books(self, count: int, **values) -> None:
@@ -66,7 +66,7 @@ class Command(CommandLine):
 
     def applied(self, **other: str) -> None:
         """Note a backfill as made, with some other fingerprints."""
-        self.state.write_text(json.dumps({"applied": fingerprints.of_each(self.scene.rules) | other}))
+        self.state.write_text(json.dumps({"applied": fingerprints.compute_rule_fingerprints(self.scene.rules) | other}))
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
         answer = super().__call__(*options)
@@ -179,9 +179,11 @@ def test_plan_names_bulk_loads_since_the_last_backfill(command):
     """Its time is in the saved state: a load that ended later may have put items that no rule has seen."""
     at, end = datetime(2026, 11, 20, 12, tzinfo=UTC), datetime(2026, 11, 20, 13, tzinfo=UTC)
     load = BulkLoad(command.scene.rules.tables["books"], "COMPLETED", at, end)
-    command.patch.setattr(plan, "find_loads", lambda _client, _tables, since: ((load,) if since == at else (), "why"))
+    command.patch.setattr(
+        plan, "list_bulk_loads", lambda _client, _tables, since: ((load,) if since == at else (), "why")
+    )
     assert "bulk load" not in "".join(command()[1:])  # before the first backfill
-    save_applied_fingerprints(FileState(command.state), fingerprints.of_each(command.scene.rules), at)
+    save_applied_fingerprints(FileState(command.state), fingerprints.compute_rule_fingerprints(command.scene.rules), at)
     _, out, err = command()
     assert "table books: a bulk load ended at 2026-11-20T13:00:00Z (COMPLETED)" in out
     assert "a backfill without --changed checks its items" in out
@@ -219,7 +221,7 @@ def test_plan_says_that_it_reads_the_entries_of_other_rules(command, options, sa
     )
     command.scene = Scene(parse_rules(text))
     command.file.write_text(text)
-    command.patch.setattr(job, "describe", lambda *_: {"TableArn": "arn", "ItemCount": 7})
+    command.patch.setattr(job, "describe_table", lambda *_: {"TableArn": "arn", "ItemCount": 7})
     _, _, err = command(*options)
     assert ("is read whole" in err) is (said is not None)
     assert (said or "") in err

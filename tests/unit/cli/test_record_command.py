@@ -48,8 +48,8 @@ def test_record_reads_parents_before_children():
     )
     tape, positions = take(stream)
     assert positions == [1, 2, 3, 4]
-    assert command.row(tape) == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
-    assert command.as_line(tape) == "4 records (4 of shop)"
+    assert command.make_row(tape) == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
+    assert command.format_progress(tape) == "4 records (4 of shop)"
 
 
 def test_record_goes_on_after_what_goes_wrong():
@@ -61,7 +61,7 @@ def test_record_goes_on_after_what_goes_wrong():
     tape, positions = take(stream)
     assert positions == [1, 5]
     tape.trimmed = 2
-    assert "RECORDS EXPIRED" in command.as_line(tape)
+    assert "RECORDS EXPIRED" in command.format_progress(tape)
 
 
 def test_record_stops_when_it_is_asked_to():
@@ -120,7 +120,7 @@ def stream(here, monkeypatch):
     body = {**record(1, NewImage=image), "eventName": "INSERT"}
     body["dynamodb"]["Keys"] = {name: image[name] for name in ("PK", "SK")}
     stream = Latest({"s": FakeShard(records=[body])})
-    monkeypatch.setattr(command, "require", lambda _client, _rules: SimpleNamespace(stream_arns=(ARN,)))
+    monkeypatch.setattr(command, "require_tables", lambda _client, _rules: SimpleNamespace(stream_arns=(ARN,)))
     monkeypatch.setattr(command, "DynamoDBStreams", lambda _client: stream)
     monkeypatch.setattr("sync_rules.jobs.consume.local_run.WAIT_SECONDS", 0)
 

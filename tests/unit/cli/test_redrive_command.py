@@ -17,8 +17,8 @@ from sync_rules.cli.commands import redrive
 from sync_rules.jobs.redrive import redriver
 from sync_rules.model.items import Change, Failure
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import CallMessage, PullMessage, encode
+from sync_rules.pipeline.failure_records import make_failure_record
+from sync_rules.pipeline.messages import CallMessage, PullMessage, format_message
 from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import ENTITIES, RULES, TABLES, order, user
@@ -40,7 +40,7 @@ class Command(CommandLine):
         self.path = Path()
         self.days = Days()
         self.sqs = boto3.client("sqs", region_name="us-east-1")
-        monkeypatch.setattr(redrive, "require", lambda *_args, **_options: None)
+        monkeypatch.setattr(redrive, "require_tables", lambda *_args, **_options: None)
         made = redriver.Redriver
         monkeypatch.setattr(
             redrive, "Redriver", lambda *a, **o: made(*a, **o, clock=self.days.time, sleep=self.days.sleep)
@@ -64,7 +64,7 @@ class Command(CommandLine):
         return [name for name in "ab" if self.scene.item(self.at(name)).get("user_name") == s(SECRET)]
 
     def told(self, order_id: str, rule: str = "names") -> dict:
-        return failure_record(Failure(rule, self.at(order_id), "ItemTooLarge"), AT)
+        return make_failure_record(Failure(rule, self.at(order_id), "ItemTooLarge"), AT)
 
     def given_up(self, order_id: str) -> dict:
         """A batch with the record of one order."""
@@ -96,10 +96,10 @@ def command(here, monkeypatch, capsys):
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.delenv("SYNC_RULES_CALLS_TABLE", raising=False)
     monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
     with mock_aws():
         yield Command(monkeypatch, capsys)
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
 
 
 def lines(path, *bodies) -> None:
@@ -154,7 +154,7 @@ def test_redrive_appends_failures_that_are_new(command):
 def test_redrive_only_shows_with_dry_run(command):
     """`redrive --dry-run` prints what would be retried, and changes neither the file, the queue nor any table."""
     file = command.path / "f.jsonl"
-    url = command.queue(encode(PullMessage(command.at("b"))))
+    url = command.queue(format_message(PullMessage(command.at("b"))))
     lines(file, command.told("a"), command.given_up("b"), command.told("a", "gone"))
     before = file.read_text()
     command.scene.tap.requests.clear()
@@ -207,11 +207,11 @@ def test_redrive_removes_the_kept_change_of_a_call_that_succeeded(command, monke
     """The file with both images goes with the last failure record that names it, and not before."""
     command.become(TEXT + f"  called: {CALLS}\n")
     monkeypatch.setattr(redrive, "make_caller", lambda *_args, **_options: command.scene.caller)
-    monkeypatch.setattr(redrive, "read_table", lambda *_: {"called": 0})
+    monkeypatch.setattr(redrive, "read_beginnings", lambda *_: {"called": 0})
     folder = CallsInFolder(command.path / "f.calls")
     place = folder.keep_call(CallMessage("called", "a.b", Change(command.at("a"), None, order("1", "a", 5), "1"), 8))
     file = command.path / "f.jsonl"
-    lines(file, *[failure_record(Failure("called", command.at("a"), "CallFailed", "1", call=place), AT)] * 2)
+    lines(file, *[make_failure_record(Failure("called", command.at("a"), "CallFailed", "1", call=place), AT)] * 2)
     command.scene.caller.broken = "CallFailed"
     for code, left in ((1, 2), (0, 0)):
         assert command("--file", str(file), "--calls-table", "calls")[0] == code

@@ -39,9 +39,9 @@ def tape(tmp_path):
 
 def break_deletes(monkeypatch) -> None:
     """A pipeline that does not look at records of deletes."""
-    real = consumer.tasks_of
+    real = consumer.make_tasks
     monkeypatch.setattr(
-        consumer, "tasks_of", lambda changes, rules: real([c for c in changes if c.new is not None], rules)
+        consumer, "make_tasks", lambda changes, rules: real([c for c in changes if c.new is not None], rules)
     )
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from sync_rules.cli.show.rule_graph import Arrow, Box, RuleGraph, graph_of, mermaid
+from sync_rules.cli.show.rule_graph import Arrow, Box, RuleGraph, format_mermaid, make_graph
 from sync_rules.language.load import parse_rules
 from tests.support import every_kind
 from tests.support.every_kind import rules_of, text_of
@@ -31,7 +31,7 @@ KEEPS = {
 
 def test_rulegraph_has_one_arrow_for_each_rule_of_the_file():
     """Every kind is drawn once, under its name and kind in the rules file, whatever it is compiled into."""
-    arrows = graph_of(rules_of()).arrows
+    arrows = make_graph(rules_of()).arrows
     assert {arrow.rule: arrow.keeps for arrow in arrows} == KEEPS
     assert len(arrows) == len(KEEPS)
     assert KEEPS.keys() == (every_kind.RULES | every_kind.EFFECTS).keys()
@@ -58,7 +58,7 @@ def test_rulegraph_has_one_arrow_for_each_rule_of_the_file():
 )  # fmt: skip
 def test_rulegraph_says_what_a_rule_keeps(rule, keeps):
     """The line of an arrow names every path at both ends, and under which condition."""
-    graph = graph_of(parse_rules(text_of({"it": rule})))
+    graph = make_graph(parse_rules(text_of({"it": rule})))
     assert [arrow.keeps for arrow in graph.arrows] == keeps
 
 
@@ -66,7 +66,7 @@ def test_rulegraph_shows_a_few_paths_on_an_arrow():
     """An arrow with many paths, or with a long name, stays readable in the picture."""
     box = Box("user", "table shop")
     arrow = Arrow("r" * 300, "copy", box, box, tuple(f"a{number}" for number in range(30)), ("b",))
-    text = mermaid(RuleGraph((box,), (arrow,)))
+    text = format_mermaid(RuleGraph((box,), (arrow,)))
     assert "a0, a1, a2, a3, and 26 more → b" in text
     assert max(map(len, re.findall("r+", text))) < 50
     assert arrow.keeps.endswith("user.a29 → user.b")
@@ -79,7 +79,7 @@ def hostile() -> RuleGraph:
 
 def test_rulegraph_mermaid_is_not_broken_by_a_name():
     """No name ends its quotes, its line, or is taken for HTML."""
-    lines = mermaid(hostile()).splitlines()
+    lines = format_mermaid(hostile()).splitlines()
     assert len(lines) == 3
     assert re.fullmatch(r'  e0\["[^"`<>&]*(<br>[^"`<>&]*)*"\]', lines[1])
     assert re.fullmatch(r'  e0 -->\|"[^"`<>&|]*(<br>[^"`<>&|]*)*"\| e0', lines[2])

@@ -139,7 +139,7 @@ def test_tables_create_makes_tables_with_time_to_live(engine, client, prefix, ca
 def test_tables_create_on_aws_needs_a_region_and_a_yes(create, client, prefix, monkeypatch):
     """Without --region nothing is asked; without --yes all is shown, and nothing created."""
     monkeypatch.setattr(aws, "is_aws", lambda _: True)
-    monkeypatch.setattr(aws, "account_of", lambda _: "123456789012")
+    monkeypatch.setattr(aws, "find_account", lambda _: "123456789012")
     code, rows, said = create()
     assert (code, rows) == (2, {})
     assert "name the Region with --region" in said

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from sync_rules.adapters import aws, patience
 from sync_rules.cli import main
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.tables import make_table_parameters
 from tests.support import every_kind
 
 KEY = """--key {"PK":"USER#1","SK":"PROFILE"}"""
@@ -99,7 +99,7 @@ def test_a_missing_right_is_named_with_its_action_and_a_cure(command, denied, ru
 
     def answer(operation: str, given: dict) -> dict:
         if operation == "DescribeTable":
-            return {"Table": table_parameters(tables[given["TableName"]], stream=True) | {"ItemCount": 0}}
+            return {"Table": make_table_parameters(tables[given["TableName"]], stream=True) | {"ItemCount": 0}}
         return {"Items": [], "Responses": {}, "UnprocessedKeys": {}}
 
     monkeypatch.setattr(BaseClient, "_make_api_call", call)

@@ -48,7 +48,7 @@ class Command(CommandLine):
         self.given = (self.file, "--grace-seconds", 0, "--failures", self.failures)
         self.required: list[tuple[Rules, bool]] = []
         monkeypatch.setattr(
-            verify, "require", lambda _client, rules, *, streams: self.required.append((rules, streams))
+            verify, "require_tables", lambda _client, rules, *, streams: self.required.append((rules, streams))
         )
 
     def rows(self, *options: str) -> tuple[int, list[dict]]:

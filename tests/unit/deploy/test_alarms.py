@@ -20,7 +20,7 @@ from sync_rules.deploy.measures import (
     MEASURES,
     NAMESPACE,
     RULES_MAX,
-    alarm_resources,
+    make_alarms,
 )
 from sync_rules.deploy.sam_template import read_timeouts_seconds
 from sync_rules.functions import logs, metrics
@@ -51,7 +51,7 @@ def of(folder: Path, rules: dict[str, str], entities: str | None = None) -> Depl
 
 def alarms_of(deployment: Deployment) -> dict[str, Any]:
     """With the timeouts of the template."""
-    return alarm_resources(deployment, TIMEOUTS)
+    return make_alarms(deployment, TIMEOUTS)
 
 
 @cache
@@ -96,7 +96,7 @@ def test_alarms_are_of_every_rule(deployment):
 
 def there(deployment: Deployment) -> set[str]:
     """Every name that the template defines or that SAM adds to it."""
-    mappings = {f"StreamFunction{event}" for event in resources.streams(deployment)}
+    mappings = {f"StreamFunction{event}" for event in resources.make_streams(deployment)}
     return {*TEMPLATE["Resources"], *TEMPLATE["Parameters"], *mappings}
 
 

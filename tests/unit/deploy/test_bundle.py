@@ -17,7 +17,7 @@ from sync_rules.deploy import bundle as bundling
 from sync_rules.deploy import files
 from sync_rules.deploy.bundle import (
     LEFT_OUT,
-    bundle,
+    fill_bundle,
     list_called_files,
     list_imported_files,
     list_imports,
@@ -96,7 +96,7 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
     monkeypatch.setenv("BUNDLE_PYTHON", f"{sys.version_info.major}.{sys.version_info.minor}")
     monkeypatch.setenv("BUNDLE_PLATFORM", "linux" if sys.platform == "linux" else "macos")
     out = tmp_path / "out"
-    bundle(out, template)
+    fill_bundle(out, template)
     command = [sys.executable, "-I", "-S", "-c", ALONE, str(out), str(boto3_alone(tmp_path / "of-lambda"))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -253,7 +253,7 @@ def test_bundle_is_for_the_machine_that_its_template_names(python, template, tmp
     template.write_text(text)
     asked: list = []
     monkeypatch.setattr(bundling, "install", lambda _locked, _directory, *machine: asked.extend(machine))
-    bundle(tmp_path / "out", template)
+    fill_bundle(tmp_path / "out", template)
     assert asked == [python, "x86_64-manylinux_2_28"]
     assert f'"python":"{python}"'.encode() in (tmp_path / "out" / "rules.compiled").read_bytes()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sync_rules.deploy.dashboard import dashboard_resource, list_rows
+from sync_rules.deploy.dashboard import list_rows, make_dashboard
 from sync_rules.deploy.measures import MEASURES, NAMESPACE, RULES_MAX
 from tests.support.every_kind import EFFECTS, RULES
 from tests.support.operated import STACK_NAME, data_of, everything, quiet
@@ -26,7 +26,7 @@ OF_AWS = {
 
 def body_of(deployment) -> tuple[dict[str, Any], set[str]]:
     """The dashboard as CloudWatch gets it, and what CloudFormation filled in; each by its own name."""
-    text = dashboard_resource(deployment)["Properties"]["DashboardBody"]["Fn::Sub"]
+    text = make_dashboard(deployment)["Properties"]["DashboardBody"]["Fn::Sub"]
     asked = {name.partition(".")[0] for name in re.findall(r"\$\{([^!}]+)\}", text)}
     filled = re.sub(r"\$\{([^!}]+)\}", lambda found: PARAMETERS.get(found[1], found[1]), text)
     return json.loads(filled), asked - PARAMETERS.keys()

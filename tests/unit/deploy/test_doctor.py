@@ -18,10 +18,10 @@ from sync_rules.deploy import measures as alarms_of
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.doctor import QUEUES
 from sync_rules.deploy.examination import WORD
-from sync_rules.deploy.filters import filter_criteria
+from sync_rules.deploy.filters import make_filter_criteria
 from sync_rules.deploy.permissions import FUNCTIONS, WRITE
-from sync_rules.deploy.resources import RULES_DIGEST, VERSION, table_id
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.resources import RULES_DIGEST, VERSION, format_table_id
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.language.load import parse_rules
 
 RULES = """
@@ -95,7 +95,7 @@ class Deployed:
             for name in EVERY
         }
         self.url = {"AuthType": "AWS_IAM"}
-        made = alarms_of.alarm_resources(self.deployment, dict.fromkeys(EVERY, TIMEOUT_SECONDS))
+        made = alarms_of.make_alarms(self.deployment, dict.fromkeys(EVERY, TIMEOUT_SECONDS))
         self.alarms = {
             name: {
                 "AlarmName": name,
@@ -114,7 +114,7 @@ class Deployed:
             **{name.replace("Function", "Logs"): "AWS::Logs::LogGroup" for name in EVERY},
             "WriteFunctionUrl": "AWS::Lambda::Url",
             **dict.fromkeys(QUEUES, "AWS::SQS::Queue"),
-            **{table_id(table): "AWS::DynamoDB::Table" for table in self.rules.streamed_tables},
+            **{format_table_id(table): "AWS::DynamoDB::Table" for table in self.rules.streamed_tables},
             **dict.fromkeys(made, "AWS::CloudWatch::Alarm"),
             "StateTable": "AWS::DynamoDB::Table",
             "Bucket": "AWS::S3::Bucket",
@@ -122,7 +122,7 @@ class Deployed:
 
     def _table(self, table: Any) -> dict[str, Any]:
         arn = f"arn:aws:dynamodb:{PLACE}:table/{table.physical_name}"
-        made = table_parameters(table, stream=True)
+        made = make_table_parameters(table, stream=True)
         indexes = [{**index, "IndexStatus": "ACTIVE"} for index in made.get("GlobalSecondaryIndexes", ())]
         latest = {"TableArn": arn, "LatestStreamArn": f"{arn}/stream/new", "TableStatus": "ACTIVE"}
         return {**made, **latest, "GlobalSecondaryIndexes": indexes}
@@ -133,7 +133,7 @@ class Deployed:
             "State": "Enabled",
             "EventSourceArn": self.tables[table.physical_name]["LatestStreamArn"],
             "LastProcessingResult": "OK",
-            "FilterCriteria": filter_criteria(self.rules, table),
+            "FilterCriteria": make_filter_criteria(self.rules, table),
         }
 
     # -------------------------------------------------------- calls of the clients

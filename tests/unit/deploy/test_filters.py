@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from moto.events.models import EventPattern
 
-from sync_rules.deploy.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, filter_criteria, list_entities
+from sync_rules.deploy.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, list_entities, make_filter_criteria
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.entities import Table
 from sync_rules.model.items import Change, ItemKey
@@ -51,7 +51,7 @@ def matches(criteria, change: Change) -> bool:
 def test_filter_is_one_that_a_mapping_takes(file, table):
     """A filter has at most five patterns of 4,096 characters, on string keys, by equality and prefix."""
     rules = FILES[file]
-    criteria = filter_criteria(rules, rules.tables[table])
+    criteria = make_filter_criteria(rules, rules.tables[table])
     if criteria is None:
         return
     patterns = [one["Pattern"] for one in criteria["Filters"]]
@@ -78,7 +78,7 @@ def test_filter_drops_what_no_rule_speaks_of():
     """In a shared table the filter passes exactly the items of the rules' entities."""
     rules = FILES["organisations-users-tickets"]
     desk = rules.tables["desk"]
-    criteria = filter_criteria(rules, desk)
+    criteria = make_filter_criteria(rules, desk)
     for change in records_of(rules, desk):
         assert matches(criteria, change) == (rules.entity_of(change.key) is not None)
 
@@ -86,18 +86,18 @@ def test_filter_drops_what_no_rule_speaks_of():
 def test_filter_is_none_where_an_item_may_have_any_key():
     """A table whose entity has no text in its key, or a number for one, cannot be filtered."""
     rules = FILES["authors-and-books"]
-    assert [filter_criteria(rules, table) for table in rules.tables.values()] == [None, None]
+    assert [make_filter_criteria(rules, table) for table in rules.tables.values()] == [None, None]
     numbers = parse_rules(
         "tables:\n  numbered: {key: {id: N}}\nentities:\n  a: {table: numbered}\nrules:\n  r: {derive: a.b, as: '{c}-{c}'}\n"
     )
-    assert filter_criteria(numbers, numbers.tables["numbered"]) is None
+    assert make_filter_criteria(numbers, numbers.tables["numbered"]) is None
 
 
 def test_filter_of_many_entities_still_drops_foreign_items():
     """A filter with merged patterns for many entities still drops items of no entity."""
     rules = FILES["merged"]
     shop = rules.tables["shop"]
-    criteria = filter_criteria(rules, shop)
+    criteria = make_filter_criteria(rules, shop)
     assert len(list_entities(rules, shop)) == 40
     for pk, sk in (("Z#1", "00"), ("SESSION#1", "KIND01"), ("A0#1", "VISIT")):
         key = ItemKey("shop", (("PK", "S", pk), ("SK", "S", sk)))

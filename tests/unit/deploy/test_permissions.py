@@ -13,11 +13,11 @@ from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, WRITE, list_needs
 from sync_rules.deploy.roles import (
     ROLE_MAX_CHARACTERS,
+    compute_value_limits,
     describe_roles,
+    format_role_id,
     list_statements,
-    role_of,
-    role_resources,
-    value_limits,
+    make_roles,
 )
 from sync_rules.model.errors import UserError
 from sync_rules.rules.families import TargetRule
@@ -169,8 +169,8 @@ def test_no_value_of_a_variable_makes_a_role_too_long(deploy):
 
     def length(deployment, value):
         (variable,) = deployment.variables
-        policies = [one["Properties"]["Policies"][0]["PolicyDocument"] for one in role_resources(deployment).values()]
-        return max(roles._characters(policy, {variable.parameter: value}) for policy in policies)
+        policies = [one["Properties"]["Policies"][0]["PolicyDocument"] for one in make_roles(deployment).values()]
+        return max(roles._count_characters(policy, {variable.parameter: value}) for policy in policies)
 
     def with_stage(tables):
         text = many(50, tables)
@@ -179,16 +179,16 @@ def test_no_value_of_a_variable_makes_a_role_too_long(deploy):
         return deploy(schema=text)
 
     near = with_stage(12)
-    (most,) = value_limits(near).values()
+    (most,) = compute_value_limits(near).values()
     assert length(near, most) <= ROLE_MAX_CHARACTERS < length(near, most + 1)
     few = with_stage(2)
-    assert value_limits(few) == {"StageVariable": 255 - len("-1")}
+    assert compute_value_limits(few) == {"StageVariable": 255 - len("-1")}
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.parent.name)
 def test_roles_allow_by_name(file):
     """No action has a wildcard, no statement is without a name of its own, and only what knows no resources has none."""
-    for role, resource in role_resources(read_deployment(file)).items():
+    for role, resource in make_roles(read_deployment(file)).items():
         (trust,) = resource["Properties"]["AssumeRolePolicyDocument"]["Statement"]
         assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
         (policy,) = resource["Properties"]["Policies"]
@@ -207,7 +207,7 @@ def test_roles_have_each_need_once(deploy):
         asked_for = {(n.action, json.dumps(n.resource)) for n in list_needs(deployment) if n.function == function}
         pairs = [
             (action, json.dumps(resource))
-            for statement in list_statements(deployment)[role_of(function)]
+            for statement in list_statements(deployment)[format_role_id(function)]
             for action in statement.actions
             for resource in statement.resources
         ]
@@ -230,7 +230,7 @@ def many(rules: int, tables: int) -> str:
 def test_roles_that_are_too_long_are_told(deploy):
     """A role that IAM would refuse as too long is refused first, with its name, its length and the cure."""
     with pytest.raises(UserError, match=r"StreamRole would have [\d,]+ characters, and IAM allows 10,240.* Split"):
-        role_resources(deploy(schema=many(50, 40)))
+        make_roles(deploy(schema=many(50, 40)))
     assert ROLE_MAX_CHARACTERS == 10_240
 
 

@@ -16,7 +16,7 @@ from sync_rules import HOME, __version__
 from sync_rules.cli import main
 from sync_rules.deploy import bundle, files, project
 from sync_rules.deploy.template import empty_blocks
-from sync_rules.language.schema import schema_text
+from sync_rules.language.schema import format_schema
 from tests.test_house import ROOT
 
 WRITTEN = {
@@ -36,7 +36,7 @@ def here(tmp_path, monkeypatch):
 def fresh(tmp_path_factory) -> Path:
     """A project that `init` has just made."""
     folder = tmp_path_factory.mktemp("fresh")
-    project.write(project.project_in(folder))
+    project.write_project(project.make_project(folder))
     return folder
 
 
@@ -63,7 +63,7 @@ def test_project_is_whole_and_works(here, capsys):
     assert len(said.partition("\n\n")[2].splitlines()) == 5
     commands = (["check"], ["check", "--strict-warnings"], ["test", "scenarios"], ["infra", "--check"], ["infra"])
     assert [main.main(command) for command in commands] == [0] * len(commands)
-    assert (here / "sync-rules.schema.json").read_text() == schema_text()
+    assert (here / "sync-rules.schema.json").read_text() == format_schema()
     assert (here / "rules.yaml").read_text().startswith("# yaml-language-server: $schema=./sync-rules.schema.json\n")
     assert bundle.find_lock(here / "template.yaml").name == "requirements.txt"
 
@@ -76,7 +76,7 @@ def test_project_workflow_and_hook_call_commands_that_pass(made):
     locked, own = commands.pop(0), commands.pop(0)
     assert locked == ["python", "-m", "pip", "install", "--require-hashes", "-r", files.CLI_REQUIREMENTS]
     assert {"$SYNC_RULES", "--no-deps"} <= {*own}
-    assert (made / files.CLI_REQUIREMENTS).read_text() == files.text_of(files.CLI_REQUIREMENTS)
+    assert (made / files.CLI_REQUIREMENTS).read_text() == files.read_file(files.CLI_REQUIREMENTS)
     pinned = r"actions/[a-z-]+@[0-9a-f]{40}"  # by a commit: a tag can be moved
     assert all(re.fullmatch(pinned, step["uses"]) for step in job["steps"] if "uses" in step)
     assert workflow["env"] == {"SYNC_RULES": f"sync-rules=={__version__}"}
@@ -121,7 +121,7 @@ def test_project_leaves_a_makefile_and_hooks_and_says_what_to_add(here, capsys):
     assert (here / "Makefile").read_text() == "all:\n"
     assert (here / ".pre-commit-config.yaml").read_text() == "repos: []\n"
     assert "Makefile exists and is left as it is. Add to it:" in said
-    assert project.part("Makefile") in said
+    assert project.read_project_text("Makefile") in said
     assert "- id: sync-rules-check" in said
     assert "repos:" not in said  # the file has it
 

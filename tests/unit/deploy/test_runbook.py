@@ -12,7 +12,7 @@ import pytest
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.deploy.dashboard import list_rows
 from sync_rules.deploy.deployment import read_deployment
-from sync_rules.deploy.measures import alarm_resources, link_section, list_sections
+from sync_rules.deploy.measures import link_section, list_sections, make_alarms
 from sync_rules.deploy.sam_template import read_timeouts_seconds
 from sync_rules.functions import logs, metrics
 from sync_rules.model.items import ItemKey, Outcome
@@ -39,7 +39,7 @@ def test_runbook_has_a_section_for_each_alarm_and_no_other():
     """Every alarm leads to a section, and every section is led to."""
     assert list(SECTIONS) == list(list_sections())
     led_to = {
-        alarm["Properties"]["AlarmDescription"].split()[-1] for alarm in alarm_resources(DEPLOYMENT, TIMEOUTS).values()
+        alarm["Properties"]["AlarmDescription"].split()[-1] for alarm in make_alarms(DEPLOYMENT, TIMEOUTS).values()
     }
     assert led_to == {link_section(section) for section in SECTIONS}
 

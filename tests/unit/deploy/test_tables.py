@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.preflight import survey
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.adapters.preflight import survey_tables
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.requests import List
 from tests.support.builders import index, s, table
@@ -27,7 +27,7 @@ rules: {names: {copy: order.name, into: line.order_name, via: by_order}}
 def test_table_parameters_of_an_index_with_several_attributes():
     """Each attribute in order, defined once even where two keys share it."""
     place = index("by_place", {"country": "S", "zip": "N"}, {"city": "S", "id": "S"}, ("note",))
-    parameters = table_parameters(table("many", {"id": "S"}, place), stream=False)
+    parameters = make_table_parameters(table("many", {"id": "S"}, place), stream=False)
     (found,) = parameters["GlobalSecondaryIndexes"]
     assert [(e["AttributeName"], e["KeyType"]) for e in found["KeySchema"]] == [
         ("country", "HASH"), ("zip", "HASH"), ("city", "RANGE"), ("id", "RANGE"),
@@ -44,7 +44,7 @@ def test_create_tables_makes_local_indexes_that_rules_list_by(engine):
     client, prefix = aws.dynamodb(engine), unique_prefix()
     rules = parse_rules(LISTED_LOCALLY.replace("PREFIX", prefix))
     create_tables(client, rules)
-    assert survey(client, rules).problems == ()
+    assert survey_tables(client, rules).problems == ()
     store = DynamoStore(client, rules.tables)
     for number in "21":
         item = {"tenant": s("t"), "line": s(number), "order": s("o")}

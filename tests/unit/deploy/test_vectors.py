@@ -10,8 +10,8 @@ import boto3
 import pytest
 from botocore.validate import ParamValidator
 
-from sync_rules.deploy.tables import table_parameters
-from sync_rules.deploy.vectors import vector_problems
+from sync_rules.deploy.tables import make_table_parameters
+from sync_rules.deploy.vectors import list_vector_problems
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 
@@ -29,7 +29,7 @@ MODEL = boto3.client("dynamodb", region_name="eu-west-1").meta.service_model
 
 def made(text=TEXT):
     table = parse_rules(text).tables["shop"]
-    return table, table_parameters(table, stream=False)
+    return table, make_table_parameters(table, stream=False)
 
 
 def require_valid(operation, parameters):
@@ -76,7 +76,7 @@ def test_vector_index_is_made_with_its_table():
 def test_vector_index_is_compared_with_that_of_the_table(description, found, action):
     """The cure is one UpdateTable, which the service model takes."""
     table, _ = made()
-    found_there = [*vector_problems(table, description)]
+    found_there = [*list_vector_problems(table, description)]
     assert len(found_there) == (found is not None)
     for problem in found_there:
         assert found in problem.found

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.deploy.yamltext import as_yaml, read_yaml
+from sync_rules.deploy.yamltext import format_yaml, read_yaml
 from sync_rules.model.errors import UserError
 from tests.support.cloudformation import read_template
 
@@ -48,10 +48,10 @@ VALUES = st.recursive(
 @given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), st.sampled_from([0, 2, 8]))
 def test_yamltext_is_read_back_as_what_it_was_by_both_versions_of_yaml(value, indent):
     """Written YAML reads back as the same value under YAML 1.1, which CloudFormation uses, and YAML 1.2."""
-    text = as_yaml(value, indent)
+    text = format_yaml(value, indent)
     assert read_template(text) == value
     assert read_yaml(text, "f") == value
-    assert as_yaml(value, indent) == text
+    assert format_yaml(value, indent) == text
 
 
 def test_yamltext_that_is_no_yaml_is_told_with_its_file():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.deploy.deployment import read_deployment
-from sync_rules.deploy.resources import books
+from sync_rules.deploy.resources import make_books
 from sync_rules.language.load import parse_rules
-from sync_rules.pipeline.books import books_of, identities, read_incomplete_books
+from sync_rules.pipeline.books import list_books, list_rules_by_identity, read_incomplete_books
 from sync_rules.rules.ruleset import Rules
 from tests.support.books import AWAY, COUNT, FIRST, LAST, TABLES, rules_of
 from tests.support.builders import n, s
@@ -94,7 +94,7 @@ def asked(stack: Stack, old, new, rules: Rules | None = None) -> None:
 def test_stack_takes_books_as_they_are_where_the_template_before_listed_none(stack: Stack, capsys):
     """The first deployment with such a list: all books may have been kept, and probably were. It says so."""
     capsys.readouterr()
-    asked(stack, {"Books": "digest"}, {"Kept": sorted(identities(stack.rules))})
+    asked(stack, {"Books": "digest"}, {"Kept": sorted(list_rules_by_identity(stack.rules))})
     (line,) = printed(capsys)
     assert line["message"] == "books are taken as they are"
     assert not titles_waiting(stack)
@@ -105,7 +105,12 @@ def test_stack_says_which_books_it_could_not_begin_anew(stack: Stack, capsys):
     capsys.readouterr()
     rules = parse_rules((TABLES % AWAY["moved"]).replace("ledger: {key: {PK: S, SK: S}}, ", "").replace(
         "others,", "others, ledger: other,"))  # fmt: skip
-    asked(stack, {"Kept": sorted(identities(rules))}, {"Kept": sorted(identities(stack.rules))}, rules)
+    asked(
+        stack,
+        {"Kept": sorted(list_rules_by_identity(rules))},
+        {"Kept": sorted(list_rules_by_identity(stack.rules))},
+        rules,
+    )
     lines = printed(capsys)
     assert {line["message"] for line in lines} == {"books were not restarted"}
     assert {line["cure"] for line in lines} == {
@@ -117,10 +122,10 @@ def test_template_lists_books_as_the_functions_know_them(tmp_path, monkeypatch):
     """With variables in names, in each stage: otherwise nothing would be found in the list, or everything be new."""
     file = tmp_path / "rules.yaml"
     file.write_text((TABLES % COUNT).replace("ledger: {", 'ledger: {name: "${STAGE:-dev}-ledger", '))
-    found = books(read_deployment(file))
+    found = make_books(read_deployment(file))
     assert found[BOOKS]["Properties"]["Kept"] == found[EMPTY]["Properties"]["Kept"]
     listed = [one["Fn::Sub"].replace("${StageVariable}", "prod") for one in found[BOOKS]["Properties"]["Kept"]]
     rules = parse_rules(file.read_text(), environ={"STAGE": "prod"})
-    assert listed == sorted(identities(rules))
+    assert listed == sorted(list_rules_by_identity(rules))
     assert all(one.startswith("prod-ledger ") for one in listed)
-    assert len(books_of(rules)) == len(listed)
+    assert len(list_books(rules)) == len(listed)

@@ -105,7 +105,7 @@ def test_stack_never_fails_because_of_a_number(error, monkeypatch, capsys):
 def test_backfill_handler_tells_a_stack_from_its_machine(monkeypatch):
     """One function, two callers."""
     scene = Scene(RULES)
-    monkeypatch.setattr(backfill, "_place", lambda: (RULES, scene.world))
+    monkeypatch.setattr(backfill, "_make_rules_and_world", lambda: (RULES, scene.world))
     with stack() as (event, answers):
         assert backfill.handler({**event, "RequestType": "Create"}, context()) == {}
     assert answers == [("", WELL)]

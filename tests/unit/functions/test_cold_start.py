@@ -39,8 +39,8 @@ NOT_YET = (
 READY = """
 import json, sys
 before = set(sys.modules)
-from {handler} import consumer
-assert consumer().rules.rules
+from {handler} import make_consumer
+assert make_consumer().rules.rules
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 

@@ -17,7 +17,7 @@ from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.messages import PullMessage, PushMessage, encode
+from sync_rules.pipeline.messages import PullMessage, PushMessage, format_message
 from tests.support.builders import s
 from tests.support.cold import start_cold
 from tests.support.operated import figures
@@ -104,10 +104,10 @@ def cold_start(monkeypatch):
         monkeypatch.setenv(name, "us-east-1")
     with mock_aws():
         start_cold()
-        aws._client.cache_clear()
+        aws._make_client.cache_clear()
         yield
     start_cold()
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_handlers_load_rules_once_per_cold_start(function):
 def test_handlers_stream_emits_what_was_counted_before_a_crash(function):
     """An unexpected error fails the whole batch, and what was counted so far is not left to the next one."""
     function.scene.put("authors", ADA)
-    consumer = runtime.consumer()
+    consumer = runtime.make_consumer()
     function.monkeypatch.setattr(consumer, "handle_event", lambda *_: (_ for _ in ()).throw(RuntimeError("bug")))
     consumer.telemetry.unreadable_records = 1
     with pytest.raises(RuntimeError):
@@ -194,7 +194,7 @@ def test_handlers_fanout_names_the_messages_that_must_come_again(function):
     scene.there("authors", ADA)
     keys = [scene.there("books", book(number)) for number in range(3)]
     scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key == keys[1] else None
-    bodies = [encode(PullMessage(key)) for key in keys]
+    bodies = [format_message(PullMessage(key)) for key in keys]
     assert function.fanout(*bodies[:2], "no message", bodies[2]) == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
     assert [scene.item(key).get("bio") for key in keys] == [ADA["bio"], None, ADA["bio"]]
     (failure,) = function.received("failures")
@@ -208,7 +208,7 @@ def test_handlers_fanout_has_what_failed_come_again_soon(function):
     scene.there("authors", ADA)
     at = scene.there("books", book())
     scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
-    function.sqs.send_message(QueueUrl=function.urls["later"], MessageBody=encode(PullMessage(at)))
+    function.sqs.send_message(QueueUrl=function.urls["later"], MessageBody=format_message(PullMessage(at)))
     (message,) = function.sqs.receive_message(QueueUrl=function.urls["later"], VisibilityTimeout=1_080)["Messages"]
     asked = []
     function.monkeypatch.setattr(
@@ -252,8 +252,8 @@ def test_handlers_without_a_queue_park_without_holding_up(bare):
 def test_handlers_say_of_a_message_that_it_comes_again(function, monkeypatch):
     """A message that SQS delivered before may have sent its rest: the pipeline is told so."""
     told = []
-    monkeypatch.setattr(runtime.consumer(), "handle_message", lambda *_args, again: told.append(again))
-    body = encode(PushMessage(("names",), function.scene.at("authors", KEY_MARK), spread=True))
+    monkeypatch.setattr(runtime.make_consumer(), "handle_message", lambda *_args, again: told.append(again))
+    body = format_message(PushMessage(("names",), function.scene.at("authors", KEY_MARK), spread=True))
     for receives in ({}, {"ApproximateReceiveCount": "1"}, {"ApproximateReceiveCount": "2"}):
         fanout.handler({"Records": [{"messageId": "m", "body": body, "attributes": receives}]}, context())
     assert told == [False, False, True]
@@ -303,14 +303,14 @@ def test_handlers_share_the_limit_of_a_table(function, writers, rates):
 
     made = function.scene.rules
     tables = {**made.tables, "books": replace(made.tables["books"], max_write_units_per_second=3_000)}
-    function.monkeypatch.setattr(runtime, "rules", lambda: replace(made, tables=tables))
+    function.monkeypatch.setattr(runtime, "read_rules", lambda: replace(made, tables=tables))
     function.monkeypatch.setattr(Rate, "take", take)
     function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
     function.monkeypatch.setenv(runtime.WRITERS, writers)
-    assert runtime.consumer().limits.apply_max_writes == 5
+    assert runtime.make_consumer().limits.apply_max_writes == 5
     function.scene.put("authors", ADA)
     at = function.scene.put("books", book())
-    function.fanout(encode(PullMessage(at)))
+    function.fanout(format_message(PullMessage(at)))
     assert function.scene.item(at)["author"] == {"M": {"name": s(f"{MARK} Ada")}}
     assert taken == {(rate, 58.0) for rate in {50.0, *rates}}  # two seconds are kept for the answer
 
@@ -326,4 +326,4 @@ def test_handlers_refuse_a_number_of_writers_or_a_rate_that_is_none(function, se
     """A number of processes, or several to be added, as CloudFormation does not add; write units per second, or 0."""
     function.monkeypatch.setenv(setting, given)
     with pytest.raises(UserError, match=setting):
-        runtime.consumer()
+        runtime.make_consumer()

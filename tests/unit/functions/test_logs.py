@@ -45,7 +45,7 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
     for number in range(8):
         names.scene.there("shop", order("1", str(number), 1))
     stuck = names.scene.there("shop", order("1", "9", 1, user=s("no map")))
-    source = logs.key_text(names.scene.put("shop", user("1", name=s("Ann"))))
+    source = logs.format_log_key(names.scene.put("shop", user("1", name=s("Ann"))))
     names.stream()
     (on,) = told(names.lines(), "push goes on")
     assert (on["source"], on["rules"], on["more"]) == (source, ["names"], True)
@@ -64,7 +64,7 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
     assert sum(line["chunks"] for line in sent) == len([line for line in handled if line["kind"] == "chunk"]) == 2
     assert sum(line["outcomes"].get("copied", 0) for line in handled) == 6
     (parked,) = told(lines, "parked")
-    assert (parked["rule"], parked["item"], parked["source"]) == ("names", logs.key_text(stuck), source)
+    assert (parked["rule"], parked["item"], parked["source"]) == ("names", logs.format_log_key(stuck), source)
     assert parked["reason"] == "user is a string: expected a map to hold name"
 
 
@@ -80,7 +80,7 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
     (again,) = told(lines, "message comes again")
     assert (again["kind"], again["target"], again["reason"]) == (
         "pull",
-        logs.key_text(at),
+        logs.format_log_key(at),
         "ThrottlingException: table",
     )
     assert again.keys().isdisjoint({"source", "targets"})
@@ -90,11 +90,11 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
 def test_logs_digests_of_keys_are_of_one_process():
     """A process always shows the same digest of a key; it follows neither from the key nor from the environment."""
     at = ItemKey("shop", (("PK", "S", "USER#7"), ("SK", "S", "PROFILE")))
-    shown = logs.key_text(at)
-    assert logs.key_text(at) == shown
+    shown = logs.format_log_key(at)
+    assert logs.format_log_key(at) == shown
     keyless = hmac.digest(b"", str(at).encode(), "sha256").hex()[:12]  # could be guessed by anyone
     code = "from sync_rules.functions import logs; from sync_rules.model.items import ItemKey; "
-    code += f"print(logs.key_text({at!r}))"
+    code += f"print(logs.format_log_key({at!r}))"
     fresh = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert len({shown, at.digest(), keyless, fresh.stdout.strip()}) == 4
 
@@ -113,7 +113,7 @@ def test_logs_sum_up_an_invocation(names):
     names.stream()
     lines = names.lines()
     (line,) = told(lines, "invocation done")
-    assert told(lines, "parked")[0]["source"] == logs.key_text(source)
+    assert told(lines, "parked")[0]["source"] == logs.format_log_key(source)
     assert line["lag_ms"] < 60_000
     assert {name: line[name] for name in ("records", "outcomes", "failure_records", "sent")} == {
         "records": 2, "outcomes": {"copied": 1, "parked": 1}, "failure_records": 1, "sent": {"pull": 1},

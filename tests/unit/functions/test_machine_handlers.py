@@ -25,10 +25,10 @@ def deployed(monkeypatch, tmp_path):
         monkeypatch.setenv(name, "some")
     quiet(monkeypatch)
     start_cold()
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
     yield
     start_cold()
-    aws._client.cache_clear()
+    aws._make_client.cache_clear()
 
 
 @pytest.mark.parametrize("module", [backfill, verify, redrive], ids=["backfill", "verify", "redrive"])
@@ -61,4 +61,4 @@ def test_redrive_handler_hides_messages_until_its_call_is_over(timeout_seconds, 
     """A redrive hides its messages for a minute longer than its call may still take, whatever its timeout."""
     monkeypatch.setenv(runtime.FAILURES_URL, "http://127.0.0.1:9/failures")
     monkeypatch.setattr(runtime.deadline, "context", context(timeout_seconds * 1000))
-    assert redrive._queue(runtime.FAILURES_URL, "").hidden_seconds == timeout_seconds + 60
+    assert redrive._make_queue_store(runtime.FAILURES_URL, "").hidden_seconds == timeout_seconds + 60

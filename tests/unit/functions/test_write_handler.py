@@ -45,7 +45,7 @@ def shop(monkeypatch):
     """A shop whose write function this is."""
     quiet(monkeypatch)
     shop = made()
-    monkeypatch.setattr(write, "rules", lambda: RULES)
+    monkeypatch.setattr(write, "read_rules", lambda: RULES)
     monkeypatch.setattr(write.aws, "dynamodb", lambda _endpoint: shop.client)
     monkeypatch.setattr(write, "Transact", partial(Transact, store=shop.scene.memory, sleep=shop.slept.append))
     return shop
@@ -145,7 +145,7 @@ def test_write_handler_raises_what_is_wrong_with_the_deployment(shop, monkeypatc
     def broken():
         raise UserError("rules.compiled: no such file")
 
-    monkeypatch.setattr(write, "rules", broken)
+    monkeypatch.setattr(write, "read_rules", broken)
     with pytest.raises(UserError):
         write.handler({"actions": [PUT]}, context())
     assert runtime.deadline.context is not None

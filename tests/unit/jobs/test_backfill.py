@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.jobs.backfill import page
-from sync_rules.jobs.backfill.page import Selection, process_keys, process_page, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies, process_keys, process_page
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
@@ -63,7 +63,7 @@ def test_page_that_no_retry_can_finish_is_tried_once():
         scene, waits = Scene(RULES), []
         scene.tap.refuse(Scan, StoreError(reason, "table shop"))
         pages = page.Pages(Bounds(), lambda: False, waits.append)
-        supply = next(iter(segments(RULES, 1)(frozenset(["names"]))))
+        supply = next(iter(make_supplies(RULES, 1)(frozenset(["names"]))))
         with pytest.raises(StoreError, match=reason):
             pages.process(supply, None, of_all(scene), scene.world, Totals(), recording=True)
         assert len(waits) == tries - 1

@@ -13,7 +13,7 @@ from sync_rules.jobs.backfill.scope import require_beginning
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.failure_records import make_failure_record
 from sync_rules.pipeline.requests import Apply
 from tests.support import every_kind
 from tests.support.builders import key, order_item, s, shop, update, user_item
@@ -35,7 +35,7 @@ def test_a_part_that_was_set_aside_is_found_again_by_redrive(title):
     names = frozenset(name for name, rule in RULES.rules.items() if rule.title == title)
     assert run_of(scene, names=names, total=1).run()
     scene.tap.result = lambda _write: None
-    shelf = Shelf(*(failure_record(failure, AT) for failure in scene.parked.failures))
+    shelf = Shelf(*(make_failure_record(failure, AT) for failure in scene.parked.failures))
     bench.redrive(shelf)
     assert not shelf.texts
     assert not list(Verifier(scene.rules, scene.world, names, grace_seconds=0).sweep())

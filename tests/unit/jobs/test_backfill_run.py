@@ -18,8 +18,8 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
-from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, load_unfinished_head, next_position
+from sync_rules.jobs.backfill.page import Selection, make_supplies
+from sync_rules.jobs.backfill.progress import HEAD, Position, Totals, load_unfinished_head, make_next_position
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, Outcome
@@ -61,7 +61,7 @@ def run_of(scene: Scene, state: MemoryState | None = None, *, names=None, total=
     given = {
         "sleep": lambda _seconds: None,
         "clock": lambda: 0.0,
-        "supplies": segments(rules, total, tables),
+        "supplies": make_supplies(rules, total, tables),
         "completes": frozenset() if tables else only,
         **options,
     }
@@ -159,7 +159,7 @@ def test_backfill_run_brings_every_kind_in_line(steps, page, total):
     found = drift_of(scene)
     assert [one for one in found if one.repairable] == []
     stuck = {one.rule for one in found if one.drift is Drift.STUCK}
-    assert {rule for rule, _ in scene.parked.told} == stuck == run.totals.rules_with(Outcome.PARKED)
+    assert {rule for rule, _ in scene.parked.told} == stuck == run.totals.list_rules_with(Outcome.PARKED)
     before, tables = contents(scene), scene.rules.tables
     scene.tap.requests.clear()
     again = run_of(scene, total=total)
@@ -448,7 +448,7 @@ def test_rounds_of_a_hierarchy_end_with_its_levels(levels, rounds):
     position, seen = Position(0), 0
     while position.step == 0:
         position, seen = (
-            next_position(position, [Step(frozenset({"paths"}), 1000)], rules, wrote, resumed=False),
+            make_next_position(position, [Step(frozenset({"paths"}), 1000)], rules, wrote, resumed=False),
             seen + 1,
         )
     assert seen == rounds

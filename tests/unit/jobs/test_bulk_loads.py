@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from sync_rules.adapters import aws
-from sync_rules.jobs.backfill.bulk_loads import CALLS, find_loads
+from sync_rules.jobs.backfill.bulk_loads import CALLS, list_bulk_loads
 from tests.support.builders import table
 
 SINCE = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -54,7 +54,7 @@ def test_bulk_loads_that_a_backfill_did_not_see_are_those_of_its_tables_that_end
     second = {"BulkOperationsSummaryList": [failed, before]}
     stub.add_response("list_bulk_operations", second, {"MaxResults": 25, "NextToken": "0" * 16})
     describes(stub, failed, "books")
-    loads, unknown = find_loads(stub.client, TABLES, SINCE)
+    loads, unknown = list_bulk_loads(stub.client, TABLES, SINCE)
     then = "and the last backfill of all rules began at 2026-11-20T12:00:00Z"
     assert unknown == ""
     assert [one.describe(SINCE) for one in loads] == [
@@ -74,16 +74,16 @@ def test_bulk_loads_that_a_backfill_did_not_see_are_those_of_its_tables_that_end
 def test_bulk_loads_that_are_refused_are_unknown_with_the_reason(stub, code, reason):
     """Also where a load is listed and may not be described."""
     stub.add_client_error("list_bulk_operations", code)
-    assert find_loads(stub.client, TABLES, SINCE) == ((), reason)
+    assert list_bulk_loads(stub.client, TABLES, SINCE) == ((), reason)
     stub.add_response("list_bulk_operations", {"BulkOperationsSummaryList": [load(1, 1)]})
     stub.add_client_error("describe_bulk_operation", code)
-    assert find_loads(stub.client, TABLES, SINCE) == ((), reason)
+    assert list_bulk_loads(stub.client, TABLES, SINCE) == ((), reason)
 
 
 def test_bulk_loads_are_unknown_to_an_old_client_and_none_on_an_emulator():
     """Neither is asked: the one lacks the call, the other lacks bulk loads."""
     old = SimpleNamespace(meta=SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com"))
-    loads, unknown = find_loads(old, TABLES, SINCE)
+    loads, unknown = list_bulk_loads(old, TABLES, SINCE)
     assert (loads, unknown.endswith("cannot list bulk loads: upgrade boto3")) == ((), True)
     emulated = SimpleNamespace(meta=SimpleNamespace(endpoint_url="http://127.0.0.1:8000"), list_bulk_operations=None)
-    assert find_loads(emulated, TABLES, SINCE) == ((), "")
+    assert list_bulk_loads(emulated, TABLES, SINCE) == ((), "")

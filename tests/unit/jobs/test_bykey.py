@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.jobs.redrive.work import list_rules_that_need_images, parts_by_key
+from sync_rules.jobs.redrive.work import list_parts_by_key, list_rules_that_need_images
 from sync_rules.language.load import parse_rules
 from tests.support import every_kind
 from tests.support.builders import key
@@ -36,17 +36,17 @@ def rules():
 def test_parts_by_key_are_those_of_an_item_that_is_let_in_or_not(rules):
     """The element and the mirror of an edge, the rank of a mark: their place is in the key, whatever `where` says."""
     tables = rules.tables
-    edge = parts_by_key(key(tables["shop"], "NODE#a", "EDGE#b"), rules)
+    edge = list_parts_by_key(key(tables["shop"], "NODE#a", "EDGE#b"), rules)
     assert [(part.rule.name, str(part.target), part.element) for part in edge] == [
         ("others", "shop[NODE#a, NODE]", "b"),
         ("turned", "links[b, a]", ""),
     ]
     assert all(part.rule is rules.rules[part.rule.name] for part in edge)
-    (mirror,) = parts_by_key(key(tables["links"], "b", "a"), rules)
+    (mirror,) = list_parts_by_key(key(tables["links"], "b", "a"), rules)
     assert (mirror.rule.name, str(mirror.source)) == ("turned", "shop[NODE#a, EDGE#b]")
-    (rank,) = parts_by_key(key(tables["marks"], "7", "5"), rules)
+    (rank,) = list_parts_by_key(key(tables["marks"], "7", "5"), rules)
     assert (rank.rule.name, str(rank.source)) == ("earliest.ledger", "marks[7, 5]")
-    assert parts_by_key(key(tables["shop"], "x", "y"), rules) == []
+    assert list_parts_by_key(key(tables["shop"], "x", "y"), rules) == []
 
 
 def test_unknown_by_key_is_an_element_of_an_attribute():

@@ -15,7 +15,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from sync_rules.adapters import retries
-from sync_rules.jobs.export_files import Bucket, Folder, find_doubt, find_exports, find_shelf, read_lines
+from sync_rules.jobs.export_files import Bucket, Folder, find_doubt, find_shelf, list_exports, read_lines
 from sync_rules.model.errors import StoreError, UserError
 
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/shop/export/01700"
@@ -36,7 +36,7 @@ def written(folder: Path, *names: str, summary: dict | None = SUMMARY) -> Path:
 
 
 def find(folder: Path) -> object:
-    return find_exports(str(folder), Folder(folder))
+    return list_exports(str(folder), Folder(folder))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sync_rules.jobs.local_files import Files
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.books import books_of, read_incomplete_books
+from sync_rules.pipeline.books import list_books, read_incomplete_books
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules.ruleset import Rules
@@ -136,7 +136,7 @@ def test_run_takes_books_as_they_are_from_a_checkpoint_without_a_list(machine: M
 def test_run_does_not_begin_where_books_that_come_back_cannot_be_begun_anew(machine: Machine, fails: str):
     """The run ends, and the next one tries again: until then the checkpoint does not list them."""
     rules = rules_of(COUNT)
-    (mark,) = (books.mark for rule, books in books_of(rules).items() if rule.title == "orders")
+    (mark,) = (books.mark for rule, books in list_books(rules).items() if rule.title == "orders")
     machine.start(rules_of(""))
     failed = Result(Status.FAILED, reason="ThrottlingException")
     if fails == "read":

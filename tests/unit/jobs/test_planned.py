@@ -12,13 +12,13 @@ RULES = every_kind.RULES | every_kind.EFFECTS
 
 def test_since_tells_new_changed_unchanged_and_gone():
     """Rules are new, changed, unchanged or gone by comparing fingerprints under the file's names."""
-    before = fingerprints.of_each(parse_rules(every_kind.text_of(RULES)))
+    before = fingerprints.compute_rule_fingerprints(parse_rules(every_kind.text_of(RULES)))
     text = {name: rule for name, rule in RULES.items() if name != "tags"} | {
         "spent": "sum order.total into user.spend",
         "more": "copy user.rank into order.user_rank",
     }
     rules = parse_rules(every_kind.text_of(text))
-    now = fingerprints.of_each(rules)
+    now = fingerprints.compute_rule_fingerprints(rules)
     stands = compare_fingerprints(rules, now, before)
     assert (stands.new, stands.changed, stands.gone) == ({"more"}, {"spent"}, {"tags"})
     assert stands.unchanged == RULES.keys() - {"spent", "tags"} - every_kind.EFFECTS.keys()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.dryrun.figures import PlannedWrite
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
@@ -56,7 +56,7 @@ def backfilled(scene: Scene, names: frozenset[str] | None = None, workers: int =
     tap = Tap(scene.memory)
     selection = Selection(scene.rules, names or scene.rules.keeper_names)
     run = BackfillRun(
-        selection, tap, scene.parked, MemoryState(), {}, supplies=segments(scene.rules, workers), workers=workers,
+        selection, tap, scene.parked, MemoryState(), {}, supplies=make_supplies(scene.rules, workers), workers=workers,
         completes=selection.names,
     )  # fmt: skip
     assert run.run()

@@ -14,7 +14,7 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping, StepCounts
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.shards import ShardProgress, as_stream_record
+from sync_rules.jobs.consume.shards import ShardProgress, make_stream_record
 from sync_rules.jobs.streams import RecordsTrimmedError, ShardGoneError
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -479,4 +479,4 @@ def test_pump_brings_a_message_again_when_its_handler_raises():
 def test_record_has_the_size_of_its_json():
     """The size of a record, which fills a batch, is that of compact JSON."""
     body = record("7")
-    assert as_stream_record(body, NOON_MS).size_bytes == len(json.dumps(body, separators=(",", ":")))
+    assert make_stream_record(body, NOON_MS).size_bytes == len(json.dumps(body, separators=(",", ":")))

@@ -12,7 +12,7 @@ from sync_rules.jobs.consume import queue as local_queue
 from sync_rules.jobs.consume.queue import LocalQueue, Pending
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage, encode
+from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage, format_message
 from tests.support.fake_stream import Clock
 
 
@@ -153,7 +153,7 @@ class Errands:
         message = (*PUSHES, pull(0), pull(1))[number % 5]
         self.queue.send(message, number)
         not_before_ms = 0 if isinstance(message, PullMessage) else self.clock.ms + number * 1000
-        self.owed.append((encode(message), self.turn, not_before_ms))
+        self.owed.append((format_message(message), self.turn, not_before_ms))
 
     def take(self, _number: int) -> None:
         self.in_hand.extend((taken, self.turn, self.clock.ms) for taken in self.queue.take(2))
@@ -162,7 +162,7 @@ class Errands:
         if self.in_hand:
             taken, turn, at_ms = self.in_hand.pop()
             self.queue.acknowledge(taken)
-            self.looks.append((encode(taken.message), turn, at_ms))
+            self.looks.append((format_message(taken.message), turn, at_ms))
 
     def give_back(self, _number: int) -> None:
         if self.in_hand:

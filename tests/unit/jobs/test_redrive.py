@@ -20,8 +20,15 @@ from sync_rules.model.items import Change, Failure
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status, Transaction
 from sync_rules.pipeline.failed_entries import FailedEntry
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
+from sync_rules.pipeline.failure_records import make_failure_record
+from sync_rules.pipeline.messages import (
+    CallMessage,
+    ChunkMessage,
+    PartMessage,
+    PullMessage,
+    PushMessage,
+    format_message,
+)
 from sync_rules.pipeline.requests import NULL_PORTS, List, Read
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, library, n, order_item, s, shop, user_item
@@ -99,7 +106,7 @@ class Bench:
     def failed(self) -> Shelf:
         """The failure records so far, as they would lie in a file."""
         taken, self.scene.parked.failures = self.scene.parked.failures, []
-        return Shelf(*(failure_record(failure, AT) for failure in taken))
+        return Shelf(*(make_failure_record(failure, AT) for failure in taken))
 
     def given_up(self, changes=None) -> dict:
         """The records not processed yet as a batch that was given up."""
@@ -141,8 +148,8 @@ def test_redrive_that_runs_out_of_time_leaves_what_was_at_work(sort):
     at = bench.scene.at("shop", "USER#1", "ORDER#0")
     shelf = {
         "batch": lambda: Shelf(bench.given_up([Change(bench.scene.at("shop", "USER#1", "PROFILE"), None, user("1"))])),
-        "failure record": lambda: Shelf(failure_record(Failure("names", at, "X"), AT)),
-        "message": lambda: Shelf(encode(PullMessage(at))),
+        "failure record": lambda: Shelf(make_failure_record(Failure("names", at, "X"), AT)),
+        "message": lambda: Shelf(format_message(PullMessage(at))),
     }[sort]()
     redriver = bench.redrive(shelf, remaining_ms=lambda: 0)
     assert (redriver.tally.again, redriver.tally.done) == (1, 0)
@@ -364,7 +371,7 @@ def test_redrive_keeps_a_mirror_of_nobody_knows_what():
 
 
 def failure(rule: str, key=None, **more) -> dict:
-    return failure_record(Failure(rule, key, "Stuck", **more), AT)
+    return make_failure_record(Failure(rule, key, "Stuck", **more), AT)
 
 
 def test_redrive_names_what_cannot_be_put_through():
@@ -392,17 +399,19 @@ def test_redrive_names_what_cannot_be_put_through():
         "rule called acts outside the tables": failure("called", at, position="7"),
         "not JSON": "{",
         "neither a failure record": {},
-        "no rule writes its item": encode(PullMessage(scene.at("posts", "p"))),
-        "rule gone is gone, or no longer": encode(PartMessage("gone", at, None)),
-        "no rule 'names' any more that calls": encode(CallMessage("names", "f.g", Change(at, None, {}))),
-        "no rule 'gone' any more: if it was renamed, say renamed_from: gone": encode(PushMessage(("gone",), at)),
-        "no rule 'gone' any more": encode(ChunkMessage(("gone",), at, (at,))),
-        "concerns its item any more: names": encode(
+        "no rule writes its item": format_message(PullMessage(scene.at("posts", "p"))),
+        "rule gone is gone, or no longer": format_message(PartMessage("gone", at, None)),
+        "no rule 'names' any more that calls": format_message(CallMessage("names", "f.g", Change(at, None, {}))),
+        "no rule 'gone' any more: if it was renamed, say renamed_from: gone": format_message(
+            PushMessage(("gone",), at)
+        ),
+        "no rule 'gone' any more": format_message(ChunkMessage(("gone",), at, (at,))),
+        "concerns its item any more: names": format_message(
             ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (half,))
         ),
-        "no rule writes its": encode(PullMessage(half)),
-        "rule tags is gone, or no longer": encode(PartMessage("tags", half, at, "a")),
-        "rule tags is gone, or no longer concerns": encode(PartMessage("tags", at, at, "a")),
+        "no rule writes its": format_message(PullMessage(half)),
+        "rule tags is gone, or no longer": format_message(PartMessage("tags", half, at, "a")),
+        "rule tags is gone, or no longer concerns": format_message(PartMessage("tags", at, at, "a")),
     }
     scene.there("shop", order("1", "a", 1), user("1", name=s("Ada")))
     shelf = Shelf(*told.values(), failure("names", at))
@@ -513,7 +522,7 @@ def test_redrive_leaves_a_batch_whole_when_a_record_fails(fails):
     scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 5))
     gone = scene.put("shop", order("1", "b", 7))
     scene.memory.delete(gone)
-    call = encode(CallMessage("called", "f.g", scene.records[1], 7))
+    call = format_message(CallMessage("called", "f.g", scene.records[1], 7))
     shelf = Shelf(bench.given_up(), call)
     if fails == "CallFailed":
         scene.caller.broken = fails
@@ -566,7 +575,7 @@ def test_redrive_names_a_call_whose_change_is_gone():
     """A call whose object was deleted cannot be made: its failure record stays with that reason."""
     bench = Bench()
     at = bench.scene.put("shop", order("1", "a", 1))
-    shelf = Shelf(failure_record(Failure("called", at, "CallFailed", "7", call="called/shop-7.json"), AT))
+    shelf = Shelf(make_failure_record(Failure("called", at, "CallFailed", "7", call="called/shop-7.json"), AT))
     bench.redrive(shelf)
     assert ([left.reason for left in bench.left], len(shelf.texts)) == (["CallNotKept"], 1)
 
@@ -580,11 +589,11 @@ def test_redrive_puts_dead_letters_through():
     scene.there("shop", user("1", name=s("Ada"), email=s("a@x")), *(order("1", name, 5) for name in "abc"))
     source = scene.at("shop", "USER#1", "PROFILE")
     shelf = Shelf(
-        encode(PullMessage(scene.at("shop", "USER#1", "ORDER#a"), attempt=11)),
-        encode(PushMessage(("names", "gone"), source)),
-        encode(ChunkMessage(("names", "gone"), source, (scene.at("shop", "USER#1", "ORDER#c"),))),
-        encode(PartMessage("mails", scene.at("shop", "EMAIL#a@x", "EMAIL"), source, attempt=11)),
-        encode(CallMessage("called", "an.old.name", change, 7)),
+        format_message(PullMessage(scene.at("shop", "USER#1", "ORDER#a"), attempt=11)),
+        format_message(PushMessage(("names", "gone"), source)),
+        format_message(ChunkMessage(("names", "gone"), source, (scene.at("shop", "USER#1", "ORDER#c"),))),
+        format_message(PartMessage("mails", scene.at("shop", "EMAIL#a@x", "EMAIL"), source, attempt=11)),
+        format_message(CallMessage("called", "an.old.name", change, 7)),
     )
     tally = bench.redrive(shelf).tally
     assert (shelf.bodies, tally.done) == ([], 5)
@@ -602,7 +611,7 @@ def test_redrive_says_which_target_of_a_chunk_is_stuck():
     a, b = (scene.at("shop", "USER#1", f"ORDER#{name}") for name in "ab")
     rejected = Result(Status.REJECTED, reason="ItemTooLarge")
     scene.tap.result = lambda write: rejected if write.key == a else None
-    shelf = Shelf(encode(ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (a, b))))
+    shelf = Shelf(format_message(ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (a, b))))
     bench.redrive(shelf)
     assert shelf.bodies == []
     assert [(one.rule, one.key, one.reason) for one in bench.recorded.failures] == [("names", a, "ItemTooLarge")]
@@ -616,7 +625,7 @@ def test_redrive_leaves_a_dead_letter_that_is_stuck(attempt):
     stuck_copy(bench.scene)
     bench.failed()
     bench.scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
-    text = encode(PullMessage(bench.scene.at("shop", "USER#1", "ORDER#a"), attempt))
+    text = format_message(PullMessage(bench.scene.at("shop", "USER#1", "ORDER#a"), attempt))
     shelf = Shelf(text)
     bench.redrive(shelf)
     assert [left.reason for left in bench.left] == ["ItemTooLarge"]
@@ -751,7 +760,7 @@ def test_redrive_of_one_rule():
     bench.scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 5))
     at = bench.scene.at("shop", "USER#1", "ORDER#a")
     shelf = Shelf(
-        bench.given_up(), failure("names", at), failure("mails", at), encode(PushMessage(("told", "names"), at)),
+        bench.given_up(), failure("names", at), failure("mails", at), format_message(PushMessage(("told", "names"), at)),
         failure("mails, names", at, position="7"), failure("names.part", at),
     )  # fmt: skip
     tally = bench.redrive(shelf, only=frozenset({"names"})).tally

@@ -14,7 +14,7 @@ from sync_rules.adapters.state import read_applied_fingerprints
 from sync_rules.jobs.account.account_backfill import STOP, BackfillWork, load_run, name_request
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.backfill.progress import load_unfinished_head
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.model.entities import Table
@@ -22,7 +22,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Scan
-from sync_rules.rules.fingerprints import of_each
+from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.depth import deep
 from tests.support.inaccount import KilledError, Machine, SharedMemory
@@ -53,7 +53,7 @@ class Account:
 
     def job(self, names: frozenset[str], request: BackfillRequest) -> Job:
         rules = self.scene.rules
-        prints = of_each(rules)
+        prints = compute_rule_fingerprints(rules)
         scope = Scope(
             {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
             {"all": "id"},
@@ -61,12 +61,18 @@ class Account:
             request.table,
             request.where,
         )
-        supplies = segments(rules, request.segments, () if request.table is None else (request.table,))
+        supplies = make_supplies(rules, request.segments, () if request.table is None else (request.table,))
         return Job(Selection(rules, names), supplies, scope, dict.fromkeys(rules.tables, 9))
 
     def asked(self, **more) -> dict:
         rules = {"rules": [], "changed": False, "table": None, "where": None, "segments": 3, "workers": 2, "rate": 0.0}
-        return {**rules, "resume": False, "restart": False, "prints": of_each(self.scene.rules), **more}
+        return {
+            **rules,
+            "resume": False,
+            "restart": False,
+            "prints": compute_rule_fingerprints(self.scene.rules),
+            **more,
+        }
 
     def machine(self, random: Random | None = None, execution: str = "one") -> Machine:
         return Machine(self.work, random, execution)
@@ -95,7 +101,7 @@ def test_remote_backfill_ends_as_a_local_one(steps, page):
     assert load_unfinished_head(account.state) is None
     seen = load_run(account.state, remote.rules)
     assert seen.totals == run.totals
-    assert read_applied_fingerprints(account.state) == of_each(remote.rules)
+    assert read_applied_fingerprints(account.state) == compute_rule_fingerprints(remote.rules)
 
 
 @given(shops(), st.integers(1, 4), st.lists(st.integers(1, 40), max_size=5), st.integers(0, 99))

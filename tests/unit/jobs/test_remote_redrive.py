@@ -14,8 +14,8 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure
 from sync_rules.model.values import Item
 from sync_rules.pipeline.failed_entries import FailedEntry
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.rules.fingerprints import of_each
+from sync_rules.pipeline.failure_records import make_failure_record
+from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from tests.support.builders import key, order_item, s, shop, user_item
 from tests.support.inaccount import KilledError, Machine, SharedMemory
 from tests.support.worlds import Scene, event_of
@@ -109,7 +109,9 @@ class Account:
         return Machine(self.work, InPeace(), execution)
 
     def run(self, *rules: str, execution: str = "one") -> dict:
-        return self.machine(execution).run({"rules": list(rules), "prints": of_each(self.scene.rules)})
+        return self.machine(execution).run(
+            {"rules": list(rules), "prints": compute_rule_fingerprints(self.scene.rules)}
+        )
 
     @property
     def tally(self):
@@ -129,7 +131,7 @@ def orders() -> Scene:
 
 def text_of(order_id: str, rule: str = "user-name-on-orders") -> str:
     at = key(shop().tables["shop"], "USER#1", f"ORDER#{order_id}")
-    return json.dumps(failure_record(Failure(rule, at, "X"), datetime.now(UTC)))
+    return json.dumps(make_failure_record(Failure(rule, at, "X"), datetime.now(UTC)))
 
 
 def six() -> list[str]:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError
 
-from sync_rules.jobs.account.stack import Execution, Machine, Stack, stack_of
+from sync_rules.jobs.account.stack import Execution, Machine, Stack, read_stack
 from sync_rules.model.errors import StoreError, UserError
 
 ARN = "arn:aws:states:us-east-1:111122223333:stateMachine:s-backfill"
@@ -40,13 +40,13 @@ def test_stack_that_is_not_there_is_named():
     """The message says name, region and cure."""
     error = ClientError({"Error": {"Code": "ValidationError", "Message": "x"}}, "DescribeStacks")
     with pytest.raises(UserError, match=r"no stack shop in region eu-west-1: deploy it .* SYNC_RULES_STACK"):
-        stack_of(Client(describe_stacks=error), "shop")
+        read_stack(Client(describe_stacks=error), "shop")
 
 
 def test_stack_that_is_another_ones_is_named():
     """A stack without the output is none of ours."""
     outputs = [{"OutputKey": "A", "OutputValue": "1"}]
-    stack = stack_of(Client(describe_stacks={"Stacks": [{"Outputs": outputs}]}), "shop")
+    stack = read_stack(Client(describe_stacks={"Stacks": [{"Outputs": outputs}]}), "shop")
     assert stack == Stack("shop", "eu-west-1", {"A": "1"})
     assert stack.output("A") == "1"
     with pytest.raises(UserError, match="no output BackfillMachineArn"):

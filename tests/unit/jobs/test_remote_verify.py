@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.audit import ledger_balance
-from sync_rules.audit.drift_report import open_report, totals
+from sync_rules.audit.drift_report import collect_totals, open_report
 from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.cli.account import Account as Deployed
@@ -24,7 +24,7 @@ from sync_rules.jobs.account.verify_unit import name_head, sample
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.books import read_incomplete_books
 from sync_rules.pipeline.requests import Scan, run_work
-from sync_rules.rules.fingerprints import of_each
+from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.depth import deep
@@ -77,7 +77,7 @@ class Account:
 
     def asked(self, **more) -> dict:
         asked = {"rules": [], "repair": False, "grace_seconds": 0, "seed": None, "numbers": None, "segments": 3}
-        return {**asked, "workers": 4, "prints": of_each(self.scene.rules), **more}
+        return {**asked, "workers": 4, "prints": compute_rule_fingerprints(self.scene.rules), **more}
 
     def run(self, random: Random | None = None, **more) -> dict:
         return Machine(self.work, random or InPeace()).run(self.asked(**more))
@@ -91,7 +91,7 @@ class Account:
 
 
 def figures(tally, rules) -> dict:
-    return {name: totals(tally, name) for name in rules.rules}
+    return {name: collect_totals(tally, name) for name in rules.rules}
 
 
 @given(shops(), st.integers(1, 5), st.integers(0, 99))
@@ -298,7 +298,7 @@ def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_
     head, *rows, end = large.rows()
     assert len(rows) == large.tally.remaining_count
     assert sorted(end["not_looked_at"]) == tallied
-    assert head["rules"] == of_each(rules)
+    assert head["rules"] == compute_rule_fingerprints(rules)
     stage = {"step": 0, "round": 0, "adding_up": True}
     assert machine.ask({"do": "end", "run": {"execution": "one", "stage": stage}}) == said  # its answer was lost
     assert len(large.told) == 1

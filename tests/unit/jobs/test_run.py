@@ -26,13 +26,13 @@ from sync_rules.cli.commands.run import (
     LOOK_EVERY_SECONDS,
     Edited,
     conclude,
-    display_on,
+    format_status,
     is_resumed,
-    line,
-    link_notices,
+    list_link_notices,
+    list_summary_lines,
+    open_run_display,
+    open_threads,
     run_loop,
-    summary_lines,
-    threads,
 )
 from sync_rules.cli.show.text import format_duration
 from sync_rules.cli.signals import stop_signals
@@ -41,7 +41,7 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import STREAMS_EVERY_MS, LocalRun, RunStatus
 from sync_rules.jobs.consume.run_start import RunBeginnings
 from sync_rules.jobs.local_files import Files
-from sync_rules.jobs.redrive.work import work_of
+from sync_rules.jobs.redrive.work import make_work
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import RecordError, StoreError, UserError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Outcome
@@ -167,7 +167,7 @@ def test_run_keeps_a_message_for_a_rule_that_is_gone(tmp_path):
     assert local.status.parked == 1
     assert not checkpoint.load(bench.files.checkpoint, [ARN]).messages
     with pytest.raises(RecordError, match="no rule 'gone' any more: if it was renamed, say renamed_from: gone"):
-        work_of(kept, rules_of("names"), Bounds())
+        make_work(kept, rules_of("names"), Bounds())
 
 
 def test_run_stops_when_told_and_saves_what_is_done(tmp_path):
@@ -485,7 +485,7 @@ def test_run_ends_at_once_on_a_second_signal(same_seconds, end):
 @pytest.mark.parametrize("parallelization", [1, 4])
 def test_run_gives_answers_in_the_order_of_the_batches(parallelization):
     """With threads or without, answers come in the order of what was asked."""
-    with threads(parallelization) as together:
+    with open_threads(parallelization) as together:
         assert list(together(lambda n: n * n, range(20))) == [n * n for n in range(20)]
 
 
@@ -511,26 +511,26 @@ def test_run_counts_effects_and_what_is_tried_again_apart(tmp_path):
     )
     status = replace(local.status, messages_waiting=2)
     assert (status.copied, status.done, status.again, status.parked) == (1, 3, 2, 0)
-    assert "copied 1 · done 3 · right 0 · refused 0 · failed 0 · again 2 · parked 0" in line(status, 0)
-    assert "3 called. 2 to be retried." in summary_lines(status, Files())[0]
-    assert line(BUSY, 340.4) == (
+    assert "copied 1 · done 3 · right 0 · refused 0 · failed 0 · again 2 · parked 0" in format_status(status, 0)
+    assert "3 called. 2 to be retried." in list_summary_lines(status, Files())[0]
+    assert format_status(BUSY, 340.4) == (
         "340 records/s · 4,100 records · copied 3,020 · right 44 · refused 3 · failed 0 · parked 0 · lag 850 ms · "
         "later 1 due, 12 waiting · 2 shards"
     )
     over = replace(status, messages_waiting=0)
-    assert "again" not in line(over, 0), "once nothing waits, all of it was tried again"
-    assert "to be retried" not in summary_lines(over, Files())[0]
+    assert "again" not in format_status(over, 0), "once nothing waits, all of it was tried again"
+    assert "to be retried" not in list_summary_lines(over, Files())[0]
 
 
 def test_run_shouts_about_lost_records():
     """Records trimmed before they were read, given-up batches and errors are in the line and in the summary."""
     bad = RunStatus(trimmed=1, given_up=3, read_errors=2, parked=1, errors={"KeyError": 4})
-    for text in (line(bad, 0), "\n".join(summary_lines(bad, Files()))):
+    for text in (format_status(bad, 0), "\n".join(list_summary_lines(bad, Files()))):
         assert "RECORDS LOST" in text
         assert "verify --repair" in text
         assert "3 records given up" in text
         assert "KeyError 4" in text
-    assert ".sync-rules-failures.batches.jsonl" in "\n".join(summary_lines(bad, Files()))
+    assert ".sync-rules-failures.batches.jsonl" in "\n".join(list_summary_lines(bad, Files()))
 
 
 def test_run_ends_with_a_status_that_agrees_with_its_summary(capsys):
@@ -538,7 +538,7 @@ def test_run_ends_with_a_status_that_agrees_with_its_summary(capsys):
     end = replace(BUSY, seconds=2.5, records=4_101)
     out = StringIO()
     for as_json in (False, True):
-        with display_on(Console(file=out), as_json=as_json) as display:
+        with open_run_display(Console(file=out), as_json=as_json) as display:
             display.update(lambda: BUSY)
             conclude(display, end, Files(), as_json=as_json)
     _, last, summary, *_ = out.getvalue().splitlines()
@@ -584,7 +584,7 @@ def test_run_stops_before_its_first_write_if_a_sample_hits_nothing():
     def sampled(applied, accepted):
         documents = MemoryState()
         save_applied_fingerprints(documents, applied, datetime.now(UTC))
-        return link_notices(scene.rules, documents, accepted, scene.tap)
+        return list_link_notices(scene.rules, documents, accepted, scene.tap)
 
     assert sampled({}, ()) == []
     scene.there("users", *({"user_id": {"S": f"u{i}"}, "name": {"S": "SECRET"}} for i in range(2)))
@@ -593,7 +593,7 @@ def test_run_stops_before_its_first_write_if_a_sample_hits_nothing():
     assert "--accept names" in str(mistake.value)
     assert "SECRET" not in str(mistake.value)
     assert sampled({}, ("names",)) == []
-    assert sampled(fingerprints.of_each(scene.rules), ()) == []
+    assert sampled(fingerprints.compute_rule_fingerprints(scene.rules), ()) == []
 
 
 def test_run_that_resumes_takes_no_sample(tmp_path):
@@ -612,5 +612,5 @@ def test_run_goes_on_without_the_right_to_scan():
     """A run that cannot take its sample says so, and goes on."""
     scene = Scene(parse_rules(LINKED))
     scene.tap.refuse(Scan, StoreError("AccessDeniedException", "table users"))
-    (notice,) = link_notices(scene.rules, MemoryState(), (), scene.tap)
+    (notice,) = list_link_notices(scene.rules, MemoryState(), (), scene.tap)
     assert "not sampled: AccessDeniedException" in notice

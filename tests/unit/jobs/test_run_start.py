@@ -65,10 +65,12 @@ def test_run_accepts_what_is_named_applied_or_of_an_earlier_version():
     acceptance = RunAcceptance(RULES, lambda: state, (), scene.tap)
     assert acceptance.begin({}) == {}
     assert acceptance.unaccepted()
-    save_applied_fingerprints(state, fingerprints.of_each(RULES), datetime.now(UTC))
+    save_applied_fingerprints(state, fingerprints.compute_rule_fingerprints(RULES), datetime.now(UTC))
     assert RunAcceptance(RULES, lambda: state, (), scene.tap).begin({}) == {}
     assert read_accepted_titles(RULES, state) == {"names", "counted"}
-    save_applied_fingerprints(state, {"counted": fingerprints.of_each(RULES)["counted"]}, datetime.now(UTC))
+    save_applied_fingerprints(
+        state, {"counted": fingerprints.compute_rule_fingerprints(RULES)["counted"]}, datetime.now(UTC)
+    )
     assert read_accepted_titles(RULES, state) == {"counted"}
     acceptance = RunAcceptance(RULES, lambda: state, (), scene.tap, " --state s{x}.json")
     assert acceptance.begin({}) == {}

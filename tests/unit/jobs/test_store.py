@@ -14,7 +14,7 @@ from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.semantics import place_of
+from sync_rules.model.semantics import make_place
 from sync_rules.model.writes import (
     WRITTEN,
     Condition,
@@ -152,7 +152,7 @@ def test_dry_store_remembers_a_bounded_number_of_what_is_read():
     dry = DryStore(tap, rules, frozenset(rules.rules))
     keys = tuple(key(rules.tables["books"], f"b{number}") for number in range(most + 100))
     dry.read(Read(keys))
-    assert sum(place_of(one) in dry._seen.items for one in keys) == most
+    assert sum(make_place(one) in dry._seen.items for one in keys) == most
     tap.requests.clear()
     forgotten = FIRST_SEEN_MAX_ITEMS
     assert dry.apply(Apply((copy_on(rules, forgotten), copy_on(rules, most)))) == (WRITTEN, WRITTEN)

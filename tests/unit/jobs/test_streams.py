@@ -15,9 +15,9 @@ from sync_rules.jobs.streams import (
     RecordsTrimmedError,
     Shard,
     ShardGoneError,
-    as_event_record,
+    make_event_record,
+    parse_region,
     read_span,
-    region_of,
 )
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.failed_entries import Span
@@ -121,7 +121,7 @@ def test_streams_shapes_a_record_as_lambda_does():
             "StreamViewType": "NEW_AND_OLD_IMAGES",
         },
     }
-    found = as_event_record(api, ARN)
+    found = make_event_record(api, ARN)
     assert json.loads(json.dumps(found)) == found
     assert found["dynamodb"]["Keys"] == {"PK": {"B": "AP8="}}
     assert found["dynamodb"]["OldImage"]["deep"] == {
@@ -135,8 +135,8 @@ def test_streams_shapes_a_record_as_lambda_does():
 
 def test_streams_fills_in_what_an_engine_leaves_out():
     """Without region, time or identity a record is still whole; the region is the stream's."""
-    found = as_event_record({"eventName": "INSERT", "dynamodb": {"Keys": {}, "SequenceNumber": "1"}}, ARN)
-    assert found["awsRegion"] == region_of(ARN) == "eu-west-1"
+    found = make_event_record({"eventName": "INSERT", "dynamodb": {"Keys": {}, "SequenceNumber": "1"}}, ARN)
+    assert found["awsRegion"] == parse_region(ARN) == "eu-west-1"
     assert "userIdentity" not in found
     assert "ApproximateCreationDateTime" not in found["dynamodb"]
-    assert region_of("stream-1") == ""
+    assert parse_region("stream-1") == ""

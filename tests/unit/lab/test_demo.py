@@ -7,7 +7,7 @@ import pytest
 from sync_rules.cli import main
 from sync_rules.deploy import files
 from sync_rules.jobs.streams import RecordsPage, Shard
-from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of
+from sync_rules.lab.demo.example import ExpiringReader, find_folder, read_answers
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.records import read_event
 from tests.support.builders import key, shop
@@ -34,10 +34,10 @@ def examples(tmp_path, monkeypatch):
 def test_demo_finds_an_installed_example(examples, tmp_path, monkeypatch):
     """An example comes with the package too; one of the same name under ./examples goes first."""
     monkeypatch.chdir(tmp_path.parent)
-    assert folder_of("car-parts", examples) == examples / "car-parts"
-    assert folder_of("car-parts", files.EXAMPLES, examples) == files.EXAMPLES / "car-parts"
+    assert find_folder("car-parts", examples) == examples / "car-parts"
+    assert find_folder("car-parts", files.EXAMPLES, examples) == files.EXAMPLES / "car-parts"
     monkeypatch.chdir(tmp_path)
-    assert folder_of("car-parts", files.EXAMPLES).resolve() == examples / "car-parts"
+    assert find_folder("car-parts", files.EXAMPLES).resolve() == examples / "car-parts"
 
 
 def test_demo_nonsense_names_the_examples(examples, monkeypatch, capsys):
@@ -52,14 +52,14 @@ def test_demo_nonsense_names_the_examples(examples, monkeypatch, capsys):
 def test_demo_says_what_a_folder_lacks(examples):
     """A folder without a scenario is not taken for one with another name."""
     with pytest.raises(UserError, match=r"examples/half: expected a folder with rules\.yaml and scenario\.yaml"):
-        folder_of("examples/half")
+        find_folder("examples/half")
 
 
 def test_demo_read_py_needs_the_function(tmp_path):
     """A read.py without `read` is refused with the signature expected, not with an AttributeError."""
     (tmp_path / "read.py").write_text("def reed(rules, client): ...\n")
     with pytest.raises(UserError, match=r"read\.py: expected a function read\(rules, client\)"):
-        answers(tmp_path, RULES, None)
+        read_answers(tmp_path, RULES, None)
 
 
 # ---------------------------------------------------------------- Time to Live

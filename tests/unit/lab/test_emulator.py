@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.lab import engine_process
-from sync_rules.lab.embedded_engine import LOOPBACK, Server, answers, free_port, run_engine, run_server
+from sync_rules.lab.embedded_engine import LOOPBACK, Server, find_free_port, is_answering, run_engine, run_server
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import key, s, table, update
@@ -44,7 +44,7 @@ def test_engine_serves_while_it_is_needed():
     with run_engine() as engine:
         assert engine.url.startswith(f"http://{LOOPBACK}:")
         assert aws.dynamodb(engine.url).list_tables()["TableNames"] == []
-    assert not answers(port_of(engine.url), "/")
+    assert not is_answering(port_of(engine.url), "/")
 
 
 def test_engine_dies_with_its_parent(tmp_path):
@@ -60,7 +60,7 @@ def test_engine_dies_with_its_parent(tmp_path):
         timeout=90,
     )
     assert parent.returncode == -9, parent.stderr
-    wait_until(lambda: not answers(port_of(parent.stdout.strip()), "/"))
+    wait_until(lambda: not is_answering(port_of(parent.stdout.strip()), "/"))
     wait_until(lambda: not list(tmp_path.iterdir()))
 
 
@@ -97,10 +97,10 @@ def test_engine_gets_updates_in_batches_once_it_has_answered(engine, things):
     """Its answers say that statements leave records, so the store sends many updates in one request."""
     aws._recording.discard(engine)
     client = aws.dynamodb(engine)
-    assert not aws.records_statements(client)
+    assert not aws.is_recording_statements(client)
     for number in range(3):
         client.put_item(TableName=things.physical_name, Item={"id": s(str(number))})
-    assert aws.records_statements(client)
+    assert aws.is_recording_statements(client)
     sent = []
     client.meta.events.register("before-call.dynamodb", lambda model, **_: sent.append(model.name), "sent")
     try:
@@ -135,6 +135,6 @@ def test_engine_that_is_not_installed_says_how(monkeypatch):
 )
 def test_engine_that_does_not_serve_shows_its_words(tmp_path, program, said):
     """Exit code and output are the reason, and after the deadline the output alone."""
-    server = Server("a server", [sys.executable, "-c", program], free_port(), "/", tmp_path, {})
+    server = Server("a server", [sys.executable, "-c", program], find_free_port(), "/", tmp_path, {})
     with pytest.raises(UserError, match=said), run_server(server, 0.5 if "stdin" in program else 20):
         pass

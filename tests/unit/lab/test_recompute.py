@@ -17,7 +17,7 @@ def test_each_item_of_the_application_that_is_lost_changed_or_new_is_found(tmp_p
     """One item of the application that is lost, changed or new in the end is found, and no other."""
     played = Replay(RULES, VARIANTS[0])
     records = in_memory(tmp_path_factory, RULES, shopping(RULES, 5, actions=25).bodies)
-    assert list(played.mismatches(records)) == []
+    assert list(played.list_mismatches(records)) == []
     ending = played._tables.make_ending()
     application = [key for key in ending.images if ending.applied.item(key) is not None]
     assert application

@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from sync_rules.lab.recording import Header, open_recording, read, read_all
+from sync_rules.lab.recording import Header, open_recording, read_recording, read_recordings
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change
@@ -43,7 +43,7 @@ def test_recording_is_read_as_it_was_written(tmp_path):
     with open_recording(path, header) as write:
         write(BODIES[:1])
         write(BODIES[1:])
-    found = read(path, RULES)
+    found = read_recording(path, RULES)
     assert found.header == header
     assert [(one.number, one.change, one.body) for one in found] == [
         (number, change, body)
@@ -78,7 +78,7 @@ def test_recording_is_whatever_holds_records(tmp_path, text):
     """Lines of records, Lambda events, objects of an on-failure destination, and events of Kinesis are all recordings."""
     path = tmp_path / "r.json"
     path.write_text(text)
-    assert sorted(positions(read(path, RULES))) == ["1", "2", "3"]
+    assert sorted(positions(read_recording(path, RULES))) == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_recording_that_cannot_be_read_is_refused(tmp_path, content, line, found
     path = tmp_path / "r.jsonl"
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
-        read(path, RULES)
+        read_recording(path, RULES)
     assert str(caught.value).startswith(f"{path}:{line}\n")
     assert found in str(caught.value)
     assert "Nothing was done" in str(caught.value)
@@ -115,14 +115,14 @@ def test_recording_puts_tables_in_the_order_of_time(tmp_path):
     """Tables that were read one after the other are replayed as things happened; an item never overtakes itself."""
     late = record_of(RULES, Change(BOOK, WRITTEN.new, None, "4", 6_000))  # a clock that went back
     path = lines(tmp_path / "r.jsonl", [*BODIES, late])
-    assert positions(read(path, RULES)) == ["1", "3", "4", "2"]
+    assert positions(read_recording(path, RULES)) == ["1", "3", "4", "2"]
 
 
 def test_recording_counts_what_is_left_out(tmp_path):
     """A record that stood there before, word for word, is one record; one of another table is counted by its table."""
     other = {**BODIES[0], "eventSourceARN": BODIES[0]["eventSourceARN"].replace("table/authors", "table/invoices")}
     one, two = lines(tmp_path / "1.jsonl", [*BODIES, other]), lines(tmp_path / "2.jsonl", BODIES)
-    found = read_all([one, two], RULES)
+    found = read_recordings([one, two], RULES)
     assert (len(found.records), found.repeated, found.others) == (3, 3, {"invoices": 1})
 
 
@@ -133,8 +133,8 @@ def test_recording_is_read_under_the_table_names_it_was_made_under(tmp_path):
     path = tmp_path / "r.jsonl"
     with open_recording(path, Header({name: table.physical_name for name, table in elsewhere.tables.items()})) as write:
         write(bodies)
-    assert [one.change.key for one in read(path, RULES)] == [AUTHOR, BOOK, AUTHOR]
-    assert read(lines(tmp_path / "plain.jsonl", bodies), RULES).others == {"prod-authors": 2, "prod-books": 1}
+    assert [one.change.key for one in read_recording(path, RULES)] == [AUTHOR, BOOK, AUTHOR]
+    assert read_recording(lines(tmp_path / "plain.jsonl", bodies), RULES).others == {"prod-authors": 2, "prod-books": 1}
 
 
 # ---------------------------------------------------------------- writing

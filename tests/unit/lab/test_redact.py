@@ -18,7 +18,7 @@ from sync_rules.lab.recording_replay import Replay
 from sync_rules.lab.redact import WORD, Redactor
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import parse_number, spell
+from sync_rules.model.numbers import format_number, parse_number
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.depth import deep
@@ -88,9 +88,9 @@ def test_redact_leaves_nothing_of_a_text_but_separators(text):
 def test_redact_gives_a_number_and_its_text_the_same_digits(number):
     """A link from a number to the text in a composite key leads where it led."""
     found = REDACTOR.number(str(number))
-    assert found == REDACTOR.text(spell(number))
+    assert found == REDACTOR.text(format_number(number))
     assert parse_number(found) is not None
-    assert REDACTOR.number(spell(number)) == found
+    assert REDACTOR.number(format_number(number)) == found
 
 
 def test_redact_keeps_types():
@@ -176,7 +176,7 @@ def pieces(bodies: list[dict]) -> set[str]:
 def verdicts(rules: Rules, records, seed: int, *, with_copies: bool) -> tuple:
     """The result of a replay: the mismatches, and the number of copies per table and rule."""
     run = Replay(rules, VARIANTS[seed % len(VARIANTS)], with_copies=with_copies)
-    wrong = [(one.rule, one.drift) for one in run.mismatches(records)]
+    wrong = [(one.rule, one.drift) for one in run.list_mismatches(records)]
     copies: Counter[str] = Counter()
     for rule in rules.rules.values():
         for item in run.store.items(rule.target.table.name):

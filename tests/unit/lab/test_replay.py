@@ -9,7 +9,7 @@ import pytest
 
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.recording import Recorded
-from sync_rules.lab.recording_replay import Mismatch, Replay, ReplayEvent, action_of, list_history, load_data, replay
+from sync_rules.lab.recording_replay import Mismatch, Replay, ReplayEvent, list_history, load_data, make_action, replay
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
@@ -83,7 +83,7 @@ def life(tape: Tape) -> Tape:
 )
 def test_replay_does_what_a_record_says(change, action):
     """An INSERT puts, a REMOVE deletes, a MODIFY sets and removes what differs, and nothing else."""
-    assert action_of(change) == action
+    assert make_action(change) == action
 
 
 def test_replay_takes_data_for_what_is_not_recorded(records_of, tmp_path):
@@ -92,7 +92,7 @@ def test_replay_takes_data_for_what_is_not_recorded(records_of, tmp_path):
     path.write_text("authors: [{author_id: a, name: Ada}]\nbooks: [{book_id: b, author_id: a, pages: 7}]\n")
     records = records_of(Change(BOOK, book_item("b", "a"), book_item("b", "a", pages=n(2))))
     run = Replay(RULES, IN_ORDER)
-    assert list(run.mismatches(records, load_data(path, RULES))) == []
+    assert list(run.list_mismatches(records, load_data(path, RULES))) == []
     assert run.store.item(BOOK) == book_item("b", "a", pages=n(2), author=m(name=s("Ada")))
     path.write_text("writers: {}\n")
     with pytest.raises(UserError, match="no table 'writers'"):
@@ -103,7 +103,7 @@ def test_replay_leaves_the_work_of_rules_to_the_rules(tmp_path):
     """Records that change copies alone are left out, or the recorded pipeline would do what these rules do not."""
     records = recorded(tmp_path / "r.jsonl", RULES, life(Tape(RULES)).bodies)
     plain, faithful = Replay(RULES, IN_ORDER), Replay(RULES, IN_ORDER, with_copies=True)
-    assert list(plain.mismatches(records)) == list(faithful.mismatches(records)) == []
+    assert list(plain.list_mismatches(records)) == list(faithful.list_mismatches(records)) == []
     assert plain.counts["done"] == 5
     assert plain.counts["copies"] == len(records) - 5 > 0
     assert (faithful.counts["done"], faithful.counts["copies"]) == (len(records), 0)
@@ -123,7 +123,7 @@ def test_replay_does_not_bring_back_what_the_rules_deleted(records_of):
     )
     for variant in VARIANTS:
         run = Replay(rules, variant)
-        assert list(run.mismatches(records)) == []
+        assert list(run.list_mismatches(records)) == []
         assert run.store.item(BOOK) is None
         assert run.counts["done"] + run.counts["gone"] + run.counts["copies"] == 5
 
@@ -135,21 +135,23 @@ def test_replay_keeps_an_item_of_the_application_under_the_key_of_a_mirror(tmp_p
     tape = Tape(rules)
     tape.put("shop", own, every_kind.user("1", email=s("a@b")), own | {"name": s("edited")})
     run = Replay(rules, IN_ORDER)
-    assert list(run.mismatches(recorded(tmp_path / "r.jsonl", rules, tape.bodies))) == []
+    assert list(run.list_mismatches(recorded(tmp_path / "r.jsonl", rules, tape.bodies))) == []
     assert run.store.item(rules.tables["shop"].key_of(own)) == own | {"name": s("edited")}
 
 
 # ---------------------------------------------------------------- what ends wrong
 def without_deletes(patch: pytest.MonkeyPatch) -> None:
     """A pipeline that does not look at records of deletes."""
-    real = consumer.tasks_of
-    patch.setattr(consumer, "tasks_of", lambda changes, rules: real([c for c in changes if c.new is not None], rules))
+    real = consumer.make_tasks
+    patch.setattr(consumer, "make_tasks", lambda changes, rules: real([c for c in changes if c.new is not None], rules))
 
 
 def without_removes(patch: pytest.MonkeyPatch) -> None:
     """A pipeline that never takes a copy away."""
-    real = reconcile.differences
-    patch.setattr(reconcile, "differences", lambda *given: {p: v for p, v in real(*given).items() if v is not None})
+    real = reconcile.find_differences
+    patch.setattr(
+        reconcile, "find_differences", lambda *given: {p: v for p, v in real(*given).items() if v is not None}
+    )
 
 
 def no_pulls(patch: pytest.MonkeyPatch) -> None:
@@ -185,7 +187,7 @@ def test_replay_finds_what_a_broken_pipeline_leaves(tmp_path, monkeypatch, mutan
     assert {event.change.key for event in found.history} == {AUTHOR, BOOK}
     assert {event.by for event in found.history} == {"record", "rules"}
     assert not any(name in str(found) for name in ("Ada", "Bea", "Zoe"))
-    assert "Ada" in "\n".join(found.history_lines(values=True))
+    assert "Ada" in "\n".join(found.list_history_lines(values=True))
     assert json.loads(json.dumps(found.body()))["rule"] == "names"
 
 
@@ -226,7 +228,7 @@ def test_replay_finds_what_the_pipeline_did_to_the_application(tmp_path, monkeyp
 def test_replay_finds_what_differs_from_a_recompute(tmp_path, monkeypatch):
     """A recomputation from scratch finds a wrong copy that verify misses."""
     records = recorded(tmp_path / "r.jsonl", RULES, life(Tape(RULES)).bodies[:-2])
-    monkeypatch.setattr("sync_rules.lab.recompute.differences", lambda *_given: ())
+    monkeypatch.setattr("sync_rules.lab.recompute.list_differences", lambda *_given: ())
     monkeypatch.setattr(CopyRule, "pushes", lambda *_given: False)
     monkeypatch.setattr(CopyRule, "pulls", lambda _self, change: change.old is None)
     found = first_wrong(records, RULES)
@@ -259,7 +261,7 @@ def test_replay_happens_again(tmp_path, variant):
 
     def events(delivery: Delivery) -> list[ReplayEvent]:
         run = Replay(rules, delivery)
-        assert list(run.mismatches(records)) == []
+        assert list(run.list_mismatches(records)) == []
         return run.events
 
     first = events(replace(variant, seed=1))

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.scenario import Expire, Scenario, play, wrong_answers
+from sync_rules.lab.scenario import Expire, Scenario, list_wrong_answers, play
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
@@ -126,8 +126,8 @@ steps:
 def test_scenario_answers_are_plain_values(load):
     """Answers of read.py are compared as plain Python values."""
     loaded = load("answers: {a: [1.5, x], b: !set [y]}")
-    assert list(wrong_answers(loaded, {"a": [Decimal("1.5"), "x"], "b": {"y"}})) == []
-    missing, more = wrong_answers(loaded, {"a": [Decimal("1.5"), "x"], "c": None})
+    assert list(list_wrong_answers(loaded, {"a": [Decimal("1.5"), "x"], "b": {"y"}})) == []
+    missing, more = list_wrong_answers(loaded, {"a": [Decimal("1.5"), "x"], "c": None})
     assert missing.endswith('scenario.yaml:1:27 · b\n  expected !set ["y"]\n  found    <absent>')
     assert more.endswith(" · c\n  expected <absent>\n  found    null")
 

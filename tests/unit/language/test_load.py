@@ -7,7 +7,7 @@ import pytest
 
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, parse_rules
 from sync_rules.language.problems import Problems
-from sync_rules.language.yaml_source import VALUES_MAX, read
+from sync_rules.language.yaml_source import VALUES_MAX, read_document
 from sync_rules.rules import fingerprints
 
 BASE = """
@@ -60,7 +60,7 @@ def test_yaml_words_stay_words():
 def test_a_file_may_hold_any_number_of_values_that_are_written_out():
     """Only what aliases stand for is limited: the items of a replay's `--data` are many."""
     problems = Problems()
-    document = read("\n".join(f"- {number}" for number in range(VALUES_MAX + 2)), problems)
+    document = read_document("\n".join(f"- {number}" for number in range(VALUES_MAX + 2)), problems)
     assert problems.sort_problems() == []
     assert document is not None
     assert len(document.data) == VALUES_MAX + 2
@@ -102,7 +102,9 @@ def test_a_renamed_rule_is_found_by_both_names_and_does_the_same():
     for body in ("count: order, into: user.orders", "copy: user.name, into: order.user_name"):
         before = parsed(f"old: {{{body}}}", base=base)
         renamed = parsed(f"new: {{{body}, renamed_from: old}}", base=base)
-        assert fingerprints.map_former_titles(renamed) == {"new": ("old", fingerprints.of_each(before)["old"])}
+        assert fingerprints.map_former_titles(renamed) == {
+            "new": ("old", fingerprints.compute_rule_fingerprints(before)["old"])
+        }
         assert before.find_rule_by_name("new") is None
         for name in before.rules:
             now = name.replace("old", "new")
@@ -116,7 +118,7 @@ def test_a_renamed_counter_keeps_its_books_and_every_other_rule_its_fingerprint(
     books = [{rule.books for rule in rules.rules.values() if rule.books} for rules in counts]
     assert books[0] == books[1] != set()
     copies = [parsed(f"new: {{copy: user.name, into: order.user_name{more}}}") for more in ("", ", renamed_from: old")]
-    assert fingerprints.of_each(copies[0]) == fingerprints.of_each(copies[1])
+    assert fingerprints.compute_rule_fingerprints(copies[0]) == fingerprints.compute_rule_fingerprints(copies[1])
     assert copies[0].fingerprint == copies[1].fingerprint
 
 

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from sync_rules.cli import main
 from sync_rules.language.kinds.registry import KINDS
-from sync_rules.language.schema import FileForm, json_schema
+from sync_rules.language.schema import FileForm, make_json_schema
 
 
 def keys(schema):
@@ -50,7 +50,7 @@ def test_schema_takes_each_value_for_one_form_at_most():
     """Forms among which an editor must find exactly one differ by type (an integer is a number) or by what they must
     have, so that no good value fits two of them: a weight of 3, a rank of 500.
     """
-    schema = json_schema()
+    schema = make_json_schema()
     found = alternatives(schema)
     assert len(found) > 3
     for forms in found:

@@ -11,7 +11,7 @@ import pytest
 
 from sync_rules.language import sections
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.language.schema import json_schema
+from sync_rules.language.schema import make_json_schema
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
 
@@ -134,9 +134,9 @@ def test_section_of_a_package_adds_keys_to_entities(install):
 
 def test_section_of_a_package_is_in_the_schema(install):
     """An editor completes it, and its keys of entities."""
-    assert "owners" not in json_schema()["properties"]
+    assert "owners" not in make_json_schema()["properties"]
     install()
-    schema = json_schema()
+    schema = make_json_schema()
     assert schema["properties"]["owners"]["additionalProperties"] == {"$ref": "#/$defs/OwnerForm"}
     assert {"contact", "size"} <= schema["$defs"]["EntityForm"]["properties"].keys()
     assert list(schema["properties"])[-1] == "deploy"
@@ -160,7 +160,7 @@ def test_section_that_cannot_be_loaded_is_one_problem(install, text, found, cure
     assert problem.message.startswith(found)
     assert cure in problem.cure
     with pytest.raises(UserError, match="section 'owners'"):
-        json_schema()
+        make_json_schema()
 
 
 def test_section_of_two_packages_is_refused(install):

@@ -29,7 +29,7 @@ def test_no_fingerprint_depends_on_settings():
     assert not with_none.tables["shop"].ttl
     assert not with_none.tables["shop"].vectors
     assert with_all.fingerprint == with_none.fingerprint
-    assert fingerprints.of_each(with_all) == fingerprints.of_each(with_none)
+    assert fingerprints.compute_rule_fingerprints(with_all) == fingerprints.compute_rule_fingerprints(with_none)
 
 
 TIMED = """

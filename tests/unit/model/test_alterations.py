@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.items import Alteration, alteration
+from sync_rules.model.items import Alteration, classify_alteration
 from sync_rules.model.values import AttributeValue
 
 
@@ -24,4 +24,4 @@ def test_an_alteration_follows_from_both_values(
     before: AttributeValue | None, after: AttributeValue | None, effect: Alteration
 ) -> None:
     """Absent, other, zero and gone are four effects; a 0 where nothing was takes no value away."""
-    assert alteration(before, after) is effect
+    assert classify_alteration(before, after) is effect

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from sync_rules.model.item_change import identity, item_change
+from sync_rules.model.item_change import make_change_id, make_item_change
 from sync_rules.model.items import Call, Change
-from sync_rules.model.json_bytes import canonical
+from sync_rules.model.json_bytes import format_canonical_json
 from tests.support.builders import key, n, s, table
 
 TABLE = table("things", {"PK": "S", "n": "N"})
@@ -20,12 +20,12 @@ CHANGE = Change(AT, ITEM, None, "100", 5, expired=True)
 
 def test_changes_tell_all_of_a_change():
     """Rule, table, key, both images, expiry, what happened, an id."""
-    told = item_change(Call("r", "f.g", CHANGE))
+    told = make_item_change(Call("r", "f.g", CHANGE))
     assert (told.rule, told.table, told.key) == ("r", "things", {"PK": "a", "n": Decimal(1)})
     assert (told.old, told.new) == ({"PK": "a", "n": Decimal(1), "v": "x"}, None)
     assert (told.expired, told.when) == (True, "deleted")
-    assert item_change(Call("r", "f.g", replace(CHANGE, old=None, new=ITEM))).when == "created"
-    assert item_change(Call("r", "f.g", replace(CHANGE, new=ITEM))).when == "changed"
+    assert make_item_change(Call("r", "f.g", replace(CHANGE, old=None, new=ITEM))).when == "created"
+    assert make_item_change(Call("r", "f.g", replace(CHANGE, new=ITEM))).when == "changed"
     with pytest.raises(FrozenInstanceError):
         told.rule = "other"
 
@@ -39,20 +39,26 @@ def test_changes_have_an_id_of_their_own():
         replace(first, change=replace(CHANGE, key=key(TABLE, "b", "1"))),
         replace(first, change=replace(CHANGE, key=AT._replace(table="more"))),
     ]
-    assert item_change(first).id == item_change(replace(first, attempt=3)).id
-    assert len({item_change(call).id for call in (first, *others)}) == 5
+    assert make_item_change(first).id == make_item_change(replace(first, attempt=3)).id
+    assert len({make_item_change(call).id for call in (first, *others)}) == 5
 
 
 def test_changes_without_a_number_are_known_by_what_they_say():
     """A change from Kinesis is identified by its content, whatever its sequence number."""
     wrapped = replace(CHANGE, in_order=False)
-    assert identity(wrapped) == identity(replace(wrapped, position="7")) == identity(replace(wrapped, position=""))
+    assert (
+        make_change_id(wrapped)
+        == make_change_id(replace(wrapped, position="7"))
+        == make_change_id(replace(wrapped, position=""))
+    )
     others = [replace(wrapped, new=ITEM), replace(wrapped, old=None), replace(wrapped, created_ms=6)]
-    assert len({identity(one) for one in (wrapped, *others)}) == 4
+    assert len({make_change_id(one) for one in (wrapped, *others)}) == 4
 
 
 def test_changes_as_json_holds_anything_a_record_can():
     """Binaries are base64, and text that is no Unicode does not fail."""
-    assert canonical({"b": {"B": b"\x00"}, "a": {"S": "\ud800"}}) == '{"a":{"S":"\\ud800"},"b":{"B":"AA=="}}'
+    assert (
+        format_canonical_json({"b": {"B": b"\x00"}, "a": {"S": "\ud800"}}) == '{"a":{"S":"\\ud800"},"b":{"B":"AA=="}}'
+    )
     with pytest.raises(TypeError):
-        canonical({1, 2})
+        format_canonical_json({1, 2})

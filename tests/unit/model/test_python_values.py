@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.python_values import jmespath_value, plain_of, raw_of
-from sync_rules.model.values import same
+from sync_rules.model.python_values import make_jmespath_value, make_plain_value, make_raw_value
+from sync_rules.model.values import is_same_value
 
 NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20, places=5)
 SCALARS = {"S": st.text(max_size=3), "N": NUMBERS.map(str), "B": st.binary(max_size=3)}
@@ -38,7 +38,7 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_python_values_come_back_as_they_were(value):
     """A raw value of any type is the same after the way to Python and back."""
-    assert same(raw_of(plain_of(value)), value)
+    assert is_same_value(make_raw_value(make_plain_value(value)), value)
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_python_values_come_back_as_they_were(value):
 def test_python_values_that_dynamodb_has_no_type_for_are_refused(value):
     """A float, an empty or a mixed set, a set of what is no key, anything else."""
     with pytest.raises(UserError):
-        raw_of(value)
+        make_raw_value(value)
 
 
 def test_python_values_for_conditions_are_what_jmespath_compares():
     """Numbers are int or float, sets are sorted lists, at any depth; a number that DynamoDB cannot hold is an error."""
     value = {"M": {"n": {"N": "1.0"}, "s": {"NS": ["2", "1.5"]}, "t": {"L": [{"SS": ["b", "a"]}, {"NULL": True}]}}}
-    assert jmespath_value(value) == {"n": 1, "s": [1.5, 2], "t": [["a", "b"], None]}
-    assert isinstance(jmespath_value({"N": "1.0"}), int)
+    assert make_jmespath_value(value) == {"n": 1, "s": [1.5, 2], "t": [["a", "b"], None]}
+    assert isinstance(make_jmespath_value({"N": "1.0"}), int)
     with pytest.raises(ValueError, match="cannot hold"):
-        jmespath_value({"N": "1E999"})
+        make_jmespath_value({"N": "1E999"})

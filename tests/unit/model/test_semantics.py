@@ -13,11 +13,11 @@ from sync_rules.model.semantics import (
     apply_action,
     apply_update,
     apply_write,
+    convert_to_update,
     is_well_formed,
-    to_update,
 )
 from sync_rules.model.templates import CANONICAL_NUMBER
-from sync_rules.model.values import same
+from sync_rules.model.values import is_same_value
 from sync_rules.model.writes import Check, Delete, Increment, Put, Transaction, Update
 from tests.support.builders import key, m, n, s, table
 
@@ -31,7 +31,7 @@ def change(sets=(), removes=(), adds=(), discards=()):
 
 
 def plus(**amounts):
-    return to_update(Increment(AT, tuple(amounts.items())))
+    return convert_to_update(Increment(AT, tuple(amounts.items())))
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_apply_update_adds_and_discards_as_sets_do(before, elements):
     """Union and difference; the empty set is no attribute."""
     of_text = {"SS": sorted(elements)}
     added, discarded = (apply_update(held(before), change(**{verb: [(A, of_text)]})) for verb in ("adds", "discards"))
-    assert same({"M": added}, {"M": held(before | elements)})
-    assert same({"M": discarded}, {"M": held(before - elements)})
+    assert is_same_value({"M": added}, {"M": held(before | elements)})
+    assert is_same_value({"M": discarded}, {"M": held(before - elements)})
 
 
 @given(sets_of_numbers.filter(bool), sets_of_numbers.filter(bool), spellings)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.model.sizes import (
+    count_item_bytes,
+    count_value_bytes,
     describe_impossible,
+    find_index_key_limits,
     fit_value,
-    index_key_limits,
     is_possible_key,
     is_possible_row,
-    item_bytes,
-    value_bytes,
 )
 from tests.support.builders import index, key, n, s, table
 
@@ -39,12 +39,12 @@ THINGS = table("things", {"PK": "S", "SK": "S"})
 )
 def test_value_bytes_follow_the_guide(value, expected):
     """UTF-8 for text, two digits a byte for numbers, three for a document and one for each element."""
-    assert value_bytes(value) == expected
+    assert count_value_bytes(value) == expected
 
 
 def test_item_bytes_count_the_names():
     """Attribute names are part of an item's size, in UTF-8."""
-    assert item_bytes({"é": {"S": "abc"}, "b": {"NULL": True}}) == 2 + 3 + 1 + 1
+    assert count_item_bytes({"é": {"S": "abc"}, "b": {"NULL": True}}) == 2 + 3 + 1 + 1
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_indexkeys_of_several_uses_the_one_that_takes_least():
     """A partition key has 2048 bytes and a sort key 1024, wherever they stand; the table's own key is not asked."""
     some = index("a", {"x": "S", "y": "N"}, {"z": "S"}), index("b", {"z": "S"}, {"x": "S"}), index("c", {"w": "B"})
     asked = {"x": ("S", 1024), "y": ("N", 2048), "z": ("S", 1024), "w": ("B", 2048)}
-    assert index_key_limits(table("t", {"PK": "S"}, *some)) == asked
+    assert find_index_key_limits(table("t", {"PK": "S"}, *some)) == asked
 
 
 @pytest.mark.parametrize(

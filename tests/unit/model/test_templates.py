@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.templates import Template, as_key, may_overlap, parse_template
+from sync_rules.model.templates import Template, convert_to_key, may_overlap, parse_template
 
 LITERALS = st.text("#ab", min_size=1, max_size=3)
 VALUES = st.text("#ab1", min_size=1, max_size=4)
@@ -101,7 +101,7 @@ def test_template_refuses_what_could_parse_in_two_ways(text):
 )
 def test_as_key_turns_text_and_numbers_into_each_other_only_one_to_one(value, kind, key):
     """Text that is not how DynamoDB writes a number never becomes one: two texts would be one key."""
-    assert as_key(value, kind) == key
+    assert convert_to_key(value, kind) == key
 
 
 @given(st.text(min_size=1, max_size=6), st.sampled_from(["lower", "upper"]))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.values import get, has_changed, nest, overlaps, parse_path, same, show_path
+from sync_rules.model.values import get, has_changed, has_overlap, is_same_value, nest, parse_path, show_path
 
 NAMES = st.text(min_size=1, max_size=6).filter(lambda name: '"' not in name)
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map(tuple)
@@ -69,7 +69,7 @@ def test_path_with_braces_is_refused_with_a_path_as_its_cure(text):
 )
 def test_same_is_what_dynamodb_holds_for_equal(left, right, equal):
     """Numbers by value, to the last of 38 digits; sets without order; a missing attribute is not NULL."""
-    assert same(left, right) is equal
+    assert is_same_value(left, right) is equal
 
 
 @given(PATHS, VALUES)
@@ -90,7 +90,7 @@ def test_get_does_not_reach_through_what_is_no_map():
 def test_overlaps_is_equal_or_inside(left, right):
     """Two paths overlap when one leads through the other."""
     inside = left == right[: len(left)] or right == left[: len(right)]
-    assert overlaps(left, right) is inside
+    assert has_overlap(left, right) is inside
 
 
 def test_changed_sees_coming_and_going_but_not_another_spelling():

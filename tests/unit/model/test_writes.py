@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.values import Item, get, overlaps, same
-from sync_rules.model.writes import Result, Status, Update, differences, misfit, update_of
+from sync_rules.model.values import Item, get, has_overlap, is_same_value
+from sync_rules.model.writes import Result, Status, Update, find_differences, find_misfit, make_update
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import key, m, n, s, table
 from tests.support.depth import deep
@@ -29,7 +29,7 @@ def compute_values(depth: int) -> st.SearchStrategy:
     """Desired values of some rules: paths of which none overlaps another."""
     paths = st.lists(NAMES, min_size=1, max_size=depth).map(tuple)
     apart = st.dictionaries(paths, st.one_of(st.none(), VALUES), min_size=1, max_size=4)
-    return apart.filter(lambda all_: not any(overlaps(p, q) for p in all_ for q in all_ if p is not q))
+    return apart.filter(lambda all_: not any(has_overlap(p, q) for p in all_ for q in all_ if p is not q))
 
 
 def applied(update: Update, item: Item | None) -> tuple[Result, Item | None]:
@@ -50,10 +50,10 @@ def leaves(value: Item, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 
 
 def made_from(image: Item, wanted) -> Update:
-    changes = differences(image, wanted)
+    changes = find_differences(image, wanted)
     assume(changes)
-    assume(misfit(image, changes) is None)
-    return update_of(KEY, image, changes, ())
+    assume(find_misfit(image, changes) is None)
+    return make_update(KEY, image, changes, ())
 
 
 @settings(max_examples=deep(150), deadline=None)
@@ -62,8 +62,8 @@ def test_updates_make_every_path_right_and_change_nothing_else(image, wanted):
     """An update applied to the item it was made from sets every path and changes nothing else."""
     result, after = applied(made_from(image, wanted), image)
     assert result.status is Status.WRITTEN
-    assert all(same(get(after, path), value) for path, value in wanted.items())
-    before, now = ({p: v for p, v in leaves(i) if not any(overlaps(p, w) for w in wanted)} for i in (image, after))
+    assert all(is_same_value(get(after, path), value) for path, value in wanted.items())
+    before, now = ({p: v for p, v in leaves(i) if not any(has_overlap(p, w) for w in wanted)} for i in (image, after))
     assert before == now
 
 
@@ -77,14 +77,14 @@ def test_updates_are_refused_or_harmless_on_any_other_item(image, other, wanted)
         assert after == other
         return
     assert result.status is Status.WRITTEN
-    assert all(same(get(other, path), get(image, path)) for path in differences(image, wanted))
+    assert all(is_same_value(get(other, path), get(image, path)) for path in find_differences(image, wanted))
 
 
 def test_updates_of_several_rules_make_one_missing_map():
     """Copies of several rules into a map that is not there yet become one map, guarded by its absence."""
     image = {"id": s("1")}
     changes = {("author", "name"): s("Ada"), ("author", "bio"): s("..."), ("author", "home", "city"): s("X")}
-    update = update_of(KEY, image, changes, ())
+    update = make_update(KEY, image, changes, ())
     assert update.sets == ((("author",), m(name=s("Ada"), bio=s("..."), home=m(city=s("X")))),)
     assert applied(update, image)[0].status is Status.WRITTEN
     assert applied(update, {**image, "author": m()})[0].status is Status.REFUSED
@@ -103,4 +103,4 @@ def test_updates_of_several_rules_make_one_missing_map():
 )
 def test_updates_say_what_stands_in_the_way(item, reason):
     """An attribute that blocks a copy's path because it is no map is named with its type, never with its value."""
-    assert misfit(item, [("a", "b", "c")]) == reason
+    assert find_misfit(item, [("a", "b", "c")]) == reason

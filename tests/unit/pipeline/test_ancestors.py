@@ -10,7 +10,7 @@ import pytest
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
@@ -67,7 +67,7 @@ def planned(scene: Scene) -> Counter[ItemKey]:
 
 
 def backfilled(scene: Scene) -> Counter[ItemKey]:
-    selection, supplies = Selection(scene.rules, NAMES), segments(scene.rules, 3)
+    selection, supplies = Selection(scene.rules, NAMES), make_supplies(scene.rules, 3)
     assert BackfillRun(selection, scene.tap, scene.world.failures, MemoryState(), {}, supplies=supplies).run()
     return written(scene)
 

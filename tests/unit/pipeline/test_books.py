@@ -9,7 +9,7 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, read_applied_fingerprints
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.backfill.scope import note_applied_rules
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -17,10 +17,10 @@ from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.books import (
     TAKEN,
-    begin,
-    books_of,
+    begin_books,
     describe_waits,
     finish_empty,
+    list_books,
     read_incomplete_books,
 )
 from sync_rules.pipeline.consumer import Consumer
@@ -77,14 +77,14 @@ def backfill(scene: Scene) -> BackfillRun:
     names = frozenset(scene.rules.rules)
     run = BackfillRun(
         Selection(scene.rules, names), scene.tap, scene.parked, MemoryState(), {},
-        supplies=segments(scene.rules, 2), completes=names, sleep=lambda _seconds: None,
+        supplies=make_supplies(scene.rules, 2), completes=names, sleep=lambda _seconds: None,
     )  # fmt: skip
     run.run()
     return run
 
 
 def the_books(scene: Scene) -> Books:
-    (books,) = books_of(scene.rules).values()
+    (books,) = list_books(scene.rules).values()
     return books
 
 
@@ -184,7 +184,7 @@ def test_two_versions_that_begin_again_and_again_end_in_a_failure():
     scene.tap.before = lambda request: (
         scene.memory.apply(Apply((other.begin(scene.memory.item(mine.mark)),))) if isinstance(request, Apply) else None
     )
-    found = scene.drive(begin([mine]))[mine]
+    found = scene.drive(begin_books([mine]))[mine]
     assert isinstance(found, StoreError)
     assert found.reason == TAKEN
 
@@ -263,10 +263,10 @@ def test_a_rule_that_waits_or_is_new_is_changed_and_one_that_was_renamed_is_not(
     """A rollback leaves the fingerprint that was applied, and books that lack something."""
     state, rules = MemoryState(), rules_of(COUNT)
     note_applied_rules(state, rules, ["orders"])
-    assert find_applied_rules(state, rules) == fingerprints.of_each(rules)
+    assert find_applied_rules(state, rules) == fingerprints.compute_rule_fingerprints(rules)
     assert find_applied_rules(state, rules, ["orders"]) == {}
     renamed = rules_of("sum: {count: order, into: user.number, renamed_from: orders}")
-    assert find_applied_rules(state, renamed) == fingerprints.of_each(renamed)
+    assert find_applied_rules(state, renamed) == fingerprints.compute_rule_fingerprints(renamed)
     changed = rules_of("sum: {sum: order.total, into: user.number, renamed_from: orders}")
     assert find_applied_rules(state, changed) == {}
     note_applied_rules(state, renamed, ["sum"])
@@ -278,13 +278,13 @@ def test_a_rule_that_waits_or_is_new_is_changed_and_one_that_was_renamed_is_not(
 
 def test_books_over_children_or_over_old_entries_wait():
     scene, _ = shop(COUNT)
-    (rule,) = books_of(scene.rules)
+    (rule,) = list_books(scene.rules)
     assert scene.drive(finish_empty(scene.rules)) == (rule,)
     backfill(scene)
     for number in range(1, OLD + 1):  # no record is processed, as while the rule was gone
         scene.memory.delete(scene.at("orders", f"{number:02}"))
     deploy(scene, "orders: {sum: order.total, into: user.number}")
-    (rule,) = books_of(scene.rules)
+    (rule,) = list_books(scene.rules)
     assert scene.drive(finish_empty(scene.rules)) == (rule,)
 
 
@@ -300,7 +300,7 @@ def test_a_version_that_counted_nothing_of_what_came_ends_the_books_of_the_forme
     scene.drive(finish_empty(scene.rules))  # as a run and a stack do at their beginning
     insert(scene, 40)  # open
     deploy(scene, of_open)
-    (rule,) = books_of(scene.rules)
+    (rule,) = list_books(scene.rules)
     assert scene.drive(finish_empty(scene.rules)) == (rule,)
     insert(scene, 42)
     assert number_of(scene, user) == shown

@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
-from sync_rules.model.json_bytes import compact
+from sync_rules.model.json_bytes import format_compact_json
 from sync_rules.pipeline.failed_entries import FailedEntry, GivenUp, Span, group_failures, read_entry
-from sync_rules.pipeline.failure_records import FailureRecord, failure_record
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
+from sync_rules.pipeline.failure_records import FailureRecord, make_failure_record
+from sync_rules.pipeline.messages import (
+    CallMessage,
+    ChunkMessage,
+    PartMessage,
+    PullMessage,
+    PushMessage,
+    format_message,
+)
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"),))
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -93,8 +100,8 @@ def test_failed_what_is_no_entry_is_said_to_be_none(body, says):
 GOOD = [
     batch(payload={"Records": RECORDS}),
     batch(),
-    failure_record(Failure("names", KEY, "ItemTooLarge", "1", member=KEY, element="a"), AT),
-    *(json.loads(encode(message)) for message in MESSAGES),
+    make_failure_record(Failure("names", KEY, "ItemTooLarge", "1", member=KEY, element="a"), AT),
+    *(json.loads(format_message(message)) for message in MESSAGES),
     {},
 ]
 ANYTHING = st.recursive(
@@ -113,17 +120,17 @@ def test_failed_entry_with_anything_in_it_is_read_or_refused(good, changes):
         assert changes or not good
         return
     if isinstance(found, FailureRecord | GivenUp):
-        again = read_entry(compact(found.again("Why", AT)))
+        again = read_entry(format_compact_json(found.again("Why", AT)))
         assert (type(again), again.reason) == (type(found), "Why")
     else:
-        assert read_entry(encode(found)) == found
+        assert read_entry(format_message(found)) == found
 
 
 def test_grouped_counts_by_rule_and_reason():
     """Records of one rule and reason are one group with its count, first and last time; the largest comes first."""
 
     def told(rule: str, reason: str, hours: int, last: int | None = None) -> tuple[FailedEntry, FailureRecord]:
-        body = failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))
+        body = make_failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))
         record = read(body if last is None else read(body).again(reason, AT + timedelta(hours=last)))
         return FailedEntry(b"", "f:1"), record
 
@@ -137,7 +144,7 @@ def test_grouped_tells_sorts_apart():
     """Batches by condition and shard with their records, messages by kind, what is not understood by why not."""
     bodies = [
         read(batch(payload={"Records": RECORDS * 4})), read(batch()), *MESSAGES[:1], RecordError("not JSON"),
-        read(failure_record(Failure("", None, "no keys", "9"), AT)),
+        read(make_failure_record(Failure("", None, "no keys", "9"), AT)),
     ]  # fmt: skip
     batches, records, messages, unreadable = group_failures(
         [(FailedEntry(b"", f"p:{n}"), one) for n, one in enumerate(bodies)]
@@ -152,8 +159,8 @@ def test_grouped_tells_sorts_apart():
 @given(st.dictionaries(st.text(), st.text(st.characters(codec=None))))
 def test_entry_is_written_anew_no_longer_than_it_was(body):
     """An entry is rewritten with the same content, in characters that SQS accepts, and no longer than before."""
-    text = compact(body)
+    text = format_compact_json(body)
     assert json.loads(text) == body
     assert not any(one < " " or "\ud800" <= one <= "\udfff" or one in "\ufffe\uffff" for one in text)
     assert len(text.encode()) <= len(json.dumps(body, separators=(",", ":")))
-    assert len(compact({"a": "ü" * 100}).encode()) == 200 + len('{"a":""}')
+    assert len(format_compact_json({"a": "ü" * 100}).encode()) == 200 + len('{"a":""}')

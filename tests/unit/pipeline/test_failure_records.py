@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.numbers import parse_number
-from sync_rules.pipeline.failure_records import failure_record, read_failure_record, restore_key
+from sync_rules.pipeline.failure_records import make_failure_record, read_failure_record, restore_key
 from sync_rules.rules.key_json import parse_key
 from tests.support.builders import shop, table
 
@@ -43,7 +43,7 @@ def tables(**keys):
 def told(**fields):
     """A failure record with these fields changed; None leaves one out."""
     key = ItemKey("shop", (("PK", "S", "USER#1"),))
-    record = {**failure_record(Failure("names", key, "ItemTooLarge"), AT), **fields}
+    record = {**make_failure_record(Failure("names", key, "ItemTooLarge"), AT), **fields}
     return {name: value for name, value in record.items() if value is not ...}
 
 
@@ -58,7 +58,7 @@ def test_failure_record_is_read_as_it_was_written(values, of_member, element, po
     named = tuple((name, kind, value) for name, (kind, value) in zip(("PK", "SK"), values, strict=True))
     key = ItemKey("shop", named)
     failure = Failure("names", key, "ItemTooLarge", position, key if of_member else None, element=element)
-    written = json.loads(json.dumps(failure_record(failure, AT)))
+    written = json.loads(json.dumps(make_failure_record(failure, AT)))
     record, rules = read_failure_record(written), shop()
     rules.tables.update(tables(**{name: kind for name, kind, _ in named}))
     found = record.failure(rules.tables)

@@ -17,7 +17,7 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.handover import split_keys
-from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
+from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, format_message, parse_message
 from sync_rules.pipeline.requests import run_work
 from tests.support.builders import author_item, book_item, library, s, shop
 from tests.support.depth import deep
@@ -182,9 +182,9 @@ def test_chunk_always_fits_into_a_message(text):
     found = split_keys([largest()] * 500, Limits())
     assert sum(map(len, found)) == 500
     for keys in found:
-        body = encode(ChunkMessage((name,) * 24, largest(), tuple(keys)))
+        body = format_message(ChunkMessage((name,) * 24, largest(), tuple(keys)))
         assert len(body.encode()) <= MESSAGE_MAX_BYTES // 4
-        assert decode(body).targets == tuple(keys)  # type: ignore[union-attr]
+        assert parse_message(body).targets == tuple(keys)  # type: ignore[union-attr]
 
 
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 5), st.integers(1, 60))

@@ -18,8 +18,8 @@ from sync_rules.pipeline.messages import (
     PartMessage,
     PullMessage,
     PushMessage,
-    decode,
-    encode,
+    format_message,
+    parse_message,
 )
 
 PARTS = st.one_of(
@@ -72,8 +72,8 @@ CALL = CallMessage("r", "f.g", Change(ItemKey("t", (("PK", "S", "a"),)), None, {
 @given(st.one_of(PUSHES, CHUNKS, PULLS, KEY_PARTS, CALLS))
 def test_messages_come_back_as_they_were(message):
     """Any message survives its text, binary keys, cursors and images included, and the same has the same text."""
-    assert decode(encode(message)) == message
-    assert encode(decode(encode(message))) == encode(message)
+    assert parse_message(format_message(message)) == message
+    assert format_message(parse_message(format_message(message))) == format_message(message)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_messages_come_back_as_they_were(message):
 def test_messages_of_others_are_refused(text):
     """Text that is no message of ours is a RecordError, which is parked and not retried."""
     with pytest.raises(RecordError):
-        decode(text)
+        parse_message(text)
 
 
 CHUNK = ChunkMessage(("r",), ItemKey("t", (("PK", "S", "a"),)), (ItemKey("b", (("id", "B", b"x"),)),))
-CHANGE = json.loads(encode(CALL))["change"]
+CHANGE = json.loads(format_message(CALL))["change"]
 DAMAGED = [
     *((CALL, part, by) for part in ("rule", "function") for by in (None, 5, [], {})),
     *((CALL, "change", by) for by in (None, 5, "text", [], {}, {"key": 5})),
@@ -105,9 +105,9 @@ DAMAGED = [
 @pytest.mark.parametrize(("message", "part", "by"), DAMAGED, ids=range(len(DAMAGED)))
 def test_messages_that_are_damaged_are_refused(message, part, by):
     """A call or a chunk with a part of another shape is a RecordError, also inside the change of a call."""
-    body = json.loads(encode(message))
+    body = json.loads(format_message(message))
     with pytest.raises(RecordError):
-        decode(json.dumps({**body, part: by}))
+        parse_message(json.dumps({**body, part: by}))
 
 
 KEY = CALL.change.key
@@ -121,21 +121,21 @@ COUNTS = [(message, one.name) for message in COUNTED for one in fields(message) 
 @pytest.mark.parametrize("by", [None, -1, True, False, 1.0, 1.5, "1", [], COUNT_MAX + 1])
 def test_messages_with_a_count_that_is_none_are_refused(message, part, by):
     """Each count of each kind of message is an int within its limit."""
-    body = {**json.loads(encode(message)), part: COUNT_MAX}
-    assert getattr(decode(json.dumps(body)), part) == COUNT_MAX
+    body = {**json.loads(format_message(message)), part: COUNT_MAX}
+    assert getattr(parse_message(json.dumps(body)), part) == COUNT_MAX
     with pytest.raises(RecordError):
-        decode(json.dumps({**body, part: by}))
+        parse_message(json.dumps({**body, part: by}))
 
 
 def test_messages_of_a_push_are_spread_only_if_they_say_so():
     """A push of before there were chunks can be read, and one that is not spread can be read by who knows of none."""
     push = PushMessage(("r",), CHUNK.source)
-    assert "spread" not in json.loads(encode(push))
-    assert decode(encode(push)) == push
-    body = json.loads(encode(PushMessage(("r",), CHUNK.source, spread=True)))
+    assert "spread" not in json.loads(format_message(push))
+    assert parse_message(format_message(push)) == push
+    body = json.loads(format_message(PushMessage(("r",), CHUNK.source, spread=True)))
     assert body["spread"] is True
     with pytest.raises(RecordError):
-        decode(json.dumps({**body, "spread": "yes"}))
+        parse_message(json.dumps({**body, "spread": "yes"}))
 
 
 def test_message_has_no_letter_that_sqs_refuses():
@@ -144,11 +144,11 @@ def test_message_has_no_letter_that_sqs_refuses():
     """
     strange = "\ufffe\uffff\U0001f600é"
     at = ItemKey("shop", (("PK", "S", strange),))
-    text = encode(PullMessage(at))
+    text = format_message(PullMessage(at))
     assert not set(text) & {"\ufffe", "\uffff"}
     assert text.encode()
-    assert decode(text) == PullMessage(at)
-    half = encode(PullMessage(ItemKey("shop", (("PK", "S", "\ud800"),))))
+    assert parse_message(text) == PullMessage(at)
+    half = format_message(PullMessage(ItemKey("shop", (("PK", "S", "\ud800"),))))
     assert half.isascii()
     with pytest.raises(RecordError):
-        decode(half)
+        parse_message(half)

@@ -7,7 +7,7 @@ import pytest
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
+from sync_rules.model.sizes import ITEM_MAX_BYTES, count_item_bytes
 from sync_rules.model.values import Item
 from sync_rules.model.writes import (
     Check,
@@ -173,7 +173,7 @@ def test_parts_without_room_cost_no_write():
     scene.put("shop", ADA, left)
     scene.rest()
     node = scene.at("shop", "USER#1", "PROFILE")
-    room = ITEM_MAX_BYTES - item_bytes({**scene.item(node), "text": s("")})
+    room = ITEM_MAX_BYTES - count_item_bytes({**scene.item(node), "text": s("")})
     scene.there("shop", {**scene.item(node), "text": s("x" * room)})
     scene.tap.requests.clear()
     for number in range(10):

@@ -9,7 +9,7 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
-from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
+from sync_rules.model.sizes import ITEM_MAX_BYTES, count_item_bytes
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read
 from sync_rules.rules.kinds.copy import CopyRule
@@ -286,7 +286,7 @@ def test_reconcile_writes_what_fits_to_the_byte():
     scene = Scene(library())
     scene.there("authors", {**ADA, "bio": s("b")})
     book = book_item("b1", "a1", score=n(-7))
-    room = ITEM_MAX_BYTES - item_bytes({**book, "author_name": s("Ada"), "author_bio": s("b"), "text": s("")})
+    room = ITEM_MAX_BYTES - count_item_bytes({**book, "author_name": s("Ada"), "author_bio": s("b"), "text": s("")})
     for spare, refused in ((0, []), (1, [1]), (3, [])):  # fits; DynamoDB must tell, as -7 has 1 to 3 bytes; cannot fit
         scene.there("books", {**book, "text": s("x" * (room + spare))})
         scene.tap.requests.clear()

@@ -18,7 +18,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref, Table
 from sync_rules.model.items import Change, Failure
 from sync_rules.model.lookups import Find
-from sync_rules.pipeline.records import changes_of, position_of, read_event
+from sync_rules.pipeline.records import read_event, read_position, split_changes
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import entity, key, mapping, n, order_item, rules_of, s, shop, table, user_item
@@ -31,7 +31,7 @@ WRITTEN = Change(USER, user_item("1", name=s("old")), user_item("1", name=s("new
 
 
 def read(event: Any, rules: Rules = SHOP) -> tuple[list[Change], list[Failure]]:
-    return changes_of(read_event(event, rules))
+    return split_changes(read_event(event, rules))
 
 
 def rules_on(*tables: Table) -> Rules:
@@ -86,7 +86,7 @@ def test_records_reads_real_events(event):
     """Events from AWS's guides, Powertools, SAM and LocalStack are read whole, each record under its own number."""
     changes, failures = read(event, rules_for(event))
     assert failures == []
-    assert [change.position for change in changes] == [position_of(record) for record in event["Records"]]
+    assert [change.position for change in changes] == [read_position(record) for record in event["Records"]]
     assert all(change.new is not None or change.old is not None for change in changes)
 
 

@@ -11,7 +11,7 @@ import pytest
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.consumer import process_message
-from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
+from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, format_message, parse_message
 from sync_rules.pipeline.requests import Apply, List, Page, Read
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.worlds import Scene
@@ -45,7 +45,7 @@ def handed_over(scene: Scene) -> PushMessage:
     scene.tap.requests.clear()
     assert isinstance(message, PushMessage)
     assert (message.spread, delay) == (True, 0)
-    return decode(encode(message))  # type: ignore[return-value]
+    return parse_message(format_message(message))  # type: ignore[return-value]
 
 
 def received(scene: Scene) -> list[Message]:

@@ -13,7 +13,7 @@ from sync_rules.model.items import Change
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.requests import World
-from sync_rules.pipeline.tasks import Pull, chunks_of, pull_of, pushes_of, tasks_of
+from sync_rules.pipeline.tasks import Pull, list_chunks, list_pushes, make_pull, make_tasks
 from tests.support.builders import (
     book_item,
     key,
@@ -50,7 +50,7 @@ def order(old, new, **given) -> Change:
 # ---------------------------------------------------------------- what counts
 def test_plan_pushes_though_the_net_is_nothing():
     """A source that changed and changed back within a batch is pushed."""
-    plan = tasks_of([user("Ada", "Bea"), user("Bea", "Ada")], SHOP)
+    plan = make_tasks([user("Ada", "Bea"), user("Bea", "Ada")], SHOP)
     assert [(push.source, push.rules) for push in plan.pushes] == [(USER, (NAMES,))]
 
 
@@ -58,27 +58,27 @@ def test_plan_pulls_with_the_newest_image_though_the_net_is_nothing():
     """A target whose copy changed and changed back is pulled once, with its newest image."""
     later = replace(order("Bea", "Ada"), new=order_item("1", "1", user_name=s("Ada"), total=n(2)))
     unrelated = replace(later, old=later.new, new={**later.new, "total": n(3)})
-    plan = tasks_of([order("Ada", "Bea"), later, unrelated], SHOP)
+    plan = make_tasks([order("Ada", "Bea"), later, unrelated], SHOP)
     assert plan.pulls == (Pull(ORDER, unrelated.new, (NAMES,)),)
 
 
 def test_plan_forgets_a_target_that_is_gone():
     """A target that came and went within a batch is not pulled; one that went and came is."""
     came, went = order(None, "Ada"), order("Ada", None)
-    assert tasks_of([came, went], SHOP).pulls == ()
-    assert [pull.image for pull in tasks_of([went, came], SHOP).pulls] == [came.new]
+    assert make_tasks([came, went], SHOP).pulls == ()
+    assert [pull.image for pull in make_tasks([went, came], SHOP).pulls] == [came.new]
 
 
 def test_plan_reads_a_target_again_when_records_may_overtake():
     """The image of a Kinesis record may not be the newest, a removal neither: the target is read."""
-    plan = tasks_of([order(None, "Ada", in_order=False), order("Ada", None, in_order=False)], SHOP)
+    plan = make_tasks([order(None, "Ada", in_order=False), order("Ada", None, in_order=False)], SHOP)
     assert plan.pulls == (Pull(ORDER, None, (NAMES,), settles=True),)
 
 
 @pytest.mark.parametrize(("on_delete", "pushed"), [("keep", False), ("clear", True), ("delete", True)])
 def test_plan_pushes_a_removal_where_it_changes_something(on_delete, pushed):
     """The removal of a source is pushed unless the rule keeps copies."""
-    pushes = tasks_of([user("Ada", None)], shop(on_delete=on_delete)).pushes
+    pushes = make_tasks([user("Ada", None)], shop(on_delete=on_delete)).pushes
     assert [push.removed for push in pushes] == [True] * pushed
 
 
@@ -86,14 +86,14 @@ def test_plan_lists_the_targets_of_one_source_once():
     """Rules that find the same targets in the same way share one push; those of another link have their own."""
     emails = replace(NAMES, name="emails", mapping=mapping(email="user_email"))
     payers = replace(NAMES, name="payers", mapping=mapping(name="payer"), link=(("user_id", Ref("payer", ("payer",))),))
-    pushes = tasks_of([user(None, "Ada")], rules_of(NAMES, payers, emails)).pushes
+    pushes = make_tasks([user(None, "Ada")], rules_of(NAMES, payers, emails)).pushes
     assert [push.rules for push in pushes] == [(NAMES, emails), (payers,)]
 
 
 def test_plan_measures_lag_from_the_oldest_change():
     """Per rule, the time of the oldest change in the batch that concerned it; others do not count."""
     changes = [user("Ada", "Bea", created_ms=20), user("Bea", "Cid", created_ms=30), user("Cid", "Cid", created_ms=10)]
-    assert tasks_of(changes, SHOP).since_ms == {NAMES.name: 20}
+    assert make_tasks(changes, SHOP).since_ms == {NAMES.name: 20}
 
 
 # ---------------------------------------------------------------- what does not
@@ -129,22 +129,22 @@ def test_plan_irrelevant_records_cost_no_store_call(rules, change):
 def test_plan_of_messages_leaves_out_what_no_longer_exists():
     """A message about rules that are gone asks for nothing; of those that remain, for these."""
     message = PushMessage((NAMES.name, "gone"), USER, removed=True, delay_seconds=60, found=True)
-    (push,) = pushes_of(message, SHOP)
+    (push,) = list_pushes(message, SHOP)
     assert push.message() == replace(message, rules=(NAMES.name,))
-    assert pushes_of(replace(message, rules=("gone",)), SHOP) == ()
-    assert pull_of(USER, SHOP) is None
+    assert list_pushes(replace(message, rules=("gone",)), SHOP) == ()
+    assert make_pull(USER, SHOP) is None
 
 
 def test_plan_of_chunks_is_of_items_that_the_rules_list():
     """A chunk asks for those of its targets that its rules still list, and for nothing where none is left."""
     order = key(SHOP.tables["shop"], "USER#1", "ORDER#1")
     message = ChunkMessage((NAMES.name, "gone"), USER, (order, USER, order._replace(table="gone")), removed=True)
-    (chunk,) = chunks_of(message, SHOP)
+    (chunk,) = list_chunks(message, SHOP)
     assert chunk.targets == (order,)
     assert (chunk.push.source, chunk.push.rules, chunk.push.removed) == (USER, (NAMES,), True)
-    assert chunks_of(replace(message, rules=("gone",)), SHOP) == ()
-    assert chunks_of(replace(message, source=order), SHOP) == ()
-    assert chunks_of(replace(message, targets=(USER,)), SHOP) == ()
+    assert list_chunks(replace(message, rules=("gone",)), SHOP) == ()
+    assert list_chunks(replace(message, source=order), SHOP) == ()
+    assert list_chunks(replace(message, targets=(USER,)), SHOP) == ()
 
 
 def test_plan_of_messages_of_before_a_change_of_the_rules():
@@ -159,11 +159,11 @@ def test_plan_of_messages_of_before_a_change_of_the_rules():
     for source in (key(rules.tables["books"], "b1"), author._replace(table="gone")):
         consumer.handle_message(replace(message, source=source))
     consumer.handle_message(PullMessage(author._replace(table="gone")))
-    assert [push.cursor for push in pushes_of(message, rules)] == [at]
-    assert [push.cursor for push in pushes_of(replace(message, cursor={"other": s("x")}), rules)] == [None]
+    assert [push.cursor for push in list_pushes(message, rules)] == [at]
+    assert [push.cursor for push in list_pushes(replace(message, cursor={"other": s("x")}), rules)] == [None]
     (one,) = rules.rules.values()
     apart = rules_of(one, replace(one, name="apart", link=(("author_id", Ref("editor_id", ("editor_id",))),)))
-    assert len(pushes_of(replace(message, rules=(one.name, "apart")), apart)) == 2
+    assert len(list_pushes(replace(message, rules=(one.name, "apart")), apart)) == 2
 
 
 # ---------------------------------------------------------------- hints, parts, effects
@@ -183,7 +183,7 @@ def test_plan_of_a_hint_reads_the_target():
     came = Change(at, None, every_kind_user("1", name=s("Ada")))
     hint = Change(member, None, post("p", "1", "x"))
     for changes in ([came, hint], [hint, came]):
-        (pull,) = tasks_of(changes, rules).pulls
+        (pull,) = make_tasks(changes, rules).pulls
         assert (pull.image, pull.members, pull.settles) == (None, (member,), True)
         assert {rule.name for rule in pull.rules} == {"posts", "heads"}
 
@@ -193,7 +193,7 @@ def test_plan_names_whose_records_ask():
     rules = kinds("posts", "tags", "counted")
     edge = key(rules.tables["shop"], "USER#1", "ORDER#a")
     member = key(rules.tables["posts"], "p")
-    plan = tasks_of(
+    plan = make_tasks(
         [Change(edge, None, every_kind_order("1", "a", 1)), Change(member, None, post("p", "1", "x"))], rules
     )
     entry = key(rules.tables["ledger"], "counted/L/USER#1", "ORDER#a")
@@ -211,9 +211,9 @@ def test_plan_lists_a_nodes_edges_once():
     came, went = (
         Change(parent_of(rules), *images) for images in ((None, every_kind_user("1")), (every_kind_user("1"), None))
     )
-    assert [[rule.name for rule in push.rules] for push in tasks_of([came], rules).pushes] == [["tags"]]
-    assert [[rule.name for rule in push.rules] for push in tasks_of([went], rules).pushes] == [["tags.parent"]]
-    (both,) = tasks_of([went, came], rules).pushes
+    assert [[rule.name for rule in push.rules] for push in make_tasks([came], rules).pushes] == [["tags"]]
+    assert [[rule.name for rule in push.rules] for push in make_tasks([went], rules).pushes] == [["tags.parent"]]
+    (both,) = make_tasks([went, came], rules).pushes
     assert ({rule.name for rule in both.rules}, both.removed) == ({"tags", "tags.parent"}, True)
 
 
@@ -223,4 +223,4 @@ def test_plan_has_an_effect_for_each_change():
     at = key(rules.tables["shop"], "USER#1", "ORDER#a")
     images = [every_kind_order("1", "a", total) for total in range(3)]
     changes = [Change(at, old, new) for old, new in zip([None, *images], [*images, None], strict=True)]
-    assert [(one, effect.change) for one, effect in tasks_of(changes, rules).effects] == [(at, c) for c in changes]
+    assert [(one, effect.change) for one, effect in make_tasks(changes, rules).effects] == [(at, c) for c in changes]

@@ -8,7 +8,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline import work
 from sync_rules.pipeline.requests import Read
-from sync_rules.pipeline.tasks import tasks_of
+from sync_rules.pipeline.tasks import make_tasks
 from tests.support.builders import s
 from tests.support.every_kind import order, user
 from tests.support.worlds import Scene, scene_of
@@ -44,7 +44,7 @@ def test_work_leaves_a_stage_to_a_caller_that_does_it_in_its_own_way():
         own.append(len(tasks.pushes))
         yield from ()
 
-    tasks = tasks_of(scene.records, scene.rules)
+    tasks = make_tasks(scene.records, scene.rules)
     scene.drive(work.do_tasks(tasks, scene.rules, Bounds(), {"push": instead}))
     assert own == [1]
     assert scene.item(at)["user_name"] == s("Eve")

@@ -16,11 +16,11 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import KeyAttribute, Ref
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.lookups import Find, KeyConditions
-from sync_rules.model.semantics import identity
+from sync_rules.model.semantics import make_identity
 from sync_rules.model.templates import parse_template
 from sync_rules.read import Graph, Hierarchy, Listing, Reader, UnprocessedKeysError, requests_of
 from sync_rules.read.key_range import KeyRange
-from sync_rules.rules.formula import stable_hash
+from sync_rules.rules.formula import compute_stable_hash
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.kinds.path import TreeRule
@@ -53,11 +53,11 @@ class Fake(MemoryClient):
         ((name, request),) = p["RequestItems"].items()
         assert 0 < len(request["Keys"]) <= 100
         mine = self.tables[name]
-        distinct = {identity(mine.key_of(k)) for k in request["Keys"]}
+        distinct = {make_identity(mine.key_of(k)) for k in request["Keys"]}
         assert len(distinct) == len(request["Keys"]), "keys of a batch are distinct"
         left = self.leaves(request["Keys"])
-        there = {identity(mine.key_of(item)): item for item in self.items[name]}
-        wanted = [identity(mine.key_of(k)) for k in request["Keys"] if k not in left]
+        there = {make_identity(mine.key_of(item)): item for item in self.items[name]}
+        wanted = [make_identity(mine.key_of(k)) for k in request["Keys"] if k not in left]
         answer = {"Responses": {name: [there[k] for k in reversed(wanted) if k in there]}}
         return {**answer, "UnprocessedKeys": {name: {**request, "Keys": left}} if left else {}}
 
@@ -545,7 +545,7 @@ def component(ident, parents, shards=1, separator="|"):
     path = [ident]
     while path[0] in parents:
         path.insert(0, parents[path[0]])
-    made = {"ComponentId": s(ident), "GraphId": s(f"{path[0]}#{1 + stable_hash(ident) % shards}")}
+    made = {"ComponentId": s(ident), "GraphId": s(f"{path[0]}#{1 + compute_stable_hash(ident) % shards}")}
     parent = {"ParentId": s(parents[ident])} if ident in parents else {}
     return {**made, **parent, "Path": s(separator.join(path))}
 

@@ -22,7 +22,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change
 from sync_rules.rules import compiled_file
-from sync_rules.rules.fingerprints import of_each
+from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from sync_rules.rules.ruleset import Rules
 from tests.kinds import TRIALS
 from tests.simulation.grammar import made
@@ -75,7 +75,7 @@ def test_compiled_rules_are_those_of_the_file(text, tmp_path):
     given = {"STAGE": "test", "TABLE_PREFIX": "test-"}
     found, expected = compiled_file.read(built(text, tmp_path), "x", given), parse_rules(text, environ=given)
     assert told(found) == told(expected)
-    assert of_each(found) == of_each(expected)
+    assert compute_rule_fingerprints(found) == compute_rule_fingerprints(expected)
     for rule in found.rules.values():
         assert rule.source is found.entities[rule.source.name]
         assert rule.target is found.entities[rule.target.name]

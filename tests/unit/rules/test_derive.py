@@ -12,7 +12,7 @@ from sync_rules.model.values import parse_path
 from sync_rules.model.where import compile_where
 from sync_rules.rules.formula import parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.rules.rule import Blocked, causes
+from sync_rules.rules.rule import Blocked, is_cause
 from tests.support.builders import entity, index, key, m, n, s, table
 
 TABLE = table(
@@ -103,7 +103,7 @@ def test_derive_reads_no_field_out_of_what_it_writes(path, expected):
     assert one.compute_values((), item) == {(path,): s(expected)}
     assert one.inputs == ((("team",),) if path == "GSI1PK" else (("GSI1PK",),))
     (node,) = one.nodes()
-    assert not causes(node, node)
+    assert not is_cause(node, node)
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from sync_rules.model.entities import KeyAttribute, Ref
 from sync_rules.model.items import Change
 from sync_rules.model.lookups import Find
 from sync_rules.model.semantics import apply_update, holds
-from sync_rules.model.sizes import value_bytes
+from sync_rules.model.sizes import count_value_bytes
 from sync_rules.model.templates import parse_template
 from sync_rules.model.values import Item, get
 from sync_rules.model.where import compile_where
-from sync_rules.model.writes import differences, update_of
+from sync_rules.model.writes import find_differences, make_update
 from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.embed import ENTRIES_MAX_WRITES, EmbedRule
 from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
-from sync_rules.rules.rule import Blocked, Node, causes
+from sync_rules.rules.rule import Blocked, Node, is_cause
 from tests.support.builders import entity, index, key, m, n, s, table
 
 INTO = ("addresses",)
@@ -66,8 +66,8 @@ def parent(**values) -> Item:
 
 def after(rule: EmbedRule, children, image: Item) -> Item:
     """The parent once the rule has had its way, by the update that the pipeline would make."""
-    changes = differences(image, rule.compute_values(children, image))
-    update = update_of(PARENT, image, changes, rule.link_guard(image))
+    changes = find_differences(image, rule.compute_values(children, image))
+    update = make_update(PARENT, image, changes, rule.link_guard(image))
     assert holds(update.guard, image)
     return apply_update(image, update) if changes else image
 
@@ -122,7 +122,7 @@ def test_embed_writes_only_the_entries_that_differ():
     """Entries that are right are neither written nor guarded; those of no child are removed; siblings stay."""
     image = parent(addresses=m(home=m(line=s("Elm")), work=m(line=s("old")), gone=m()))
     children = [child("home", street=s("Elm")), child("work", street=s("Oak")), child("new")]
-    assert differences(image, embed().compute_values(children, image)) == {
+    assert find_differences(image, embed().compute_values(children, image)) == {
         (*INTO, "work"): m(line=s("Oak")),
         (*INTO, "new"): m(),
         (*INTO, "gone"): None,
@@ -133,7 +133,7 @@ def test_embed_writes_only_the_entries_that_differ():
 def test_embed_writes_the_whole_map_when_many_entries_differ(more):
     """A map with more differing entries than an expression can hold is written whole."""
     children = [child(str(number)) for number in range(ENTRIES_MAX_WRITES + more)]
-    changes = differences(parent(addresses=m()), embed().compute_values(children, parent(addresses=m())))
+    changes = find_differences(parent(addresses=m()), embed().compute_values(children, parent(addresses=m())))
     assert len(changes) == (1 if more else ENTRIES_MAX_WRITES)
     assert get(after(embed(), children, parent(addresses=m())), INTO) == m(
         **{str(i): m() for i in range(len(children))}
@@ -243,7 +243,7 @@ def test_embed_keeps_as_many_of_the_last_as_fit(options, children):
 
     def fits(entries) -> bool:
         items, most = options["max_items"], options["max_bytes"]
-        return (items is None or len(entries) <= items) and (most is None or value_bytes({"L": entries}) <= most)
+        return (items is None or len(entries) <= items) and (most is None or count_value_bytes({"L": entries}) <= most)
 
     descending = options["order"] is not None and options["order"][1]
     greatest = everything if descending else everything[::-1]
@@ -318,7 +318,7 @@ def test_embed_hints_when_something_changed_that_it_reads(options, attribute, ex
     rule = embed(**options)
     assert list(rule.hints(Change(key(CRM, "C#1", "A#a"), old, new))) == ([HERE] if expected else [])
     derived = Node(embed(), (rule.source, (attribute,)), ())
-    assert causes(derived, *rule.nodes()) is expected
+    assert is_cause(derived, *rule.nodes()) is expected
 
 
 def test_embed_hints_when_a_child_comes_into_its_index():

@@ -19,7 +19,7 @@ rules:
 
 
 def prints(text: str, name: str = "authors") -> dict[str, str]:
-    return fingerprints.of_each(parse_rules(text, environ={"A": name}))
+    return fingerprints.compute_rule_fingerprints(parse_rules(text, environ={"A": name}))
 
 
 def changed(old: str, new: str) -> set[str]:
@@ -74,5 +74,5 @@ rules:
 def test_fingerprints_tell_the_fields_of_a_key_apart():
     """Books of `a` are not books of `b`, although both are in one key attribute."""
     found = [parse_rules(PARTS.replace("FIELD", field)) for field in ("a", "b")]
-    assert len({fingerprints.of_each(rules)["counted"] for rules in found}) == 2
+    assert len({fingerprints.compute_rule_fingerprints(rules)["counted"] for rules in found}) == 2
     assert len({books.fingerprint for rules in found for rule in rules.rules.values() if (books := rule.books)}) == 2

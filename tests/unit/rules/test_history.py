@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sync_rules.audit.compare import Drift, look_again
+from sync_rules.audit.compare import Drift, recheck
 from sync_rules.audit.drift_report import make_row, parse_finding
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
@@ -164,7 +164,7 @@ def test_history_of_a_report_is_looked_at_again(version, drift):
     listed = parse_finding(json.loads(json.dumps(make_row(finding))), "report.jsonl:2", shop.rules).difference
     if version == 3:
         shop.there("shop", product(3, name=s("tea"), price=n(5)))
-    (found,) = shop.drive(look_again([listed], shop.rules)).different
+    (found,) = shop.drive(recheck([listed], shop.rules)).different
     assert (found.drift, found.target) == (drift, shop.at("shop", "PRODUCT#7", "V#002"))
 
 

@@ -38,7 +38,7 @@ ENTITIES = {
 @given(numbers, numbers)
 def test_rank_text_sorts_as_the_numbers_do(one, two):
     """The texts of two numbers are in the order of the numbers, also with a key behind them."""
-    left, right = (f"{ledger.rank_text(number)}{ledger.BETWEEN}key" for number in (one, two))
+    left, right = (f"{ledger.format_rank(number)}{ledger.BETWEEN}key" for number in (one, two))
     assert (left < right, left == right) == (one < two, one == two)
 
 
@@ -49,7 +49,7 @@ def test_rank_text_sorts_as_the_numbers_do(one, two):
 def test_ledger_keys_name_child_and_parent_and_nothing_else(child, parent, shards):
     """Each ledger key names its child or parent, and no two ledger items share a key."""
     (child, child_key), (parent, parent_key) = ENTITIES[child], ENTITIES[parent]
-    made = ledger.ledger_of("spent", child, parent, COUNTS, shards)
+    made = ledger.make_ledger_entities("spent", child, parent, COUNTS, shards)
     children, parents = (
         ledger.write_fields("child", child, child_key),
         ledger.write_fields("parent", parent, parent_key),
@@ -63,7 +63,7 @@ def test_ledger_keys_name_child_and_parent_and_nothing_else(child, parent, shard
     assert ledger.read_key("parent", parent, made.totals.fields(keys[made.totals])) == parent_key
     assert ledger.read_key("child", child, made.ranks.fields(keys[made.ranks])) == child_key
     assert ledger.read_key("parent", parent, made.ranks.fields(keys[made.ranks])) == parent_key
-    nowhere = ledger.make_empty_place("spent", COUNTS, child_key)
+    nowhere = ledger.make_vacant_key("spent", COUNTS, child_key)
     for one in keys:
         assert [other for other in keys if one.fields(keys[other]) is not None] == [one]
         assert one.fields(nowhere) is None
@@ -72,7 +72,7 @@ def test_ledger_keys_name_child_and_parent_and_nothing_else(child, parent, shard
 def test_ledger_keys_of_two_rules_differ():
     """One table takes the ledgers of many rules, even when one's name begins with the other's."""
     (order, order_key), (user, _) = ENTITIES["composite"], ENTITIES["fixed"]
-    one, two = (ledger.ledger_of(name, order, user, COUNTS, 2) for name in ("n", "n-L"))
+    one, two = (ledger.make_ledger_entities(name, order, user, COUNTS, 2) for name in ("n", "n-L"))
     at = two.entries.key_of(ledger.write_fields("child", order, order_key))
     assert two.entries.fields(at) is not None
     assert [e for e in (one.entries, one.totals, one.ranks) if e.fields(at) is not None] == []
@@ -106,5 +106,5 @@ def test_ledger_supports_no_binary_keys(kind, is_supported):
 def test_entry_that_somebody_else_wrote_says_nothing(broken):
     """An entry that is not in the pipeline's form is no contribution."""
     at = key(COUNTS, "spent/L/1", "-")
-    entry = ledger.entry_item(at, Contribution(key(COUNTS, "spent/T/u", "-"), "n", Decimal(1)))
-    assert ledger.contribution_of(COUNTS, {**entry, **broken}) is None
+    entry = ledger.make_entry(at, Contribution(key(COUNTS, "spent/T/u", "-"), "n", Decimal(1)))
+    assert ledger.read_contribution(COUNTS, {**entry, **broken}) is None

@@ -12,9 +12,9 @@ from sync_rules.model.lookups import Find
 from sync_rules.model.semantics import holds
 from sync_rules.model.templates import parse_template
 from sync_rules.model.values import Item
-from sync_rules.rules.formula import stable_hash
+from sync_rules.rules.formula import compute_stable_hash
 from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, SEPARATOR_IN_ID, TreeRule
-from sync_rules.rules.rule import Blocked, causes
+from sync_rules.rules.rule import Blocked, is_cause
 from tests.support.builders import entity, index, key, n, s, table
 
 NAMES = ("Path", "GraphId", "Depth", "tenant")
@@ -141,7 +141,7 @@ def test_path_spreads_a_graph_over_its_shards():
     one = tree(shards=4)
     graphs = [one.compute_values((ROOT,), part(f"B{i}", "A"))[GRAPH]["S"] for i in range(200)]
     assert {graph.partition("#") for graph in graphs} == {("A", "#", str(i)) for i in range(1, 5)}
-    assert graphs[7] == f"A#{1 + stable_hash('B7') % 4}"
+    assert graphs[7] == f"A#{1 + compute_stable_hash('B7') % 4}"
 
 
 def test_path_takes_numbers_for_ids():
@@ -211,7 +211,7 @@ def test_path_causes_no_cycle_by_itself():
     """A hierarchy is not a cycle of rules; a rule that makes the parent out of the path is one."""
     nodes = {node.writes[1]: node for node in tree().nodes()}
     assert set(nodes) == {PATH, GRAPH, DEPTH, TENANT}
-    assert not any(causes(one, two) and causes(two, one) for one in nodes.values() for two in nodes.values())
-    assert causes(nodes[PATH], nodes[DEPTH])
+    assert not any(is_cause(one, two) and is_cause(two, one) for one in nodes.values() for two in nodes.values())
+    assert is_cause(nodes[PATH], nodes[DEPTH])
     other = tree(path=("ParentId",), graph=None, depth=None, carry=())
-    assert causes(other.nodes()[0], nodes[PATH])
+    assert is_cause(other.nodes()[0], nodes[PATH])

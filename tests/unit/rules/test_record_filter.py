@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.language.load import parse_rules
-from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.pipeline.records import read_event, split_changes
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import n, s
@@ -68,7 +68,7 @@ def plain_rules():
 )
 def test_sieve_lets_pass_what_a_rule_watches(old, new, passes):
     """A change of an attribute that a rule goes by, and items that came or went; nothing of other entities."""
-    assert (sieve_of(plain_rules(), "shop").asks(data(old, new)) is not False) is passes
+    assert (sieve_of(plain_rules(), "shop").find_watched_attributes(data(old, new)) is not False) is passes
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_record_that_is_none_is_told_and_not_left_out(broken):
     """A record that the filter cannot read is not left out but read in full, and fails."""
     rules = plain_rules()
     one = record(rules.tables["shop"], {}, None, None) | {"dynamodb": broken}
-    changes, failures = changes_of(read_event({"Records": [one]}, rules, filtered=True))
+    changes, failures = split_changes(read_event({"Records": [one]}, rules, filtered=True))
     assert (changes, len(failures)) == ([], 1)
 
 
 def test_room_that_was_made_in_an_item_is_asked_for():
     """A large item that shrinks may hold a copy now that did not fit, whichever attribute made room."""
-    asks = parse_rules(BEGIN_ALIKE).record_filters["shop"].asks
+    asks = parse_rules(BEGIN_ALIKE).record_filters["shop"].find_watched_attributes
     bare = {"PK": s("U#1"), "SK": s("PROFILE")}
     small, large = ({**bare, "unheard_of": s("x" * size)} for size in (10, 20_000))
     for old, new, asked in ((large, small, True), (small, large, False), (small, bare, False)):

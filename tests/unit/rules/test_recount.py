@@ -18,7 +18,7 @@ from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.counted_rule import Weights
 from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.recount import RecountRule
-from sync_rules.rules.rule import Blocked, Node, causes
+from sync_rules.rules.rule import Blocked, Node, is_cause
 from tests.support.builders import entity, key, m, n, of_partition, s, table
 from tests.support.ledgers import tally
 
@@ -198,4 +198,4 @@ def test_recount_hints_when_something_changed_that_it_reads(attribute):
     for rule, reads in ((summed, {"price", "status", "active"}), (counted, {"role"})):
         assert list(rule.hints(change)) == ([Hint(USER, change.key)] if attribute in reads else [])
         (node,) = rule.nodes()
-        assert causes(Node(recount("count"), (rule.source, (attribute,)), ()), node) is (attribute in reads)
+        assert is_cause(Node(recount("count"), (rule.source, (attribute,)), ()), node) is (attribute in reads)

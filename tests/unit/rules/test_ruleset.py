@@ -21,7 +21,9 @@ NAMED = "arn:aws:dynamodb:{}:111122223333:table/main"
 def of_stream(region: str, *names: str) -> str | None:
     """The name of the table in the rules file that a stream of a Region is of."""
     tables = "".join(f"  t{number}: {{name: '{name}', key: {{id: S}}}}\n" for number, name in enumerate(names))
-    found = parse_rules(f"tables:\n{tables}entities: {{}}\nrules: {{}}\n").of_stream(f"{NAMED.format(region)}/stream/x")
+    found = parse_rules(f"tables:\n{tables}entities: {{}}\nrules: {{}}\n").find_table_of_stream(
+        f"{NAMED.format(region)}/stream/x"
+    )
     return found and found.name
 
 
@@ -42,9 +44,9 @@ def test_ruleset_takes_the_only_table_of_a_name():
 def test_ruleset_can_be_pickled_after_it_was_used():
     """An application may hand its rules to another process at any time."""
     rules = parse_rules("tables: {shop: {key: {id: S}}}\nentities: {}\nrules: {}\n")
-    assert rules.of_stream("shop") is rules.tables["shop"]
+    assert rules.find_table_of_stream("shop") is rules.tables["shop"]
     copied = pickle.loads(pickle.dumps(rules))
-    assert copied.of_stream("shop") is copied.tables["shop"]
+    assert copied.find_table_of_stream("shop") is copied.tables["shop"]
 
 
 SHORT_TEXTS = st.text("ab#", min_size=1, max_size=3)

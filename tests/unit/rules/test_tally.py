@@ -12,8 +12,8 @@ from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Delete, Increment, Put
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.counted_rule import Weights
-from sync_rules.rules.kinds.tally import shard_of
-from sync_rules.rules.ledger import contribution_of
+from sync_rules.rules.kinds.tally import choose_shard
+from sync_rules.rules.ledger import read_contribution
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import key, n, s
 from tests.support.ledgers import COUNTS, key_of, order, tally
@@ -66,7 +66,7 @@ def test_tally_enters_what_a_child_contributes(options, child, at, amount):
     increment, put = judged(tally(**options), child).actions
     assert increment == added(U, (at, amount))
     assert isinstance(put, Put)
-    contribution = contribution_of(COUNTS, put.item)
+    contribution = read_contribution(COUNTS, put.item)
     assert (contribution.total, contribution.at, contribution.amount) == (U, at, Decimal(amount))
 
 
@@ -161,15 +161,15 @@ def test_tally_follows_a_change_of_shards():
     child = order("a", "u", total=n(2))
     sharded = tally(shards=4)
     old, new, _ = judged(sharded, child, entry_of(tally(), child)).actions
-    shard = shard_of(entry_key(), 4)
+    shard = choose_shard(entry_key(), 4)
     assert (old, new) == (added(U, ("n", "-2")), added(key(COUNTS, f"spent/T{shard}/u", "-"), ("n", "2")))
 
 
 def test_tally_spreads_children_over_shards():
     """Every shard gets some of many children, and each child always the same one."""
-    shards = [shard_of(entry_key(str(order_id)), 4) for order_id in range(100)]
+    shards = [choose_shard(entry_key(str(order_id)), 4) for order_id in range(100)]
     assert set(shards) == {0, 1, 2, 3}
-    assert shard_of(entry_key("a"), 4) == 3  # a fixed value: another Python must agree
+    assert choose_shard(entry_key("a"), 4) == 3  # a fixed value: another Python must agree
 
 
 # ---------------------------------------------------------------- records

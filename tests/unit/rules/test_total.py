@@ -7,7 +7,7 @@ import pytest
 from sync_rules.model.items import Change
 from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.tally import TotalRule
-from sync_rules.rules.ledger import ledger_of, write_fields
+from sync_rules.rules.ledger import make_ledger_entities, write_fields
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, key, m, n, s, table
 from tests.support.ledgers import COUNTS, ORDER, USER, ledger, tally
@@ -59,7 +59,7 @@ def test_total_tells_what_it_cannot_say(sources, reason):
 def test_total_hints_at_a_parent_with_a_number_for_a_key():
     """Numbers in keys come back out of the text."""
     years = entity("year", table("years", {"year": "N"}))
-    at = ledger_of("sold", ORDER, years, COUNTS).totals
+    at = make_ledger_entities("sold", ORDER, years, COUNTS).totals
     rule = TotalRule("sold", at, years, into=("sold",), function="count", books=tally().books)
     record = Change(at.key_of(write_fields("parent", years, key(years.table, "2024.0"))), None, {})
     assert list(rule.hints(record)) == [Hint(key(years.table, "2024"))]

@@ -21,7 +21,7 @@ from sync_rules.cli import main
 from sync_rules.deploy.deployment import read_deployment
 from sync_rules.deploy.permissions import BACKFILL, STREAM, list_needs
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.kinds import registry
 from sync_rules.language.load import load_rules, parse_rules
@@ -148,7 +148,7 @@ def test_toy_kind_is_planned_and_backfilled(scene):
     plan = Planner(scene.rules, names, scene.tap).run()
     assert last(scene) is None
     assert plan.rules["last"].to_write == 1
-    supplies = segments(scene.rules, 1)
+    supplies = make_supplies(scene.rules, 1)
     run = BackfillRun(Selection(scene.rules, names), scene.memory, Parked(), MemoryState(), {}, supplies=supplies)
     assert run.run()
     assert last(scene) == n(20)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.items import Change
-from sync_rules.pipeline.failure_records import printable
+from sync_rules.pipeline.failure_records import format_key
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.kinds.values import ValueRule, ValuesRule
-from sync_rules.rules.ledger import rank_of_text
+from sync_rules.rules.ledger import format_text_rank
 from sync_rules.rules.rule import Blocked
 from tests.support.builders import key, n, s
 from tests.support.ledgers import COUNTS, LINK, ORDER, TABLES, USER, USERS, key_of, ledger, order
@@ -156,7 +156,7 @@ def test_values_stand_in_no_key_but_where_the_first_few_are_shown():
         COUNTS.key_of(item_of(child, kept(order=by, ranked=ranked))) for by in (TAG, AT) for ranked in (False, True)
     ]
     assert ["secret" in str(one) for one in keys] == [False, True, False, False]
-    assert all("secret" not in printable(one) and "7" not in printable(one) for one in keys)
+    assert all("secret" not in format_key(one) and "7" not in format_key(one) for one in keys)
     assert item_of({**child, "tag": s("é" * 4_000)}, kept(ranked=True)) is not None
 
 
@@ -164,9 +164,9 @@ def test_values_stand_in_no_key_but_where_the_first_few_are_shown():
 def test_values_rank_texts_as_they_sort(one, other):
     """Their beginnings sort as they do, behind which stands what sorts before any of their characters."""
     one, other = (text.replace("\x7f", "").translate(dict.fromkeys(range(32), "!")) for text in (one, other))
-    ranks = [rank_of_text(text) + "\x1f" for text in (one, other)]
-    assert sorted(ranks) == [rank_of_text(text) + "\x1f" for text in sorted((one, other))]
-    assert all(rank_of_text(control) == " " for control in "\x00\x1f")
+    ranks = [format_text_rank(text) + "\x1f" for text in (one, other)]
+    assert sorted(ranks) == [format_text_rank(text) + "\x1f" for text in sorted((one, other))]
+    assert all(format_text_rank(control) == " " for control in "\x00\x1f")
 
 
 @pytest.mark.parametrize(

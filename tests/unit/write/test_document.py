@@ -11,7 +11,7 @@ import pytest
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError
 from sync_rules.write import TransactionCanceled, WriteError
-from sync_rules.write.document import ITEMS_MAX_CHARACTERS, answer_of, as_json, read_document, refusal_of
+from sync_rules.write.document import ITEMS_MAX_CHARACTERS, encode_binary, make_answer, make_refusal, parse_document
 from sync_rules.write.errors import Cancelled
 from tests.support.builders import n, s
 from tests.support.every_kind import user
@@ -30,7 +30,7 @@ def as_document(actions, **options):
         rest = {name: value for name, value in item.items() if name not in key} or {"x": s("x")}
         arguments = {"put": {"item": item}, "delete": {"key": key}, "update": {"key": key, "set": rest}}[verb]
         found.append({verb: {"entity": entity, **arguments}})
-    return json.loads(json.dumps(as_json({"actions": found, "raw": True, **options})))
+    return json.loads(json.dumps(encode_binary({"actions": found, "raw": True, **options})))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -43,9 +43,9 @@ def test_document_says_what_the_methods_say(seed):
         for action in actions:
             transacted(tx, action)
     with other.transact() as same:
-        read_document(as_document(actions)).add_to(same)
+        parse_document(as_document(actions)).add_to(same)
     assert other.client.requests == shop.client.requests
-    assert answer_of(same.result) == answer_of(tx.result)
+    assert make_answer(same.result) == make_answer(tx.result)
 
 
 def test_document_takes_plain_values_as_they_are_spelt():
@@ -53,7 +53,7 @@ def test_document_takes_plain_values_as_they_are_spelt():
     for body in ({"actions": [PUT]}, json_bytes.parse_json(json.dumps({"actions": [PUT]}), parse_float=Decimal)):
         shop = made()
         with shop.transact(raw=False) as tx:
-            read_document(body).add_to(tx)
+            parse_document(body).add_to(tx)
         stored = shop.scene.memory.item(shop.scene.at("shop", "USER#7", "ORDER#9"))
         assert (stored["total"], stored["user_name"]) == (n("12.1"), s("Ada"))
 
@@ -63,7 +63,7 @@ def test_document_binary_is_base64():
     shop = made()
     item = {**order("7", "9", 1), "seal": {"B": "AP8="}, "in": {"L": [{"BS": ["AA=="]}]}}
     with shop.transact() as tx:
-        read_document({"raw": True, "actions": [{"put": {"entity": "order", "item": item}}]}).add_to(tx)
+        parse_document({"raw": True, "actions": [{"put": {"entity": "order", "item": item}}]}).add_to(tx)
     stored = shop.scene.memory.item(shop.scene.at("shop", "USER#7", "ORDER#9"))
     assert (stored["seal"], stored["in"]) == ({"B": b"\x00\xff"}, {"L": [{"BS": [b"\x00"]}]})
 
@@ -76,10 +76,10 @@ def test_document_gives_sources_that_are_not_read():
     tx = shop.transact(raw=False)
     refused = {"check": {"entity": "user", "key": {"user_id": "8"}, "condition": "attribute_exists(PK)"}}
     body = {"actions": [PUT, refused], "sources": [{"entity": "user", "item": ada}]}
-    read_document(body).add_to(tx)
+    parse_document(body).add_to(tx)
     with pytest.raises(TransactionCanceled) as raised:
         tx.commit()
-    said = refusal_of(raised.value, raw=False)["error"]
+    said = make_refusal(raised.value, raw=False)["error"]
     assert (said["type"], said["reasons"]) == (
         "TransactionCanceled",
         [{"action": 1, "code": "ConditionalCheckFailed"}],
@@ -96,19 +96,19 @@ def test_document_gives_back_the_item_that_stands_there(raw):
     changed = {"entity": "user", "key": {"user_id": s("7")} if raw else {"user_id": "7"}, "set": {"a": s("1") if raw else 1},
                "condition": "attribute_not_exists(PK)", "returns": True}  # fmt: skip
     tx = shop.transact(raw=raw)
-    read_document({"actions": [{"update": changed}], "raw": raw}).add_to(tx)
+    parse_document({"actions": [{"update": changed}], "raw": raw}).add_to(tx)
     with pytest.raises(TransactionCanceled) as raised:
         tx.commit()
-    (reason,) = json.loads(json.dumps(refusal_of(raised.value, raw=raw)))["error"]["reasons"]
+    (reason,) = json.loads(json.dumps(make_refusal(raised.value, raw=raw)))["error"]["reasons"]
     seen = (reason["item"]["seen"], reason["item"]["tags"], reason["item"]["b"])
     assert seen == (({"N": "0"}, {"NS": ["2", "1"]}, {"B": "eA=="}) if raw else (0, [1, 2], "eA=="))
 
 
 def test_document_tells_errors_by_their_type():
     """A mistake has its cure, a failed request its code; both say if the same may be written later."""
-    late = refusal_of(WriteError("too late", "try again", again=True), raw=False)["error"]
+    late = make_refusal(WriteError("too late", "try again", again=True), raw=False)["error"]
     assert late == {"type": "WriteError", "message": "too late", "cure": "try again", "again": True}
-    failed = refusal_of(StoreError("ThrottlingException", "table shop"), raw=False)["error"]
+    failed = make_refusal(StoreError("ThrottlingException", "table shop"), raw=False)["error"]
     assert failed == {
         "type": "StoreError",
         "message": "ThrottlingException: table shop",
@@ -121,8 +121,8 @@ def test_document_leaves_items_out_of_an_answer_that_is_too_large(number, left_o
     """All items go, and the answer says so. The reasons stay, also those that never had an item."""
     item = user("7", note=s("x" * 390_000))
     reasons = (Cancelled(0, "TransactionConflict"), *(Cancelled(one, "x", item) for one in range(1, number + 1)))
-    answer = refusal_of(TransactionCanceled(reasons), raw=True)
-    assert len(json_bytes.compact(answer)) <= ITEMS_MAX_CHARACTERS
+    answer = make_refusal(TransactionCanceled(reasons), raw=True)
+    assert len(json_bytes.format_compact_json(answer)) <= ITEMS_MAX_CHARACTERS
     assert answer["error"].get("items_left_out", False) is left_out
     assert ["item" in one for one in answer["error"]["reasons"]] == [False, *([not left_out] * number)]
 
@@ -158,7 +158,7 @@ def test_document_that_is_wrong_is_refused_with_its_place(body, said):
     """Each mistake is a WriteError with a cure, before anything is read; no message has a value."""
     shop = made()
     with pytest.raises(WriteError, match=said) as raised:
-        read_document(body).add_to(shop.transact(raw=False))
+        parse_document(body).add_to(shop.transact(raw=False))
     assert raised.value.cure
     assert "12.1" not in str(raised.value)
     assert shop.client.requests == []
@@ -171,4 +171,4 @@ def test_document_that_nests_without_end_is_refused():
         deep = [deep]
     for raw, value in ((False, deep), (True, {"L": deep})):
         with pytest.raises(WriteError):
-            read_document({"actions": [{"put": {"entity": "order", "item": {"a": value}}}], "raw": raw})
+            parse_document({"actions": [{"put": {"entity": "order", "item": {"a": value}}}], "raw": raw})

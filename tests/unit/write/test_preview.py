@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from sync_rules.language.load import parse_rules
-from sync_rules.write.document import read_document
+from sync_rules.write.document import parse_document
 from sync_rules.write.preview import preview_write
 from tests.unit.write.test_document import as_document
 from tests.unit.write.test_every_kind import RULES, actions_of, begun
@@ -51,6 +51,6 @@ def test_preview_shows_what_transact_sends(seed):
     ]
     found = preview_write(RULES, as_document(actions, items=items))
     with shop.transact() as tx:
-        read_document(as_document(actions)).add_to(tx)
+        parse_document(as_document(actions)).add_to(tx)
     assert [*found.actions] == shop.client.requests[-1]
     assert found.left == tx.result.left

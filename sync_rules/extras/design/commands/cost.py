@@ -1,7 +1,6 @@
-"""`sync-rules cost`: the price of a month of the access patterns and rules of a file, on demand and provisioned.
-
-It computes from the rates of `patterns`, and from the sizes and numbers of items that the file states or `--sample`
-measures. It names each number that is not stated. Without `--sample` it reads no table.
+"""`sync-rules cost`: the price of a month of the access patterns and rules of a file, on demand and provisioned. It
+computes from the rates of `patterns`, and from the sizes and numbers of items in the file or from `--sample`. It
+names each number that is not stated. Without `--sample` it reads no table.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import require_own
 from sync_rules.audit.verify_tally import choose_share
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.console import grid, make_console, print_parts
+from sync_rules.cli.show.console import make_console, make_grid, print_parts
 from sync_rules.cli.verb import Verb
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.measures import MEASURES, list_subjects
@@ -31,11 +30,11 @@ from sync_rules.extras.design.costs.bill import TARGET_PERCENT
 from sync_rules.extras.design.costs.estimate import CostLine, Estimate, EstimateOptions, estimate
 from sync_rules.extras.design.costs.volumes import MeasuredEntity, SizeSampler
 from sync_rules.jobs.dryrun.money import MONTH_HOURS
-from sync_rules.jobs.dryrun.prices import Prices, own_prices, read_prices
+from sync_rules.jobs.dryrun.prices import Prices, read_own_prices, read_prices
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.ruleset import Rules
 
@@ -55,7 +54,9 @@ UNITS: Final = ("reads/s", "writes/s", "indexes", "transactions")
 
 @dataclass(frozen=True)
 class CostReport:
-    """An estimate with what its display needs. `percent`: the share of the tables that was measured, None for none."""
+    """An estimate with what its display needs. `percent` is the measured share of the tables, or None if none was
+    measured.
+    """
 
     made: Estimate
     prices: Prices
@@ -64,20 +65,22 @@ class CostReport:
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
-        """The whole estimate. Money is text, in the currency of the prices."""
+        """Return the whole estimate, ready for JSON. Money is text, in the currency of the prices."""
         made = self.made
         return {
             "region": self.region,
             "date": self.prices.date.isoformat(),
             "source": self.prices.source,
-            "how": self._how(),
+            "how": self._list_derived_sources(),
             "currency": self.prices.currency,
             "month_hours": MONTH_HOURS,
             "target": TARGET_PERCENT,
             "sample": self.percent,
-            "patterns": {one.name: {"requests": one.does, "rate": one.rate, **_line(one)} for one in made.patterns},
-            "rules": {one.name: {"kind": one.does, **_line(one)} for one in made.rules},
-            "all": _line(made.whole),
+            "patterns": {
+                one.name: {"requests": one.does, "rate": one.rate, **_make_line(one)} for one in made.patterns
+            },
+            "rules": {one.name: {"kind": one.does, **_make_line(one)} for one in made.rules},
+            "all": _make_line(made.whole),
             "capacity": {
                 one.place.place_name: {"read_units": one.read_units, "write_units": one.write_units}
                 for one in made.provisions
@@ -86,32 +89,34 @@ class CostReport:
                 one.table: {
                     "table_gb": str(_round_amount(one.table_gb, GIGABYTES)),
                     "indexes_gb": str(_round_amount(one.indexes_gb, GIGABYTES)),
-                    "storage": _text(one.storage),
-                    "recovery": _text(one.recovery),
+                    "storage": _format_exact_money(one.storage),
+                    "recovery": _format_exact_money(one.recovery),
                 }
                 for one in made.stored
             },
-            "alarms": _text(made.alarms),
+            "alarms": _format_exact_money(made.alarms),
             "not_stated": list(made.gaps),
             "taken": list(made.notes),
         }
 
-    def _how(self) -> dict[str, str]:
+    def _list_derived_sources(self) -> dict[str, str]:
         """The sources of the groups of prices that were derived."""
         how = self.prices.regions[self.region].how
         return {group: self.prices.how(self.region, group) for group in how}
 
     def _is_derived(self, group: str) -> bool:
         """True for a group whose prices are not quoted for this Region, if one of them is used."""
-        how = self._how().get(group, "")
+        how = self._list_derived_sources().get(group, "")
         flat = how.startswith(FLAT) and self.region not in how
         return flat or how.startswith(DERIVED)
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
-        print_parts(console, (part if isinstance(part, Grid) else visible(part) for part in self._parts()))
+        print_parts(
+            console, (part if isinstance(part, Grid) else escape_invisible(part) for part in self._list_parts())
+        )
 
-    def _parts(self) -> Iterator[Grid | str]:
+    def _list_parts(self) -> Iterator[Grid | str]:
         yield (
             f"prices of {self.region}, {self.prices.date.isoformat()}: {self.prices.currency} for a month of "
             f"{MONTH_HOURS} hours, without free tier and taxes; {self.prices.source}"
@@ -121,55 +126,55 @@ class CostReport:
             yield f"derived, not quoted: {', '.join(derived)}"
         if self.made.patterns:
             yield ""
-            yield self._patterns()
+            yield self._make_pattern_grid()
         if self.made.rules:
             yield ""
-            yield self._rules()
+            yield self._make_rule_grid()
         yield ""
-        yield from self._whole()
+        yield from self._list_totals()
         for title, texts in (("not stated, and left out:", self.made.gaps), ("taken so:", self.made.notes)):
             if texts:
                 yield ""
                 yield title
                 yield from (f"  {text}" for text in texts)
 
-    def _patterns(self) -> Grid:
-        table = grid(["pattern", "requests"], ["calls/s", *UNITS, *WAYS, "Lambda, SQS"])
+    def _make_pattern_grid(self) -> Grid:
+        table = make_grid(["pattern", "requests"], ["calls/s", *UNITS, *WAYS, "Lambda, SQS"])
         for one in self.made.patterns:
-            rate = "" if one.rate is None else _number(one.rate)
-            table.add_row(one.name, one.does, rate, *_units(one), *_ways(one))
+            rate = "" if one.rate is None else _format_number(one.rate)
+            table.add_row(one.name, one.does, rate, *_format_units(one), *_format_ways(one))
         return table
 
-    def _rules(self) -> Grid:
-        table = grid(["rule", "kind"], [*UNITS, *WAYS, "Lambda, SQS"])
+    def _make_rule_grid(self) -> Grid:
+        table = make_grid(["rule", "kind"], [*UNITS, *WAYS, "Lambda, SQS"])
         for one in self.made.rules:
-            table.add_row(one.name, one.does, *_units(one), *_ways(one))
+            table.add_row(one.name, one.does, *_format_units(one), *_format_ways(one))
         return table
 
-    def _whole(self) -> Iterator[str]:
+    def _list_totals(self) -> Iterator[str]:
         made, money, currency = self.made, self.made.whole.money, self.prices.currency
         of = "" if made.whole.known else " that are known"
         yield (
-            f"all units{of}: {_coins(money.on_demand)} {currency} on demand, {_coins(money.provisioned)} provisioned "
-            f"with autoscaling at {TARGET_PERCENT} %"
+            f"all units{of}: {_format_money(money.on_demand)} {currency} on demand, "
+            f"{_format_money(money.provisioned)} provisioned with autoscaling at {TARGET_PERCENT} %"
         )
         storage = _sum(one.storage for one in made.stored)
         recovery = _sum(one.recovery for one in made.stored)
         known_gb = "" if all(one.known for one in made.stored) else "at least "
         amount = sum((one.table_gb + one.indexes_gb for one in made.stored), Decimal(0))
         yield (
-            f"beside these: storage {_coins(storage)} ({known_gb}{amount:,.2f} GB), point-in-time recovery "
-            f"{_coins(recovery)}, Lambda and SQS {_coins(money.functions)}, alarms {_coins(made.alarms)}; "
-            "Lambda reads streams free of charge"
+            f"beside these: storage {_format_money(storage)} ({known_gb}{amount:,.2f} GB), point-in-time recovery "
+            f"{_format_money(recovery)}, Lambda and SQS {_format_money(money.functions)}, "
+            f"alarms {_format_money(made.alarms)}; Lambda reads streams free of charge"
         )
         rest = [storage, recovery, money.functions, made.alarms]
         known = sum((one for one in rest if one is not None), Decimal(0))
         least = "" if made.whole.known and None not in rest else "at least "
-        yield f"in all, on demand: {least}{_coins(money.on_demand + known)} {currency} a month"
+        yield f"in all, on demand: {least}{_format_money(money.on_demand + known)} {currency} a month"
 
 
 # ---------------------------------------------------------------- figures
-def _line(one: CostLine) -> dict[str, Any]:
+def _make_line(one: CostLine) -> dict[str, Any]:
     load = one.load
     return {
         "read_units_second": round(load.read_units, 3),
@@ -177,22 +182,22 @@ def _line(one: CostLine) -> dict[str, Any]:
         "index_write_units_second": round(load.index_write_units, 3),
         "transaction_write_units_second": round(load.transactions, 3),
         "known": one.known,
-        **{name: _text(getattr(one.money, name)) for name in (*WAYS.values(), "functions")},
+        **{name: _format_exact_money(getattr(one.money, name)) for name in (*WAYS.values(), "functions")},
     }
 
 
-def _units(one: CostLine) -> list[str]:
+def _format_units(one: CostLine) -> list[str]:
     load = one.load
     return [
-        _number(units) if units else ""
+        _format_number(units) if units else ""
         for units in (load.read_units, load.write_units, load.index_write_units, load.transactions)
     ]
 
 
-def _ways(one: CostLine) -> list[str]:
+def _format_ways(one: CostLine) -> list[str]:
     """The money of a line in each way of paying, and that of functions."""
     names = (*WAYS.values(), "functions")
-    return [_coins(getattr(one.money, name)) if one.known else NOT_STATED for name in names]
+    return [_format_money(getattr(one.money, name)) if one.known else NOT_STATED for name in names]
 
 
 def _sum(amounts: Iterator[Decimal | None]) -> Decimal | None:
@@ -201,7 +206,7 @@ def _sum(amounts: Iterator[Decimal | None]) -> Decimal | None:
     return None if None in known else sum((one for one in known if one is not None), Decimal(0))
 
 
-def _text(money: Decimal | None) -> str | None:
+def _format_exact_money(money: Decimal | None) -> str | None:
     return None if money is None else str(_round_amount(money, SHOWN_MONEY))
 
 
@@ -209,11 +214,11 @@ def _round_amount(amount: Decimal, step: Decimal) -> Decimal:
     return amount.quantize(step, ROUND_HALF_UP, WIDE)
 
 
-def _coins(money: Decimal | None) -> str:
+def _format_money(money: Decimal | None) -> str:
     return "no price" if money is None else f"{_round_amount(money, CENT):,}"
 
 
-def _number(units: float) -> str:
+def _format_number(units: float) -> str:
     """A figure to three digits, or whole."""
     if 0 < units < LEAST_SHOWN:
         return f"less than {LEAST_SHOWN}"
@@ -244,7 +249,7 @@ def cost(
 ) -> int:
     """Price the access patterns and rules for a month, by Region."""
     require_own(rules_file, prices)
-    share = opt.read_sample(sample)
+    share = opt.parse_sample(sample)
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
     place = client.meta.region_name
@@ -262,7 +267,7 @@ def cost(
 
 def _choose_prices(region: str) -> Prices:
     """The prices of the package. Raises UserError when they are of other Regions."""
-    known = own_prices()
+    known = read_own_prices()
     if region not in known.regions:
         problem = explain_unknown_name("price for Region", region, known.regions)
         raise UserError(f"{problem} Give your own prices with --prices FILE ({DOCS}/plan.md#money)")

@@ -1,6 +1,5 @@
-"""`sync-rules patterns`: the request that serves each access pattern, or why there is none, with the cheapest cure.
-
-With --run it calls them on tables, and measures them.
+"""`sync-rules patterns`: the request that serves each access pattern, or why no request serves it, with the cheapest
+cure. With --run it calls the patterns on tables, and measures them.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ import typer
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.preflight import require
+from sync_rules.adapters.preflight import require_tables
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.text import format_count, put_out
 from sync_rules.cli.verb import Verb
-from sync_rules.extras.design.commands.show_patterns import as_json as document_of
-from sync_rules.extras.design.commands.show_patterns import lines, markdown
-from sync_rules.extras.design.patterns.declarations import design_of
-from sync_rules.extras.design.patterns.hot_keys import find_hot_keys
+from sync_rules.extras.design.commands.show_patterns import format_markdown, list_proof_lines
+from sync_rules.extras.design.commands.show_patterns import make_document as document_of
+from sync_rules.extras.design.patterns.declarations import find_design
+from sync_rules.extras.design.patterns.hot_keys import list_hot_keys
 from sync_rules.extras.design.patterns.keepers import list_keepers
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.design.run.pattern_runs import PatternRun, PatternTrial
 from sync_rules.extras.design.run.sample_calls import parse_arguments
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, read_text
-from sync_rules.language.problems import Problems, errors
-from sync_rules.language.yaml_source import read
+from sync_rules.language.problems import Problems, list_errors
+from sync_rules.language.yaml_source import read_document
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item
@@ -92,31 +91,31 @@ def patterns(
     text = read_text(rules_file)
     rules, problems = check_rules(text)
     if rules is None:
-        raise RulesFileError(str(rules_file), errors(problems))
+        raise RulesFileError(str(rules_file), list_errors(problems))
     _require_patterns(only or (), rules)
-    if not design_of(rules).patterns:
+    if not find_design(rules).patterns:
         put_out("{}" if form is opt.PageForm.JSON else NONE.format(file=rules_file), out)
         return 0
     proof = prove(rules)
-    hots = find_hot_keys(rules, proof)
-    places = {name: f"{rules_file}:{line}" for name, line in list_lines(text).items()}
+    hots = list_hot_keys(rules, proof)
+    places = {name: f"{rules_file}:{line}" for name, line in find_pattern_lines(text).items()}
     if only:
         proof, hots = replace(proof, answers={name: proof.answers[name] for name in only}, unread=(), idle=()), ()
     kept = {name: list_keepers(rules, proof.answers[name]) for name in only or ()}
     match form:
         case opt.PageForm.MARKDOWN:
-            put_out(markdown(proof), out)
+            put_out(format_markdown(proof), out)
         case opt.PageForm.JSON:
             put_out(json.dumps(document_of(proof, hots, places, kept), indent=2, ensure_ascii=False), out)
         case opt.PageForm.TEXT:
-            put_out("\n".join(lines(proof, hots, places, kept)), out)
+            put_out("\n".join(list_proof_lines(proof, hots, places, kept)), out)
     doubtful = proof.unread or proof.idle or any(one.certain for one in hots)
     return int(bool(proof.unserved_answers) or (strict_warnings and bool(doubtful)))
 
 
-def list_lines(text: str) -> dict[str, int]:
-    """The line of each pattern that a rules file declares, from 1 on."""
-    document = read(text, Problems())
+def find_pattern_lines(text: str) -> dict[str, int]:
+    """Return the line number, from 1, of each pattern that a rules file declares."""
+    document = read_document(text, Problems())
     assert document is not None, "its rules were compiled"
     return {name: document.key("patterns", name).line for name in document.names("patterns")}
 
@@ -124,25 +123,25 @@ def list_lines(text: str) -> dict[str, int]:
 def _require_patterns(names: Iterable[str], rules: Rules) -> None:
     """Raises UserError for a name that is no pattern's."""
     for name in names:
-        if name not in design_of(rules).patterns:
-            raise UserError(explain_unknown_name("pattern", name, design_of(rules).patterns))
+        if name not in find_design(rules).patterns:
+            raise UserError(explain_unknown_name("pattern", name, find_design(rules).patterns))
 
 
 # ---------------------------------------------------------------- run
 def run_patterns(
     rules: Rules, client: Any, names: Sequence[str], given: Mapping[str, str], calls: int
 ) -> list[PatternRun]:
-    """Call patterns on tables, all if `names` is empty, with at most `calls` keys each. Raises UserError for a name of
-    no pattern.
+    """Call patterns on tables, all if `names` is empty, with at most `calls` keys each. Raises UserError for a name
+    that no pattern has.
     """
     _require_patterns(names, rules)
-    if not design_of(rules).patterns:
+    if not find_design(rules).patterns:
         raise UserError("the rules file has no patterns")
-    require(client, rules, streams=False)
+    require_tables(client, rules, streams=False)
     store = DynamoStore(client, rules.tables)
     sample = cache(lambda table: tuple(islice(_scan_items(store, table), SAMPLE_MAX_ITEMS)))
     with make_console(stderr=True).status("running", spinner="dots"):
-        return [*PatternTrial(rules, client, sample, given, calls).run(names or design_of(rules).patterns)]
+        return [*PatternTrial(rules, client, sample, given, calls).run(names or find_design(rules).patterns)]
 
 
 def _scan_items(store: DynamoStore, table: str) -> Iterator[Item]:
@@ -156,15 +155,15 @@ def _scan_items(store: DynamoStore, table: str) -> Iterator[Item]:
 
 
 def format_run(measured: PatternRun) -> str:
-    """One pattern: the means of its calls beside the estimates."""
+    """Return a pattern's measured means and their estimates as a line."""
     if not measured.calls:
         return f"{measured.name}: not run: {measured.left}"
     estimate = measured.answer.units
     units = "not told by the service" if measured.mean_units is None else f"{measured.mean_units:g}"
     parts = [
         format_count(measured.calls, "call"),
-        _many(mean(measured.rows), "row"),
-        f"{_many(mean(measured.requests), 'request')} (proved: {measured.answer.requests})",
+        _format_amount(mean(measured.rows), "row"),
+        f"{_format_amount(mean(measured.requests), 'request')} (proved: {measured.answer.requests})",
         f"read units {units} (estimate: {'not stated' if estimate is None else f'{estimate:g}'})",
         f"p50 {measured.p50 or 0:.1f} ms",
     ]
@@ -172,7 +171,7 @@ def format_run(measured: PatternRun) -> str:
 
 
 def describe_run(measured: PatternRun) -> dict[str, Any]:
-    """One pattern for programs; measures are means over its calls."""
+    """Return a pattern's measured means, ready for JSON."""
     called = bool(measured.calls)
     return {
         "pattern": measured.name,
@@ -188,5 +187,5 @@ def describe_run(measured: PatternRun) -> dict[str, Any]:
     }
 
 
-def _many(mean_number: float, one: str) -> str:
+def _format_amount(mean_number: float, one: str) -> str:
     return f"{mean_number:g} {one}{'s' * (mean_number != 1)}"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sync_rules.cli.show.output import escape_markdown
 from sync_rules.cli.show.text import format_count
-from sync_rules.deploy.yamltext import as_yaml
+from sync_rules.deploy.yamltext import format_yaml
 from sync_rules.extras.design.patterns.answers import PatternAnswer, ProvedRequest
 from sync_rules.extras.design.patterns.declarations import (
     GetPattern,
@@ -19,7 +19,7 @@ from sync_rules.extras.design.patterns.declarations import (
 from sync_rules.extras.design.patterns.hot_keys import Hot
 from sync_rules.extras.design.patterns.keepers import Keeper
 from sync_rules.extras.design.patterns.prover import Proof
-from sync_rules.model.values import visible
+from sync_rules.model.values import escape_invisible
 
 STATED: Final = ("description", "priority", "peak hours")  # by the file alone
 COLUMNS: Final = (
@@ -66,11 +66,13 @@ def describe_pattern(answer: PatternAnswer) -> str:
             return f"{pattern.operation} {pattern.entity}"
 
 
-def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: Kept) -> Iterator[str]:
-    """Everything in words. `places` has the file and line of each pattern, `kept` the attributes of some patterns."""
+def list_proof_lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: Kept) -> Iterator[str]:
+    """List the lines of a proof for people. `places` has the file and line of each pattern, `kept` the attributes of
+    some patterns.
+    """
     for name, answer in proof.answers.items():
-        yield from map(visible, pattern_lines(name, answer, places.get(name, "")))
-        yield from (visible(f"  {_keeper(one)}") for one in kept.get(name, ()))
+        yield from map(escape_invisible, list_pattern_lines(name, answer, places.get(name, "")))
+        yield from (escape_invisible(f"  {_format_keeper(one)}") for one in kept.get(name, ()))
         yield ""
     if len(proof.unserved_answers) > 1:
         yield "Apply one cure at a time: the next run takes it into account."
@@ -79,11 +81,11 @@ def lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: 
     for table, index in proof.idle:
         yield f"no pattern and no rule uses index {index} of table {table}"
     for one in hots:
-        yield visible(_heat(one))
-    yield summary(proof, hots)
+        yield escape_invisible(_format_hot_key(one))
+    yield format_summary(proof, hots)
 
 
-def _keeper(one: Keeper) -> str:
+def _format_keeper(one: Keeper) -> str:
     """An attribute that a pattern reads, with the rule that keeps it."""
     here = one.place.endswith(f".{one.name}") or one.place == one.name
     made_of = f" from {', '.join(one.made_of)}" if one.made_of else ""
@@ -92,10 +94,10 @@ def _keeper(one: Keeper) -> str:
     return f"{ROLES[one.role]} {one.place if here else f'{one.name} = {one.place}'}: {by}"
 
 
-def pattern_lines(name: str, answer: PatternAnswer, place: str) -> Iterator[str]:
-    """One pattern: its requests and remarks, or its reason and cures."""
+def list_pattern_lines(name: str, answer: PatternAnswer, place: str) -> Iterator[str]:
+    """List the lines of one pattern: its requests and remarks, or the reason and cures."""
     if answer.is_served:
-        cost = "" if answer.steps[0].writes else f": {cost_of(answer)}"
+        cost = "" if answer.steps[0].writes else f": {format_cost(answer)}"
         yield f"{name} ({describe_pattern(answer)}){cost}"
         yield from _list_statements(answer)
         yield from (f"  {_request(step)}" for step in answer.steps)
@@ -105,7 +107,7 @@ def pattern_lines(name: str, answer: PatternAnswer, place: str) -> Iterator[str]
     yield f"  {place}: {answer.reason}        [SR490]"
     for number, cure in enumerate(answer.cures[:CURES_MAX], 1):
         yield f"  cure {number}: {cure.title}; it costs {cure.price}"
-        yield from (f"    {line}" for line in as_yaml(cure.entries).splitlines())
+        yield from (f"    {line}" for line in format_yaml(cure.entries).splitlines())
 
 
 def _list_statements(answer: PatternAnswer) -> Iterator[str]:
@@ -124,8 +126,8 @@ def _request(step: ProvedRequest) -> str:
     return ", ".join(parts)
 
 
-def cost_of(answer: PatternAnswer) -> str:
-    """The requests and read units of a page."""
+def format_cost(answer: PatternAnswer) -> str:
+    """Return the requests and read units of a page as text."""
     units = answer.units
     text = format_count(answer.requests, "request")
     text += " and the bytes of a search" if answer.steps[0].request == "SearchVectors" else ""
@@ -141,7 +143,7 @@ def _name_missing_statement(answer: PatternAnswer) -> str:
     return "state the items of one call"
 
 
-def _heat(one: Hot) -> str:
+def _format_hot_key(one: Hot) -> str:
     names = ", ".join(one.patterns)
     units = f"{one.units:,.0f} {one.kind} units a second"
     if not one.certain:
@@ -159,8 +161,8 @@ def _heat(one: Hot) -> str:
     )
 
 
-def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
-    """The counts in one line."""
+def format_summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
+    """Return the counts as a line."""
     unserved = len(proof.unserved_answers)
     parts = [format_count(len(proof.answers), "pattern"), f"{len(proof.answers) - unserved} served"]
     parts += [f"{unserved} not served"] if unserved else []
@@ -172,8 +174,8 @@ def summary(proof: Proof, hots: tuple[Hot, ...]) -> str:
 
 
 # ---------------------------------------------------------------- the matrix
-def cells(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
-    """The rows of a pattern: one for each request, or one that says why there is none."""
+def list_rows(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a pattern: a row for each request, or a row with the reason why no request serves it."""
     of_pattern = classify(answer)
     if not answer.is_served:
         yield name, *of_pattern, describe_pattern(answer), "none", "", answer.reason, "", "", "", ""
@@ -181,7 +183,7 @@ def cells(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
     for number, step in enumerate(answer.steps):
         first = number == 0
         consistency = "" if step.writes else "strong" if step.consistent else "eventual"
-        cost = ("" if step.writes else cost_of(answer)) if first else ""
+        cost = ("" if step.writes else format_cost(answer)) if first else ""
         projection = "" if step.writes else "all" if step.projects is None else ", ".join(step.projects)
         yield (
             name if first else "",
@@ -197,20 +199,20 @@ def cells(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
         )
 
 
-def markdown(proof: Proof) -> str:
-    """The access-pattern matrix as a table in Markdown, without columns that the file alone fills and leaves empty."""
-    rows = [row for name, answer in proof.answers.items() for row in cells(answer, name)]
+def format_markdown(proof: Proof) -> str:
+    """Return the access-pattern matrix as a table in Markdown."""
+    rows = [row for name, answer in proof.answers.items() for row in list_rows(answer, name)]
     shown = [at for at, name in enumerate(COLUMNS) if name not in STATED or any(row[at] for row in rows)]
     lines = [f"| {' | '.join(escape_markdown(row[at]) for at in shown)} |" for row in (COLUMNS, *rows)]
     return "\n".join([lines[0], f"|{'---|' * len(shown)}", *lines[1:]]) + "\n"
 
 
 # ---------------------------------------------------------------- for programs
-def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: Kept) -> dict[str, Any]:
-    """The proof as one document."""
+def make_document(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept: Kept) -> dict[str, Any]:
+    """Return the proof as a JSON document."""
     return {
         "patterns": [
-            json_of(name, answer, places.get(name, "")) | _attributes(kept, name)
+            make_pattern_row(name, answer, places.get(name, "")) | _make_attributes(kept, name)
             for name, answer in proof.answers.items()
         ],
         "unread": [*proof.unread],
@@ -232,7 +234,7 @@ def as_json(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, str], kept
     }
 
 
-def _attributes(kept: Kept, name: str) -> dict[str, Any]:
+def _make_attributes(kept: Kept, name: str) -> dict[str, Any]:
     rows = [
         {
             "attribute": one.name,
@@ -247,7 +249,7 @@ def _attributes(kept: Kept, name: str) -> dict[str, Any]:
     return {"attributes": rows} if name in kept else {}
 
 
-def json_of(name: str, answer: PatternAnswer, place: str) -> dict[str, Any]:
+def make_pattern_row(name: str, answer: PatternAnswer, place: str) -> dict[str, Any]:
     return {
         "pattern": name,
         **dict(zip(("description", "priority", "does", "finds", "peak_hours"), classify(answer), strict=True)),

@@ -1,1 +1,1 @@
-"""Counts units and money: the prices of AWS by Region, months of load, and what the pipeline's own work costs."""
+"""Counts units and money: the prices of AWS by Region, months of load, and the costs of the pipeline's own work."""

@@ -1,6 +1,5 @@
-"""The effort of each kind of rule: the writes and reads that one event takes. Tests count the same at the store.
-
-A kind that is not named here takes no work.
+"""The effort of each kind of rule: the writes and reads that one event takes. Tests count the same at the store. A kind
+that this module does not name takes no work.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from enum import Enum, auto
 from functools import singledispatch
 
 from sync_rules.model.item_change import When
-from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.model.values import Path, has_overlap, show_path
 from sync_rules.rules.kinds.booked_rule import BookedRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.collect import CollectRule
@@ -37,13 +36,11 @@ class Occasion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The work for one target: how often a whole target or source is written and read. A write in a transaction
-    counts twice, and `transactions` is the number of such writes.
-
-    `listings`: listings of all members of the target. `ledger_writes`, `ledger_reads`: units, of the pipeline's own
-    small items. `of_all`: the work is for every target that the source lists. `moves`: an old and a new target are
-    written. `each`: the numbers are for each target of the source. `comes`: a target that is written is a new item.
-    `taken`: an assumption, as a sentence.
+    """The work for one target: how often a whole target or source is written and read. A write in a transaction counts
+    twice, and `transactions` is the number of such writes. `listings`: listings of all members of the target.
+    `ledger_writes`, `ledger_reads`: units, of the pipeline's own small items. `of_all`: the work is for every target
+    that the source lists. `moves`: an old and a new target are written. `each`: the numbers are for each target of
+    the source. `comes`: a written target is a new item. `taken`: an assumption, as a sentence.
     """
 
     target_writes: int = 0
@@ -62,20 +59,24 @@ class Effort:
 
 
 def follows(rule: Rule, when: When) -> bool:
-    """True if the rule may act on such a change of a source."""
+    """Return True if the rule may act on such a change of a source."""
     return not isinstance(rule, CallRule) or when in rule.when
 
 
 @singledispatch
 def find_effort(_rule: Rule, _occasion: Occasion, _paths: Paths = None) -> Effort | None:
-    """The work for one such event; None for no work. `_paths`: the paths that an update changed."""
+    """Return the work that a rule causes for one event of this occasion; None for no work. `_paths` are the paths that
+    an update changed.
+    """
     return None
 
 
 @find_effort.register
 def _(rule: CallRule, occasion: Occasion, paths: Paths = None) -> Effort | None:
     """The table that remembers calls is written before and after each."""
-    unwatched = paths is not None and rule.watch and not any(overlaps(a, b) for a in paths for b in rule.watched_paths)
+    unwatched = (
+        paths is not None and rule.watch and not any(has_overlap(a, b) for a in paths for b in rule.watched_paths)
+    )
     return Effort(ledger_writes=2) if occasion is Occasion.SOURCE and not unwatched else None
 
 
@@ -154,11 +155,11 @@ def _(rule: MirrorRule, occasion: Occasion, paths: Paths = None) -> Effort | Non
     if occasion is Occasion.TARGET:
         return None
     each = rule.each is not None
-    if rule.each is not None and paths is not None and any(overlaps(path, rule.each[1]) for path in paths):
+    if rule.each is not None and paths is not None and any(has_overlap(path, rule.each[1]) for path in paths):
         taken = f"an update of {show_path(rule.each[1])} is taken to change one element of it"
         return Effort(4, 2, target_reads=4, source_reads=2, transactions=6, taken=taken)
     keys = [ref.path for field, ref in rule.fields if field in rule.target.identity]
-    if paths is not None and any(overlaps(path, key) for path in paths for key in keys):
+    if paths is not None and any(has_overlap(path, key) for path in paths for key in keys):
         return Effort(4, 2, target_reads=4, source_reads=2, transactions=6, each=each)
     return Effort(2, 2, target_reads=2, source_reads=2, transactions=4, each=each)
 
@@ -180,7 +181,9 @@ def _(rule: TallyRule, occasion: Occasion, paths: Paths = None) -> Effort | None
     if occasion is Occasion.TARGET:
         return None
     taken = _describe_elements(rule)
-    if paths is not None and any(overlaps(path, ref.path) for path in paths for _, ref in rule.link):  # another parent
+    if paths is not None and any(
+        has_overlap(path, ref.path) for path in paths for _, ref in rule.link
+    ):  # another parent
         units = 6 if rule.each is None else 8  # an entry is written again, or one goes and another comes
         return Effort(ledger_writes=units, transactions=units, source_reads=2, ledger_reads=3, moves=True, taken=taken)
     return Effort(ledger_writes=4, transactions=4, source_reads=2, ledger_reads=5, taken=taken)

@@ -1,6 +1,6 @@
 """An estimate of a rules file for a month: each pattern, each rule, storage, and alarms.
 
-Invariant: what is not known is a gap and is left out of every sum. Rates are taken as steady.
+Invariant: an unknown number is a gap and is left out of every sum. Rates are assumed to be steady.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from sync_rules.extras.design.costs.loads import Load, Place, share_invocations,
 from sync_rules.extras.design.costs.volumes import MeasuredEntity, Sizes, replace_volumes
 from sync_rules.extras.design.costs.workload import apply_write, follow_rules
 from sync_rules.extras.design.patterns.answers import PatternAnswer
-from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, WritePattern, design_of
+from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, WritePattern, find_design
 from sync_rules.extras.design.patterns.graphs import AROUND
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.jobs.dryrun.money import gigabytes
+from sync_rules.jobs.dryrun.money import compute_gigabytes
 from sync_rules.jobs.dryrun.prices import Region
 from sync_rules.model.values import show_path
 from sync_rules.rules.kinds.linked_rule import LinkedRule
@@ -32,8 +32,8 @@ ITEM_MORE_BYTES = 100  # AWS bills this beside each item's names and values, in 
 
 @dataclass(frozen=True)
 class CostLine:
-    """A pattern or a rule: its load, and the price of that for a month. `rate`: calls per second, None for a rule;
-    `known`: False where something is not stated that it takes.
+    """A pattern or a rule: its load, and the price of that load for a month. `rate`: calls per second, None for a rule.
+    `known` is False if a needed number is not stated.
     """
 
     name: str
@@ -46,7 +46,9 @@ class CostLine:
 
 @dataclass(frozen=True)
 class TableStorage:
-    """The storage of a table and its indexes, in GB, and the price of a month of it and of point-in-time recovery."""
+    """The storage of a table and its indexes, in GB, and its price for a month, without and for point-in-time
+    recovery.
+    """
 
     table: str
     table_gb: Decimal
@@ -58,7 +60,7 @@ class TableStorage:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Everything. `alarms`: the price of those of the template."""
+    """A whole estimate. `alarms` is the price of the template's alarms."""
 
     patterns: tuple[CostLine, ...]
     rules: tuple[CostLine, ...]
@@ -72,20 +74,20 @@ class Estimate:
 
 @dataclass(frozen=True)
 class EstimateOptions:
-    """Choices for an estimate: the prices, and how many alarms the template has."""
+    """Choices for an estimate: the prices, and the template's number of alarms."""
 
     region: Region
     alarms: int = 0
 
 
 def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, MeasuredEntity] | None = None) -> Estimate:
-    """Estimate a rules file. Raises UserError for a number that no table could have."""
+    """Estimate a rules file. Raises UserError for a number that no table can have."""
     measured = measured or {}
     sized = replace_volumes(rules, measured)
     answers = prove(sized).answers
     sizes = Sizes(sized, measured, frozenset(_list_index_reads(sized, answers.values())))
     caused: dict[str, Mapping[str, Load]] = {}
-    of_patterns = {name: _of_pattern(sizes, answer, caused) for name, answer in answers.items()}
+    of_patterns = {name: _compute_pattern_load(sizes, answer, caused) for name, answer in answers.items()}
     kinds = {rule.title: rule.kind for rule in rules.rules.values()}
     by_rule = {title: sum_loads(loads[title] for loads in caused.values() if title in loads) for title in kinds}
     for title in kinds:
@@ -94,14 +96,14 @@ def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, Measur
     whole = sum_loads([*of_patterns.values(), *by_rule.values()])
     region = asked.region
     tariff = Tariff(region, share_invocations(whole.records), rules.tables)
-    if not design_of(rules).patterns:
-        sizes.lack(
+    if not find_design(rules).patterns:
+        sizes.note_gap(
             "access patterns: the section `patterns:` of the rules file states reads and writes with their rates"
         )
     _note_limits(sizes, tariff, whole)
     sizes.note_vectors()
     for rule in rules.rules.values():
-        if _copies(rule) and rule.title not in sizes.followed:
+        if _is_copy_rule(rule) and rule.title not in sizes.followed:
             _ask_updates(sizes, rule)
     stored = tuple(_estimate_storage(sizes, tariff))
     units_known = not sizes.gaps
@@ -111,7 +113,10 @@ def estimate(rules: Rules, asked: EstimateOptions, measured: Mapping[str, Measur
         return CostLine(name, does, load, tariff.share(load), rate, name not in sizes.unsure)
 
     return Estimate(
-        tuple(line(name, _does(answers[name]), load, answers[name].pattern.rate) for name, load in of_patterns.items()),
+        tuple(
+            line(name, _describe_requests(answers[name]), load, answers[name].pattern.rate)
+            for name, load in of_patterns.items()
+        ),
         tuple(line(title, kinds[title], load) for title, load in by_rule.items()),
         CostLine("all", "", whole, tariff.whole(whole), None, units_known),
         tariff.provisions(whole),
@@ -134,12 +139,12 @@ def _list_index_reads(rules: Rules, answers: Iterable[PatternAnswer]) -> Iterato
                 yield from ((name, step.index.name) for name in (step.entity.name, *beside))
 
 
-def _of_pattern(sizes: Sizes, answer: PatternAnswer, caused: dict[str, Mapping[str, Load]]) -> Load:
+def _compute_pattern_load(sizes: Sizes, answer: PatternAnswer, caused: dict[str, Mapping[str, Load]]) -> Load:
     """The load of a pattern; what its writes cause is noted beside, by rule."""
     pattern = answer.pattern
     with sizes.subject(pattern.name):
         if not isinstance(pattern, WritePattern):
-            return _read(sizes, answer)
+            return _compute_read_load(sizes, answer)
         rate = _read_rate(sizes, answer)
         load, event = apply_write(sizes, pattern, rate or 1.0)
     loads = follow_rules(sizes, event)
@@ -164,12 +169,12 @@ def _ask_writes(sizes: Sizes, title: str) -> None:
     if write == "delete" and any(follows(rule, "changed") for rule in rules):
         write = "update"
     with sizes.subject(title):
-        sizes.lack(
+        sizes.note_gap(
             f"writes that rule {title} follows: a pattern such as new: {{{write}: {sources[0].name}, rate: 1/s}}"
         )
 
 
-def _copies(rule: Rule) -> bool:
+def _is_copy_rule(rule: Rule) -> bool:
     """True for a rule that copies from one source, which its targets name."""
     effort = find_effort(rule, Occasion.SOURCE)
     return effort is not None and effort.of_all and isinstance(rule, LinkedRule) and bool(rule.link and rule.copies)
@@ -182,7 +187,7 @@ def _ask_updates(sizes: Sizes, rule: Rule) -> None:
     first = _find_origin(sizes, rule, {rule.name})
     read = next((show_path(path) for node in first.nodes() for _, path in node.reads), "")
     with sizes.subject(rule.title):
-        sizes.lack(
+        sizes.note_gap(
             f"updates that rule {rule.title} follows: a pattern such as "
             f"rename: {{update: {first.source.name}, sets: [{read}], rate: 1/h}}"
         )
@@ -190,7 +195,7 @@ def _ask_updates(sizes: Sizes, rule: Rule) -> None:
 
 def _find_origin(sizes: Sizes, rule: Rule, seen: set[str]) -> Rule:
     for other in sizes.rules.rules.values():
-        if other.name not in seen and other.feeds(rule) and other.target is rule.source and _copies(other):
+        if other.name not in seen and other.feeds(rule) and other.target is rule.source and _is_copy_rule(other):
             return _find_origin(sizes, other, {*seen, other.name})
     return rule
 
@@ -202,7 +207,7 @@ def _ask_prices(sizes: Sizes, region: Region, whole: Load) -> None:
         needed |= {"lambda": region.functions, "sqs": region.queues}
     missing = [f"`{name}`" for name, prices in needed.items() if prices is None]
     if missing:
-        sizes.lack(f"prices of this Region: {', '.join(missing)} in a price file, for --prices")
+        sizes.note_gap(f"prices of this Region: {', '.join(missing)} in a price file, for --prices")
 
 
 def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
@@ -216,17 +221,17 @@ def _note_limits(sizes: Sizes, tariff: Tariff, whole: Load) -> None:
                 )
 
 
-def _does(answer: PatternAnswer) -> str:
+def _describe_requests(answer: PatternAnswer) -> str:
     if not answer.is_served:
         return "not served"
     return " + ".join(f"{step.request} {step.place}" for step in answer.steps)
 
 
 # ---------------------------------------------------------------- patterns
-def _read(sizes: Sizes, answer: PatternAnswer) -> Load:
+def _compute_read_load(sizes: Sizes, answer: PatternAnswer) -> Load:
     pattern, load = answer.pattern, Load()
     if not answer.is_served:
-        sizes.lack(f"pattern {pattern.name} is not served: `sync-rules patterns` says why, and the cure")
+        sizes.note_gap(f"pattern {pattern.name} is not served: `sync-rules patterns` says why, and the cure")
         return load
     rate = _read_rate(sizes, answer)
     if isinstance(pattern, GraphPattern) and pattern.neighbours:
@@ -236,11 +241,11 @@ def _read(sizes: Sizes, answer: PatternAnswer) -> Load:
         if step.index is not None and step.index.name in rows:
             step = replace(step, size_bytes=rows[step.index.name].size_bytes)  # noqa: PLW2901 - the same, measured
         elif step.index is not None:
-            sizes.row_bytes(step.entity, step.index)
+            sizes.find_row_bytes(step.entity, step.index)
         units = step.units
         if units is None:
-            if sizes.size_of(step.entity) is not None:
-                sizes.lack(
+            if sizes.find_size(step.entity) is not None:
+                sizes.note_gap(
                     f"pattern {pattern.name} does not say how many items one call finds: `items: 40`, or `page: 25`"
                 )
             continue
@@ -251,7 +256,7 @@ def _read(sizes: Sizes, answer: PatternAnswer) -> Load:
 def _read_rate(sizes: Sizes, answer: PatternAnswer) -> float:
     rate = answer.pattern.rate
     if rate is None:
-        sizes.lack(f"pattern {answer.pattern.name} does not say how often: `rate: 20/s`")
+        sizes.note_gap(f"pattern {answer.pattern.name} does not say how often: `rate: 20/s`")
     return rate or 0.0
 
 
@@ -265,18 +270,20 @@ def _estimate_storage(sizes: Sizes, tariff: Tariff) -> list[TableStorage]:
         own = rows = local = 0
         known = True
         for entity in entities:
-            size, items = sizes.size_of(entity), sizes.items_of(entity)
+            size, items = sizes.find_size(entity), sizes.find_item_count(entity)
             if size is None or items is None:
                 known = False
                 continue
             own += (size + ITEM_MORE_BYTES) * items
             for index in table.indexes:
                 if sizes.is_in(entity, index):
-                    row = (sizes.row_bytes(entity, index) or size) + ITEM_MORE_BYTES
-                    more = row * (sizes.rows_of(entity, index) or 0)
+                    row = (sizes.find_row_bytes(entity, index) or size) + ITEM_MORE_BYTES
+                    more = row * (sizes.find_row_count(entity, index) or 0)
                     rows, local = rows + more, local + more * index.local
         prices = tariff.region.storage
-        storage = None if prices is None else prices.gb_month * gigabytes(own + rows)
-        recovery = None if prices is None else prices.recovery_gb_month * gigabytes(own + local)
-        found.append(TableStorage(table.name, gigabytes(own), gigabytes(rows), storage, recovery, known))
+        storage = None if prices is None else prices.gb_month * compute_gigabytes(own + rows)
+        recovery = None if prices is None else prices.recovery_gb_month * compute_gigabytes(own + local)
+        found.append(
+            TableStorage(table.name, compute_gigabytes(own), compute_gigabytes(rows), storage, recovery, known)
+        )
     return found

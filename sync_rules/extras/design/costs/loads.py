@@ -1,4 +1,4 @@
-"""Loads: units of reads and writes per second, by table and index, and the records and messages beside them."""
+"""Loads: units of reads and writes per second, by table and index, with records and messages."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Place:
 
     @property
     def place_name(self) -> str:
-        """The place as people write it."""
+        """The place as text: TABLE or TABLE/INDEX."""
         return f"{self.table}/{self.index}" if self.index else self.table
 
 
 @dataclass
 class Load:
-    """Units per second. `transactions`: the write units that transactions make, of `writes`. `records` are those that
-    come through the stream of a table; `busy` the seconds of functions, in gigabyte-seconds, beside those of records.
+    """Units per second. `transactions`: the part of the write units that transactions make. `records` are those of a
+    table's stream. `busy` is the time of functions in gigabyte-seconds, without the time for records.
     """
 
     reads: defaultdict[Place, float] = field(default_factory=lambda: defaultdict(float))
@@ -48,7 +48,7 @@ class Load:
             self.writes[place] += units
 
     def add(self, other: Load, reads: float = 1.0, writes: float = 1.0) -> None:
-        """Add a load, or a share of its reads, and one of its writes with all that follows them."""
+        """Add a load, or a share of its reads and a share of its writes with all their consequences."""
         for place, units in other.reads.items():
             self.read(place, units * reads)
         for place, units in other.writes.items():
@@ -61,7 +61,7 @@ class Load:
         self.requests += other.requests * reads
 
     def take_share(self, reads: float, writes: float) -> Load:
-        """A share of the reads, and one of the writes with all that follows them."""
+        """Return a share of the reads, and a share of the writes with all their consequences."""
         load = Load()
         load.add(self, reads, writes)
         return load
@@ -87,7 +87,7 @@ def sum_loads(loads: Iterable[Load]) -> Load:
 
 
 def share_invocations(records: Mapping[str, float]) -> dict[str, float]:
-    """By table, the invocations per record at these records per second: one each, until the records fill batches."""
+    """Return the invocations per record at these records per second, by table: 1 until the records fill batches."""
     found = {}
     for table, rate in records.items():
         invocations = min(rate, max(1 / BATCH_SECONDS, rate / BATCH_MAX_RECORDS))

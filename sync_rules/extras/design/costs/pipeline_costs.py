@@ -1,6 +1,5 @@
-"""The pipeline's own costs of copies: units of reads and writes, time of functions, requests of queues.
-
-docs/scale.md and `sync-rules cost` count by these figures. Those of time were measured: `make bench`.
+"""The pipeline's own costs of copies: units of reads and writes, time of functions, requests of queues. docs/scale.md
+and `sync-rules cost` use these figures. The figures of time were measured: `make bench`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final
 
 from sync_rules.jobs.dryrun.money import MILLION
 from sync_rules.jobs.dryrun.prices import Region
-from sync_rules.model.sizes import READ_UNIT_BYTES, read_units
+from sync_rules.model.sizes import READ_UNIT_BYTES, count_read_units
 
 INLINE_COPIES: Final = 1_000  # made where the record arrives; the rest goes to workers
 CHUNK_COPIES: Final = 200  # of one message to a worker, where an index lists them
@@ -33,21 +32,24 @@ class Compute:
     queue_requests: float
 
 
-def reads_of(copies: int, target_bytes: int, listed_bytes: int, *, consistent: bool) -> float:
-    """The read units: of the listing, consistent in the base table, whose rows are images; of the images that an index
-    does not have; of the source, once for each message and each batch of records of the pipeline's own writes.
+def count_fanout_units(copies: int, target_bytes: int, listed_bytes: int, *, consistent: bool) -> float:
+    """Return the read units of a fan-out. They include the listing (consistent in the base table, whose rows are
+    images) and the images that an index lacks. They also include the source, once for each message and for each
+    batch of the pipeline's own records.
     """
     listing = copies * listed_bytes / READ_UNIT_BYTES * (1 if consistent else 0.5)
-    images = 0 if consistent else copies * read_units(target_bytes, consistent=True)
-    sources = math.ceil(copies / _of_a_message(consistent=consistent)) + math.ceil(copies / STREAM_BATCH_RECORDS)
+    images = 0 if consistent else copies * count_read_units(target_bytes, consistent=True)
+    sources = math.ceil(copies / _count_message_copies(consistent=consistent)) + math.ceil(
+        copies / STREAM_BATCH_RECORDS
+    )
     return listing + images + sources
 
 
-def compute_of(copies: int, copies_second: float = WORKER_COPIES_SECOND, *, consistent: bool) -> Compute:
-    """Lambda and SQS: the workers, and the stream handler, which gets a record of each write. `copies_second`: the pace
-    of one worker, which is paid while it waits.
+def estimate_compute(copies: int, copies_second: float = WORKER_COPIES_SECOND, *, consistent: bool) -> Compute:
+    """Return the work of Lambda and SQS: the workers, and the stream handler, which gets a record of each write.
+    `copies_second` is the pace of one worker, which costs money while it waits.
     """
-    chunks = math.ceil(max(copies - INLINE_COPIES, 0) / _of_a_message(consistent=consistent))
+    chunks = math.ceil(max(copies - INLINE_COPIES, 0) / _count_message_copies(consistent=consistent))
     seconds = copies / copies_second + copies * RECORD_SECONDS
     return Compute(
         seconds * WORKER_GIGABYTES,
@@ -56,12 +58,12 @@ def compute_of(copies: int, copies_second: float = WORKER_COPIES_SECOND, *, cons
     )
 
 
-def _of_a_message(*, consistent: bool) -> int:
+def _count_message_copies(*, consistent: bool) -> int:
     return PAGE_COPIES if consistent else CHUNK_COPIES
 
 
-def money_of(compute: Compute, region: Region) -> Decimal | None:
-    """The price of the work of functions, on arm64, and of queues. None where the Region has no such prices."""
+def compute_price(compute: Compute, region: Region) -> Decimal | None:
+    """Return the price of the work of functions, on arm64, and of queues. None if the Region has no such prices."""
     functions, queues = region.functions, region.queues
     if functions is None or queues is None:
         return None

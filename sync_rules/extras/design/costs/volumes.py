@@ -1,7 +1,7 @@
-"""How much there is: sizes and numbers of items, and the rows of indexes, as stated in the rules file or measured.
+"""Volumes: sizes and numbers of items, and the rows of indexes, as stated in the rules file or measured.
 
-Invariant: nothing is assumed in silence. Whatever is asked for and not known is noted as a gap, with the cure; whatever
-is taken for something else is noted as taken so.
+Invariant: nothing is assumed silently. An unknown number that is needed is noted as a gap, with the cure. An assumption
+is noted too.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from sync_rules.extras.design.patterns.declarations import Volume, design_of
+from sync_rules.extras.design.patterns.declarations import Volume, find_design
 from sync_rules.model.entities import Entity, Index, Table
-from sync_rules.model.sizes import item_bytes
+from sync_rules.model.sizes import count_item_bytes
 from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
 
@@ -22,7 +22,7 @@ MADE_BYTES = 100  # an item of the pipeline's own: an entry or a total
 
 @dataclass(frozen=True, slots=True)
 class IndexRows:
-    """The rows that items of an entity have in an index: how many, and how large one is."""
+    """The number of rows that items of an entity have in an index, and the mean size of a row."""
 
     items: int
     size_bytes: int
@@ -30,7 +30,7 @@ class IndexRows:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredEntity:
-    """An entity, as the tables showed it. `rows`: by index."""
+    """An entity as measured on the tables. `rows` is by index."""
 
     items: int
     size_bytes: int
@@ -38,17 +38,17 @@ class MeasuredEntity:
 
 
 def replace_volumes(rules: Rules, measured: Mapping[str, MeasuredEntity]) -> Rules:
-    """The rules, with what was measured in place of what was stated."""
-    design, found = design_of(rules), {name: Volume(one.size_bytes, one.items) for name, one in measured.items()}
+    """Return the rules with measured volumes in place of stated volumes."""
+    design, found = find_design(rules), {name: Volume(one.size_bytes, one.items) for name, one in measured.items()}
     sections = {**rules.sections, "patterns": replace(design, volumes={**design.volumes, **found})}
     return replace(rules, sections=sections)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes and numbers for one estimate. `gaps` and `notes` fill as questions are asked; each is there once. `unsure`
-    has the subjects that lack a size or a number. `followed` has the rules that an update of a source sets to work.
-    `listed`: the entities, each with an index, that a rule or a pattern reads through this index, by their names.
+    """Sizes and numbers for one estimate. `gaps` and `notes` collect each gap and assumption once. `unsure` holds the
+    subjects that lack a size or a number. `followed` holds the rules that an update of a source triggers. `listed`
+    holds names of entities, each with an index through which a rule or pattern reads the entity.
     """
 
     rules: Rules
@@ -62,20 +62,20 @@ class Sizes:
 
     @contextmanager
     def subject(self, name: str) -> Iterator[None]:
-        """Whatever is asked within is asked for this subject."""
+        """Attribute all gaps within the block to this subject."""
         self._subjects.append(name)
         try:
             yield
         finally:
             self._subjects.pop()
 
-    def lack(self, text: str) -> None:
-        """Note something that is not known, with its cure."""
+    def note_gap(self, text: str) -> None:
+        """Note something that is unknown, with its cure."""
         self.gaps[text] = None
         self.unsure.update(self._subjects[-1:])
 
     def note(self, text: str) -> None:
-        """Note something that is taken to be so."""
+        """Note an assumption."""
         self.notes[text] = None
 
     def note_vectors(self) -> None:
@@ -86,39 +86,41 @@ class Sizes:
                 self.note(f"vector index {one.index.name} of {name}: {what}")
 
     def is_made(self, entity: Entity) -> bool:
-        """True for an entity of the pipeline's own, which the file does not have."""
+        """Return True for an entity of the pipeline's own, which the file does not have."""
         return "." in entity.name
 
-    def size_of(self, entity: Entity) -> int | None:
-        """The bytes of an item."""
+    def find_size(self, entity: Entity) -> int | None:
+        """Return the bytes of an item; None, with a gap noted, if unknown."""
         if self.is_made(entity):
             return MADE_BYTES
-        volume = design_of(self.rules).volumes.get(entity.name)
+        volume = find_design(self.rules).volumes.get(entity.name)
         if volume is not None and volume.size_bytes is not None:
             return volume.size_bytes
-        self.lack(f"the size of {entity.name}: state `size: 1KB` on the entity, or give --sample")
+        self.note_gap(f"the size of {entity.name}: state `size: 1KB` on the entity, or give --sample")
         return None
 
-    def items_of(self, entity: Entity) -> int | None:
-        volume = design_of(self.rules).volumes.get(entity.name)
+    def find_item_count(self, entity: Entity) -> int | None:
+        volume = find_design(self.rules).volumes.get(entity.name)
         if volume is not None and volume.items is not None:
             return volume.items
-        self.lack(f"the number of {entity.name}: state `items: 1000000` on the entity, or give --sample")
+        self.note_gap(f"the number of {entity.name}: state `items: 1000000` on the entity, or give --sample")
         return None
 
-    def each_has(self, one: Entity, many: Entity) -> float | None:
-        """The number of items of one entity for each of another."""
-        ones, all_of_many = self.items_of(one), self.items_of(many)
+    def compute_ratio(self, one: Entity, many: Entity) -> float | None:
+        """Return the number of items of `many` for each item of `one`; None if unknown."""
+        ones, all_of_many = self.find_item_count(one), self.find_item_count(many)
         if ones == 0 and all_of_many:
-            self.lack(
+            self.note_gap(
                 f"the number of {one.name}: it is 0, but {all_of_many:,} of {many.name} belong to one; state `items`"
             )
             return None
         return None if ones is None or all_of_many is None else all_of_many / max(ones, 1)
 
     # ---------------------------------------------------------------- indexes
-    def row_bytes(self, entity: Entity, index: Index) -> int | None:
-        """The bytes of a row in an index. Of a row that does not show all, and was not measured: those of the item."""
+    def find_row_bytes(self, entity: Entity, index: Index) -> int | None:
+        """Return the bytes of a row in an index. For an unmeasured row with a partial projection, return the bytes of
+        the item.
+        """
         rows = self.measured[entity.name].rows.get(index.name) if entity.name in self.measured else None
         if rows is not None:
             return rows.size_bytes
@@ -127,18 +129,19 @@ class Sizes:
                 f"rows of {entity.name} in index {index.name} are taken to be as large as the items: "
                 "--sample measures them"
             )
-        return self.size_of(entity)
+        return self.find_size(entity)
 
-    def rows_of(self, entity: Entity, index: Index) -> int | None:
-        """The number of rows that items of an entity have in an index."""
+    def find_row_count(self, entity: Entity, index: Index) -> int | None:
+        """Return the number of rows that items of an entity have in an index."""
         if entity.name in self.measured:
             rows = self.measured[entity.name].rows.get(index.name)
             return 0 if rows is None else rows.items
-        return self.items_of(entity) if self.is_in(entity, index) else 0
+        return self.find_item_count(entity) if self.is_in(entity, index) else 0
 
     def is_in(self, entity: Entity, index: Index) -> bool:
-        """True if items of an entity are in an index. Without a sample: if the file makes each key attribute of it for
-        this entity, or a rule or pattern reads this entity through it, or the entity is alone in its table.
+        """Return True if items of an entity are in an index. Without a sample, this needs one of three facts. The file
+        gives this entity each key attribute of the index. Or a rule or pattern reads the entity through the index.
+        Or the entity is alone in its table.
         """
         if entity.name in self.measured:
             return index.name in self.measured[entity.name].rows
@@ -173,21 +176,21 @@ class SizeSampler:
         self._row_bytes: Counter[tuple[str, str]] = Counter()
 
     def add(self, table: Table, items: Iterable[Item]) -> None:
-        """Count some items of a table. Those of no entity do not count."""
+        """Count some items of a table. Items of no entity do not count."""
         for item in items:
             key = table.key_of(item)
             entity = None if key is None else self._rules.entity_of(key)
             if entity is None:
                 continue
             self._items[entity.name] += 1
-            self._bytes[entity.name] += item_bytes(item)
+            self._bytes[entity.name] += count_item_bytes(item)
             for index in table.indexes:
                 if all(attribute.type in item.get(attribute.name, {}) for attribute in index.attributes):
                     self._rows[entity.name, index.name] += 1
-                    self._row_bytes[entity.name, index.name] += item_bytes(table.row(index, item))
+                    self._row_bytes[entity.name, index.name] += count_item_bytes(table.row(index, item))
 
     def samples(self, factor: float = 1.0) -> Mapping[str, MeasuredEntity]:
-        """The entities that were found. `factor`: the size of the tables, in times of what was read."""
+        """Return the entities that were found. `factor`: the size of the tables divided by the size of the sample."""
         return {
             name: MeasuredEntity(
                 round(count * factor),

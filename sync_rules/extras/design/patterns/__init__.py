@@ -1,1 +1,1 @@
-"""Access patterns proved: the request that answers each, or why there is none, and the cure."""
+"""Access patterns proved: the request that answers each pattern, or why no request does, and the cure."""

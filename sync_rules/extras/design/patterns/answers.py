@@ -1,6 +1,6 @@
-"""The answers of the prover: the requests of a pattern, in order, or why there is none, with cures.
+"""The answers of the prover: the requests of a pattern, in order, or why no request serves it, with cures.
 
-Invariant: a step says all that a client needs to make the request, but for the values, which come with each call.
+Invariant: a step holds all that a client needs to make the request, except the values, which come with each call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from sync_rules.extras.design.patterns.declarations import Pattern, RangeForm
 from sync_rules.extras.design.patterns.key_makers import Field, Maker
 from sync_rules.model.entities import Entity, Index
-from sync_rules.model.sizes import read_units
+from sync_rules.model.sizes import count_read_units
 
 Request = Literal["GetItem", "BatchGetItem", "Query", "SearchVectors", "PutItem", "UpdateItem", "DeleteItem"]
 Form = Literal["equals"] | RangeForm
@@ -26,16 +26,16 @@ BATCH_KEYS_MAX: Final = (
 SHOWN: Final = {"at_least": ">=", "at_most": "<="}
 
 
-def batches_of(items: int | None) -> int:
-    """The number of BatchGetItems for this number of keys; one if the number is unknown."""
+def count_batches(items: int | None) -> int:
+    """Return the number of BatchGetItems for this number of keys; 1 if the number is unknown."""
     return 1 if items is None else max(1, math.ceil(items / BATCH_KEYS_MAX))
 
 
 @dataclass(frozen=True)
 class Term:
-    """One term of a key condition: a key attribute, what makes it, and how it is compared. `given`: the fields that are
-    known. `ranged`: the field whose range comes with the call, after the text that `given` makes; `text`: a text that
-    the pattern itself gives.
+    """One term of a key condition: a key attribute, its maker, and the comparison. `given`: the fields that are known.
+    `ranged`: the field whose range comes with the call, after the text that `given` makes. `text`: a text that the
+    pattern itself gives.
     """
 
     maker: Maker
@@ -46,10 +46,10 @@ class Term:
 
     @property
     def condition_text(self) -> str:
-        """The term as people write key conditions."""
+        """The term in the notation of key conditions."""
         name, begins = self.maker.attribute.name, self.maker.beginning(self.given)
         if self.ranged is not None and not self.maker.plain and self.form != "begins_with":
-            return f"{name} {self._within(begins, self.ranged.name)}"
+            return f"{name} {self._format_range(begins, self.ranged.name)}"
         if self.text is not None:
             value = self.text
         elif self.form == "equals":
@@ -62,7 +62,7 @@ class Term:
             return f"{name} between {{{self.ranged.name} from}} and {{{self.ranged.name} to}}"
         return f"{name} {SHOWN.get(self.form, '=')} {value}"
 
-    def _within(self, begins: str, field: str) -> str:
+    def _format_range(self, begins: str, field: str) -> str:
         """A range within a longer text. `~` is the greatest letter: texts that go on after the field are less."""
         goes_on = not (isinstance(self.maker.parts[-1], Field) and self.maker.parts[-1].name == field)
         both = self.form == "between"
@@ -82,12 +82,12 @@ class Term:
 
 @dataclass(frozen=True)
 class ProvedRequest:
-    """One request, or one for each page, chunk or item of the step before. `items` are those that it reads per page,
-    `size_bytes` their size; None: not stated. `requests`: how many it takes for one page, as far as is known.
-    `projects`: the attributes that are asked for, None for all. `follows`: from where its keys come, of a later step.
-    `fixed`: the fields that the pattern itself gives, as texts. `fetches`: a local index reads from the table what it
-    does not project. `renames`: what stands for a field in the condition as people read it. `beside`: other entities
-    whose items it finds.
+    """One request, or a request for each page, chunk or item of the step before. `items` is the number of items per
+    page, `size_bytes` their size; None: not stated. `requests`: the number of requests for one page, as far as
+    known. `projects`: the requested attributes, None for all. `follows`: the origin of a later step's keys. `fixed`:
+    the fields that the pattern itself gives, as texts. `fetches`: a local index reads from the table what it does
+    not project. `renames`: replacements of fields in the displayed condition. `beside`: other entities whose items
+    it finds.
     """
 
     request: Request
@@ -115,24 +115,24 @@ class ProvedRequest:
 
     @property
     def units(self) -> float | None:
-        """The read units of one page; None where number or size of the items is not stated, and for a write."""
+        """The read units of one page; None for a write, or if number or size of the items is not stated."""
         if self.writes:
             return None
         if self.request == "SearchVectors":
             return 0  # it is billed by the bytes that it searches
         if self.request == "GetItem" or (self.request == "Query" and self.items == 0):
-            return None if self.size_bytes is None else read_units(self.size_bytes, consistent=self.consistent)
+            return None if self.size_bytes is None else count_read_units(self.size_bytes, consistent=self.consistent)
         if self.items is None or self.size_bytes is None:
             return None
         if self.request == "BatchGetItem":
-            return self.items * read_units(self.size_bytes, consistent=self.consistent)
-        each = read_units(math.ceil(self.items * self.size_bytes / self.requests), consistent=self.consistent)
-        fetched = self.items * read_units(self.size_bytes, consistent=self.consistent) if self.fetches else 0
+            return self.items * count_read_units(self.size_bytes, consistent=self.consistent)
+        each = count_read_units(math.ceil(self.items * self.size_bytes / self.requests), consistent=self.consistent)
+        fetched = self.items * count_read_units(self.size_bytes, consistent=self.consistent) if self.fetches else 0
         return self.requests * each + fetched
 
     @property
     def place(self) -> str:
-        """The table or index that is asked."""
+        """The requested table or index."""
         return self.entity.table.name + ("" if self.index is None else f"/{self.index.name}")
 
     @property
@@ -157,8 +157,8 @@ class ProvedRequest:
 
 @dataclass(frozen=True)
 class Cure:
-    """One change of the rules file that serves a pattern: what it is, what it costs, and entries to merge into the
-    file, by section.
+    """One change of the rules file that serves a pattern: a title, its cost, and entries to merge into the file, by
+    section.
     """
 
     title: str
@@ -180,8 +180,8 @@ class PatternUse:
 
 @dataclass(frozen=True)
 class PatternAnswer:
-    """The requests that serve a pattern, or the reason why there are none. `remarks` are true of the requests, and
-    cost something.
+    """The requests that serve a pattern, or the reason why no request does. `remarks` describe costs and omissions of
+    the requests.
     """
 
     pattern: Pattern
@@ -201,7 +201,7 @@ class PatternAnswer:
 
     @property
     def units(self) -> float | None:
-        """The read units of one page; None where they cannot be told."""
+        """The read units of one page; None if unknown."""
         each = [step.units for step in self.steps]
         return None if None in each else sum(units for units in each if units is not None)
 
@@ -210,7 +210,7 @@ class PatternAnswer:
 
 
 def merge_entries(data: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[str, Any]:
-    """A rules file's values with a cure's entries in them; a map is merged, any other value is replaced."""
+    """Return a rules file's values with a cure's entries: maps are merged, any other value is replaced."""
     made = dict(data)
     for name, value in entries.items():
         before = made.get(name)
@@ -218,8 +218,8 @@ def merge_entries(data: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[s
     return made
 
 
-def places_of(steps: tuple[ProvedRequest, ...]) -> Iterator[tuple[str, str]]:
-    """The indexes that requests use, each with its table."""
+def list_used_indexes(steps: tuple[ProvedRequest, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the indexes that requests use, each with its table."""
     for step in steps:
         if step.index is not None:
             yield step.entity.table.name, step.index.name

@@ -8,16 +8,16 @@ from typing import Final, cast
 import jmespath
 from jmespath.lexer import Lexer
 
-from sync_rules.model.numbers import spell
+from sync_rules.model.numbers import format_number
 from sync_rules.model.values import AttributeValue
-from sync_rules.model.where_check import Node, children_of, reads_result
+from sync_rules.model.where_check import Node, list_children, reads_result
 
 OPENING: Final = ("lparen", "lbracket", "lbrace", "filter")
 CLOSING: Final = ("rparen", "rbracket", "rbrace")
 
 
-def equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
-    """The attributes that a condition sets to a text, a number, true or false, so that no other item can fulfil it."""
+def list_equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
+    """List the attributes that a condition requires to equal a text, a number, true or false."""
     found: dict[str, AttributeValue] = {}
     rows = [cast("Node", jmespath.compile(text).parsed)]
     while rows:
@@ -33,18 +33,18 @@ def equalities(text: str) -> tuple[tuple[str, AttributeValue], ...]:
 
 
 def list_names(text: str) -> tuple[str, ...]:
-    """The names of an item's own attributes in a condition, each once."""
+    """List the names of an item's own attributes in a condition, each once."""
     rows, found = [cast("Node", jmespath.compile(text).parsed)], dict[str, None]()
     while rows:
         node = rows.pop(0)
         if node["type"] == "field":
             found[node["value"]] = None
-        rows = [child for at, child in enumerate(children_of(node)) if not reads_result(node, at)] + rows
+        rows = [child for at, child in enumerate(list_children(node)) if not reads_result(node, at)] + rows
     return tuple(found)
 
 
-def conjuncts(text: str) -> tuple[str, ...]:
-    """The conditions that must all hold, as texts: those between && outside of brackets; else the whole text."""
+def list_conjuncts(text: str) -> tuple[str, ...]:
+    """List the conditions that must all hold, as texts: those between && outside of brackets; else the whole text."""
     if cast("Node", jmespath.compile(text).parsed)["type"] != "and_expression":
         return (text.strip(),)
     depth, ends = 0, [0]
@@ -59,4 +59,4 @@ def conjuncts(text: str) -> tuple[str, ...]:
 def _make_value(value: str | float) -> AttributeValue:
     if isinstance(value, bool):
         return {"BOOL": value}
-    return {"S": value} if isinstance(value, str) else {"N": spell(Decimal(repr(value)))}
+    return {"S": value} if isinstance(value, str) else {"N": format_number(Decimal(repr(value)))}

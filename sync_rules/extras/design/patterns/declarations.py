@@ -1,6 +1,6 @@
-"""Access patterns as a rules file declares them: what the application asks for, and how often.
+"""Access patterns as a rules file declares them: the application's requests, and their rates.
 
-Invariant: a pattern changes nothing that the pipeline does. No fingerprint depends on one.
+Invariant: a pattern changes nothing that the pipeline does. No fingerprint depends on a pattern.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Operation = Literal["put", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """The facts that a file states of an entity: the size of an item in bytes, and the number of items."""
+    """What a file states about an entity: the size of an item in bytes, and the number of items."""
 
     size_bytes: int | None = None
     items: int | None = None
@@ -28,7 +28,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of one attribute, whose ends come with each call."""
+    """A range of one attribute. Each call gives its ends."""
 
     attribute: str
     form: RangeForm
@@ -61,8 +61,9 @@ class StatedPattern:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadPattern(StatedPattern):
-    """The part that all reads share. `returns`: the attributes that are needed, None for all; one of another entity is
-    `user.name`. `page` is in items per request; `items` are those that one call finds in all.
+    """The part that all reads share. `returns`: the attributes that are needed, None for all; an attribute of another
+    entity is `user.name`. `rate` is in calls per second, `page` in items per request; `items` counts all items that
+    one call finds. `busiest`: the share of the calls for the same key, from 0 to 1.
     """
 
     returns: tuple[str, ...] | None = None
@@ -72,9 +73,9 @@ class ReadPattern(StatedPattern):
 
 @dataclass(frozen=True, kw_only=True)
 class GetPattern(OfEntity, ReadPattern):
-    """Items of one entity. `by` are the fields that each call gives; `fixed` those that the condition `where` sets to a
-    value. `keeps`: the share of the items that the condition lets in, from 0 to 1. `keys`: the number of items that a
-    call reads by their keys. `beside`: other entities whose items the same Query finds.
+    """Items of one entity. `by` are the fields that each call gives; `fixed` the fields that the condition `where` sets
+    to a value. `keeps`: the share of the items that meet the condition, from 0 to 1. `keys`: the number of items
+    that a call reads by their keys. `beside`: other entities whose items the same Query finds.
     """
 
     beside: tuple[str, ...] = ()
@@ -97,10 +98,10 @@ class GetPattern(OfEntity, ReadPattern):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphPattern(ReadPattern):
-    """The nodes that edges lead to from one item, of the entity `start`, in the order of the edges' sort key.
-    `within` narrows that key, by `at_least` or `begins_with`, to a text. `neighbours`: the entities around each
-    node, read too. `link` pairs fields, or key attributes, of start and neighbours with the fields of the edge that
-    hold them, where the names differ.
+    """The nodes that edges lead to from one item, of the entity `start`, in the order of the edges' sort key. `within`
+    narrows that key to a text, by `at_least` or `begins_with`. `neighbours`: the entities around each node, read
+    too. `link` maps fields, or key attributes, of start and neighbours to the fields of the edge that hold them, if
+    the names differ.
     """
 
     node: str
@@ -119,8 +120,8 @@ class GraphPattern(ReadPattern):
 
 @dataclass(frozen=True, kw_only=True)
 class TreePattern(OfEntity, ReadPattern):
-    """Items of a hierarchy, around the one that `field` names: those under it, above it, or its children. `depth`: the
-    greatest number of levels down. `itself`: that item too.
+    """Items of a hierarchy, around the item that `field` names: those under it, above it, or its children. `depth`: the
+    greatest number of levels down. `itself`: include that item.
     """
 
     direction: Direction
@@ -131,8 +132,8 @@ class TreePattern(OfEntity, ReadPattern):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchPattern(OfEntity, ReadPattern):
-    """The `top` items of an entity whose vectors are nearest to one that each call gives. Each call also gives a value
-    for each of `by`: attributes of the items, or of an entity that they name. `via`: the vector index.
+    """The `top` items of an entity whose vectors are nearest to a vector that each call gives. Each call also gives a
+    value for each of `by`: attributes of the items, or of an entity that they name. `via`: the vector index.
     """
 
     by: tuple[str, ...] = ()
@@ -144,7 +145,9 @@ class SearchPattern(OfEntity, ReadPattern):
 
 @dataclass(frozen=True, kw_only=True)
 class WritePattern(OfEntity, StatedPattern):
-    """Writes of the application to items of one entity. `sets`: the attributes that an update sets; None: unknown."""
+    """Writes of the application to items of one entity, `rate` per second. `sets`: the attributes that an update sets,
+    None: not stated. `busiest`: as with reads.
+    """
 
     operation: Operation
     sets: tuple[str, ...] | None = None
@@ -161,7 +164,7 @@ class Design:
     volumes: Mapping[str, Volume] = field(default_factory=dict)
 
 
-def design_of(rules: Rules) -> Design:
-    """The design of a file; an empty one without access patterns, sizes and numbers of items."""
+def find_design(rules: Rules) -> Design:
+    """Return the design of a file; an empty design if the file has no patterns and volumes."""
     found = rules.sections.get("patterns")
     return found if isinstance(found, Design) else Design()

@@ -1,4 +1,4 @@
-"""Serve `get`: the cheapest of a GetItem, a Query of a table or an index, and the same through a mirror."""
+"""Serve `get`: by the cheapest of a GetItem, a Query of a table or an index, and the same through a mirror."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sync_rules.extras.design.patterns.answers import (
     PatternAnswer,
     PatternUse,
     ProvedRequest,
-    batches_of,
-    places_of,
+    count_batches,
+    list_used_indexes,
 )
-from sync_rules.extras.design.patterns.condition_parts import conjuncts, equalities, list_names
+from sync_rules.extras.design.patterns.condition_parts import list_conjuncts, list_equalities, list_names
 from sync_rules.extras.design.patterns.declarations import GetPattern, SearchPattern
 from sync_rules.extras.design.patterns.key_access import (
     AccessPath,
@@ -35,28 +35,28 @@ from sync_rules.rules.ruleset import Rules
 
 
 def find_cheapest_answer(model: ProofInput, pattern: GetPattern) -> PatternAnswer | None:
-    """The cheapest answer to a pattern; None where there is none."""
-    answers = [*_answers(model, pattern)]
-    return min(answers, key=_price, default=None)
+    """Return the cheapest answer to a pattern; None if no request serves it."""
+    answers = [*_list_answers(model, pattern)]
+    return min(answers, key=_rank_answer, default=None)
 
 
-def _price(answer: PatternAnswer) -> tuple[int, bool, float, int]:
+def _rank_answer(answer: PatternAnswer) -> tuple[int, bool, float, int]:
     """The order of answers: requests first, then filters, units, and rules or indexes that they need."""
     filters = any(step.filters for step in answer.steps)
     units = answer.units
     return answer.requests, filters, math.inf if units is None else units, len(answer.use.indexes | answer.use.rules)
 
 
-def _answers(model: ProofInput, pattern: GetPattern) -> Iterator[PatternAnswer]:
+def _list_answers(model: ProofInput, pattern: GetPattern) -> Iterator[PatternAnswer]:
     entity = model.rules.entities[pattern.entity]
     if pattern.via != "mirror":
-        yield from direct(model, pattern, entity)
+        yield from list_direct_answers(model, pattern, entity)
     if pattern.via in (None, "mirror") and not pattern.consistent and not pattern.beside:  # a mirror follows its source
-        yield from _by_mirrors(model, pattern, entity)
+        yield from _list_mirror_answers(model, pattern, entity)
 
 
-def direct(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[PatternAnswer]:
-    """The answers by keys of the entity's own table and its indexes."""
+def list_direct_answers(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[PatternAnswer]:
+    """List the answers by keys of the entity's own table and its indexes."""
     given = list_given_fields(pattern)
     for way in list_access_paths(entity.table):
         if pattern.via == "table" and way.index is not None:
@@ -73,7 +73,7 @@ def direct(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[P
             continue
         if pattern.order is not None and not found.item and pattern.order not in found.sorts:
             continue
-        answer = _answer(model, pattern, entity, found)
+        answer = _make_answer(model, pattern, entity, found)
         if answer is not None:
             yield answer
 
@@ -84,7 +84,7 @@ def list_entities(model: ProofInput, pattern: GetPattern) -> list[Entity]:
 
 
 def list_given_fields(pattern: GetPattern) -> frozenset[str]:
-    """The fields that a call or the pattern itself gives a value that a key can have: true and false are none."""
+    """List the fields that a call or the pattern gives a value that keys can have: not true and false."""
     return frozenset((*pattern.by, *(name for name, value in pattern.fixed if "BOOL" not in value)))
 
 
@@ -100,7 +100,7 @@ def list_wanted_attributes(model: ProofInput, pattern: GetPattern) -> PatternUse
 
 
 # ---------------------------------------------------------------- one way
-def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach) -> PatternAnswer | None:
+def _make_answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach) -> PatternAnswer | None:
     """The answer by one way; None where `keys` asks for items that it does not name."""
     way = found.way
     if pattern.keys is not None and not found.item:
@@ -108,14 +108,14 @@ def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach
     needed, others, use = list_needed_attributes(model, pattern, entity)
     if any(list_missing_link_fields(model, entity, other) for other in others):
         return None
-    filters, paths = _filters(pattern, found)
-    linked = tuple(name for other in others for name in links_of(model.rules, other, entity))
+    filters, paths = _find_filters(pattern, found)
+    linked = tuple(name for other in others for name in list_link_fields(model.rules, other, entity))
     missing = list_missing_attributes(way, entity, needed, (*paths, *linked))
     again = bool(missing) and way.eventual  # a local index fetches from the table what it does not have
     alien = tuple(
         one for one in list_strangers(model.rules, model.makers, entity, found) if one.name not in pattern.beside
     )
-    first = _first(model, pattern, entity, found, filters=filters, alien=bool(alien))
+    first = _make_first_request(model, pattern, entity, found, filters=filters, alien=bool(alien))
     first = replace(
         first,
         projects=None if needed is None or again else tuple(dict.fromkeys((*needed, *paths))),
@@ -123,45 +123,47 @@ def _answer(model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach
     )
     steps = [first]
     notes = [
-        *remarks.on_filter(model, pattern, entity, first, alien, free=not set(paths) <= found.used),
+        *remarks.remark_filters(model, pattern, entity, first, alien, free=not set(paths) <= found.used),
         *remarks.remark_key_filters(entity, found, first, paths),
         *remarks.remark_partial_copies(model, pattern, entity),
-        *dict.fromkeys(note for one in (entity, *first.beside) for note in remarks.on_absent(model, one, found)),
-        *remarks.on_loose(entity, found),
-        *remarks.on_everything(entity, first),
+        *dict.fromkeys(
+            note for one in (entity, *first.beside) for note in remarks.remark_absent_items(model, one, found)
+        ),
+        *remarks.remark_loose_keys(entity, found),
+        *remarks.remark_full_listing(entity, first),
     ]
     if again:
-        steps.append(replace(read_again(model, pattern, entity, first, needed), size_bytes=first.size_bytes))
-        told, cure = ", ".join(missing), f"projection: {projection_for(way, entity, needed, paths)}"
+        steps.append(replace(make_second_read(model, pattern, entity, first, needed), size_bytes=first.size_bytes))
+        told, cure = ", ".join(missing), f"projection: {format_projection(way, entity, needed, paths)}"
         notes.append(f"{way.place_name} does not project {told}: a second request reads the items. Cure: {cure}")
     elif missing:
         notes.append(
             f"{way.place_name} does not project {', '.join(missing)}: each item is read from the table as well"
         )
     for other, names in others.items():
-        steps.append(read_others(model, pattern, other, first, names))
+        steps.append(make_other_read(model, pattern, other, first, names))
         cure = f"copy {other.name}.{names[0]} into {entity.name}.{other.name}_{names[0].replace('.', '_')}"
         told = ", ".join(f"{other.name}.{name}" for name in names)
         notes.append(f"{told}: one more request per page reads the {other.name} of each item. Cure: {cure}")
     if pattern.consistent:
-        notes += remarks.on_copies(model, entity, needed)
-    notes += remarks.on_size(pattern, first)
+        notes += remarks.remark_late_copies(model, entity, needed)
+    notes += remarks.remark_page_size(pattern, first)
     read = (*found.used, *paths, *found.sorts)
     index = () if way.index is None else way.index.attributes
-    made = model.makers.rules_of(entity, index)
+    made = model.makers.list_rule_titles(entity, index)
     use |= PatternUse(frozenset((name, None) for name in pattern.beside))
-    use |= PatternUse(frozenset((entity.name, name) for name in read), frozenset(places_of(tuple(steps))), made)
+    use |= PatternUse(frozenset((entity.name, name) for name in read), frozenset(list_used_indexes(tuple(steps))), made)
     return PatternAnswer(pattern, tuple(steps), remarks=tuple(notes), use=use)
 
 
-def _filters(pattern: GetPattern, found: Reach) -> tuple[str, tuple[str, ...]]:
+def _find_filters(pattern: GetPattern, found: Reach) -> tuple[str, tuple[str, ...]]:
     """The conditions that no key serves, as text, and the attributes that they read."""
     if pattern.where is None:
         return "", ()
     served = {name for name, _ in pattern.fixed if name in found.as_written}
     left: list[str] = []
-    for text in conjuncts(pattern.where.text):
-        names = [name for name, _ in equalities(text)] if len(list_names(text)) == 1 else []
+    for text in list_conjuncts(pattern.where.text):
+        names = [name for name, _ in list_equalities(text)] if len(list_names(text)) == 1 else []
         if names and names[0] in served:
             served.discard(names[0])  # a second value of the same field excludes the first
             continue
@@ -170,12 +172,12 @@ def _filters(pattern: GetPattern, found: Reach) -> tuple[str, tuple[str, ...]]:
     return " && ".join(left), paths
 
 
-def _first(
+def _make_first_request(
     model: ProofInput, pattern: GetPattern, entity: Entity, found: Reach, *, filters: str, alien: bool
 ) -> ProvedRequest:
     """The request that finds items, or rows of an index."""
     entities = list_entities(model, pattern) if pattern.beside else [entity]
-    sizes = [model.size_of(one) for one in entities]
+    sizes = [model.find_size(one) for one in entities]
     size = None if None in sizes else max(one for one in sizes if one is not None)
     step = ProvedRequest(
         "Query",
@@ -191,13 +193,13 @@ def _first(
         beside=tuple(entities[1:]),
     )
     if found.item and pattern.keys is not None:
-        return replace(step, request="BatchGetItem", requests=batches_of(pattern.keys), items=pattern.keys)
+        return replace(step, request="BatchGetItem", requests=count_batches(pattern.keys), items=pattern.keys)
     if found.item:
         return replace(step, request="GetItem", items=1)
     if pattern.one:
         return step if filters or alien else replace(step, limit=1, items=1)
     given = [number for number in (pattern.page, pattern.items) if number is not None]
-    counts = [model.count_of(one) for one in entities]
+    counts = [model.find_item_count(one) for one in entities]
     free = step.partition and not step.fixed and None not in counts
     everything = sum(one for one in counts if one is not None) if free else None
     asked = min(given, default=everything)
@@ -218,15 +220,15 @@ def _list_fixed_fields(pattern: GetPattern, found: Reach) -> Iterator[tuple[str,
 def list_missing_attributes(
     way: AccessPath, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The attributes that are needed and that a row does not show."""
+    """List the needed attributes that a row does not show."""
     if needed is None:
         whole = way.index is None or way.index.projection in ("all", None)
         return () if whole else ("all attributes",)
     return tuple(name for name in dict.fromkeys((*needed, *paths)) if not way.shows(entity, name))
 
 
-def projection_for(way: AccessPath, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> str:
-    """The projection that would show what is needed, and what a filter reads."""
+def format_projection(way: AccessPath, entity: Entity, needed: tuple[str, ...] | None, paths: tuple[str, ...]) -> str:
+    """Return the projection, as in a rules file, that would show the needed attributes and those of a filter."""
     if needed is None:
         return "all"
     keys = {one.name for one in (*way.table.key, *(way.index.attributes if way.index else ()))}
@@ -235,25 +237,27 @@ def projection_for(way: AccessPath, entity: Entity, needed: tuple[str, ...] | No
     return f"[{', '.join(name for name in dict.fromkeys((*before, *more)) if name not in keys)}]"
 
 
-def read_again(
+def make_second_read(
     model: ProofInput,
     pattern: GetPattern | SearchPattern,
     entity: Entity,
     first: ProvedRequest,
     needed: tuple[str, ...] | None,
 ) -> ProvedRequest:
-    """A read of the items themselves, by the keys that an index shows."""
+    """Make the read of the items themselves, by the keys that an index shows."""
     follows = "the keys of the rows"
-    return model.batch_read(entity, first.items, follows, needed, one=pattern.one, consistent=pattern.consistent)
+    return model.make_batch_read(entity, first.items, follows, needed, one=pattern.one, consistent=pattern.consistent)
 
 
-def read_others(
+def make_other_read(
     model: ProofInput, pattern: GetPattern | SearchPattern, other: Entity, first: ProvedRequest, names: tuple[str, ...]
 ) -> ProvedRequest:
-    """A read of other items that the items found name."""
-    follows = f"the {other.name} that each item names by {', '.join(links_of(model.rules, other, first.entity))}"
+    """Make the read of other items, which the found items name."""
+    follows = (
+        f"the {other.name} that each item names by {', '.join(list_link_fields(model.rules, other, first.entity))}"
+    )
     one = first.items == 1
-    return model.batch_read(other, first.items, follows, names, one=one, consistent=pattern.consistent)
+    return model.make_batch_read(other, first.items, follows, names, one=one, consistent=pattern.consistent)
 
 
 # ---------------------------------------------------------------- what is needed
@@ -263,8 +267,8 @@ Others = dict[Entity, tuple[str, ...]]
 def list_needed_attributes(
     model: ProofInput, pattern: GetPattern | SearchPattern, entity: Entity
 ) -> tuple[tuple[str, ...] | None, Others, PatternUse]:
-    """The attributes of the entity that a pattern needs, None for all; those of other items, which no rule copies; and
-    what this uses. An attribute of another entity is taken from its copy where a rule keeps one.
+    """Return the attributes of the entity that a pattern needs (None for all), those of other entities that no rule
+    copies, and what this uses. An attribute of another entity is taken from its copy if a rule keeps it.
     """
     if pattern.returns is None:
         return None, {}, PatternUse(frozenset({(entity.name, None)}))
@@ -276,7 +280,7 @@ def list_needed_attributes(
         if other is None or not rest or other is entity:
             own.append(text)
             continue
-        copied = copy_of(model.rules, other, rest, entity)
+        copied = find_copy(model.rules, other, rest, entity)
         if copied is not None:
             own.append(copied)
         else:
@@ -286,8 +290,8 @@ def list_needed_attributes(
     return tuple(dict.fromkeys(own)), others, PatternUse(frozenset((*read, *more)))
 
 
-def copy_of(rules: Rules, source: Entity, attribute: str, target: Entity) -> str | None:
-    """The attribute of a target that holds a copy of an attribute of a source, as the source is now."""
+def find_copy(rules: Rules, source: Entity, attribute: str, target: Entity) -> str | None:
+    """Return the attribute of a target that holds a current copy of a source's attribute; None if no rule keeps it."""
     for rule in rules.into_target(target):
         if isinstance(rule, CopyRule) and rule.source is source and not rule.snapshot:
             for read, written in rule.mapping:
@@ -297,13 +301,13 @@ def copy_of(rules: Rules, source: Entity, attribute: str, target: Entity) -> str
 
 
 def list_missing_link_fields(model: ProofInput, entity: Entity, other: Entity) -> tuple[str, ...]:
-    """The fields that an item lacks, as far as the file says, to name one of another entity."""
+    """List the fields that an item lacks, as far as the file says, to name an item of another entity."""
     known = model.list_known_attributes(entity)
-    return tuple(name for name in links_of(model.rules, other, entity) if name not in known)
+    return tuple(name for name in list_link_fields(model.rules, other, entity) if name not in known)
 
 
-def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
-    """The fields of a target that name its source: those of a rule that links them, else the source's own."""
+def list_link_fields(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
+    """List the fields of a target that name its source: those of a rule that links them, else the source's own."""
     for rule in rules.into_target(target):
         if isinstance(rule, LinkedRule) and rule.source is source:
             return tuple(ref.field for _, ref in rule.link)
@@ -311,7 +315,7 @@ def links_of(rules: Rules, source: Entity, target: Entity) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------- through a mirror
-def _by_mirrors(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[PatternAnswer]:
+def _list_mirror_answers(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[PatternAnswer]:
     for rule in model.rules.rules.values():
         if not isinstance(rule, MirrorRule) or rule.source is not entity or rule.kind != "mirror":
             continue
@@ -341,20 +345,20 @@ def _by_mirrors(model: ProofInput, pattern: GetPattern, entity: Entity) -> Itera
         alone = set(entity.identity) <= {ref.field for _, ref in rule.fields} or pattern.one or pattern.keys is not None
         if not alone and set(rule.target.identity) <= {*there.by, *(name for name, _ in there.fixed)}:
             continue  # of several items with one key, only one has a mirror
-        for answer in direct(model, there, rule.target):
+        for answer in list_direct_answers(model, there, rule.target):
             steps = answer.steps
             if shown is None and rule.attributes is not None:
-                steps = (*steps, *_sources_of(model, rule, pattern, steps[0], tested=tested))
+                steps = (*steps, *_list_source_reads(model, rule, pattern, steps[0], tested=tested))
             uses = PatternUse(frozenset(), frozenset(), frozenset({rule.title}))
             *_, taken = list_needed_attributes(model, pattern, entity)
             mirrored = replace(answer, pattern=pattern, steps=steps, use=answer.use | uses | taken)
             lacks = len(steps) > len(answer.steps)
             renamed = {name: names[name] for name in sorted(read) if tested and names.get(name, name) != name}
-            yield mirrored.add_remarks(*remarks.on_mirror(rule, pattern, renamed, lacks=lacks))
+            yield mirrored.add_remarks(*remarks.remark_mirror(rule, pattern, renamed, lacks=lacks))
 
 
 def map_mirror_names(rule: MirrorRule) -> dict[str, str]:
-    """The fields of a source by the names that a mirror has for them."""
+    """Return a map from a source's fields to the names that its mirrors have for them."""
     names = {show_path(read): show_path(written) for read, written in rule.attributes or ()}
     names |= {ref.field: there for there, ref in rule.fields}
     if rule.each is not None:
@@ -373,14 +377,14 @@ def _list_mirror_attributes(rule: MirrorRule, pattern: GetPattern) -> tuple[str,
     return tuple(names.get(name, name) for name in pattern.returns)
 
 
-def _sources_of(
+def _list_source_reads(
     model: ProofInput, rule: MirrorRule, pattern: GetPattern, first: ProvedRequest, *, tested: bool
 ) -> Iterator[ProvedRequest]:
     """A read of the sources of mirrors, with the condition if mirrors do not hold what it reads, and of other items
     that these name.
     """
     needed, others, _ = list_needed_attributes(model, pattern, rule.source)
-    step = model.batch_read(
+    step = model.make_batch_read(
         rule.source,
         first.items,
         f"the {rule.source.name} that each mirror names",
@@ -390,4 +394,4 @@ def _sources_of(
         filters="" if tested or pattern.where is None else pattern.where.text,
     )
     yield step
-    yield from (read_others(model, pattern, other, step, names) for other, names in others.items())
+    yield from (make_other_read(model, pattern, other, step, names) for other, names in others.items())

@@ -1,4 +1,6 @@
-"""Names the rule that keeps each attribute which the requests of a pattern read, and what the rule makes it of."""
+"""Name the rule that keeps each attribute that a pattern's requests read, and the attributes from which the rule makes
+it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from typing import Literal
 
 from sync_rules.extras.design.patterns.answers import PatternAnswer, ProvedRequest
 from sync_rules.extras.design.patterns.declarations import GetPattern, GraphPattern, TreePattern
-from sync_rules.extras.design.patterns.gets import copy_of
-from sync_rules.extras.design.patterns.graphs import ends_of, set_rule
+from sync_rules.extras.design.patterns.gets import find_copy
+from sync_rules.extras.design.patterns.graphs import find_ends, find_set_rule
 from sync_rules.extras.design.patterns.proof_input import ProofInput
-from sync_rules.extras.design.patterns.trees import rule_of
+from sync_rules.extras.design.patterns.trees import find_tree_rule
 from sync_rules.model.entities import Entity
-from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.model.values import Path, has_overlap, show_path
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
@@ -22,8 +24,8 @@ Role = Literal["item", "key", "returned", "tested", "path", "set"]
 
 @dataclass(frozen=True)
 class Keeper:
-    """An attribute that a pattern reads: the name that the pattern has for it, the place on an entity, and the rule
-    that keeps it, None for the application. `made_of`: the attributes that the rule reads for it.
+    """An attribute that a pattern reads: the pattern's name for it, its place on an entity, and the rule that keeps it
+    (None for the application). `made_of`: the attributes that the rule reads for it.
     """
 
     role: Role
@@ -34,10 +36,12 @@ class Keeper:
 
 
 def list_keepers(rules: Rules, answer: PatternAnswer) -> tuple[Keeper, ...]:
-    """The attributes that the requests of a pattern read, each once, with their rules; none without a request."""
+    """List the attributes that the requests of a pattern read, each once, with their rules; none if no request serves
+    it.
+    """
     found: dict[tuple[str, str], Keeper] = {}
-    for role, name, entity, path in _read(rules, answer):
-        for keeper in _of(rules, role, name, entity, path):
+    for role, name, entity, path in _list_read_attributes(rules, answer):
+        for keeper in _list_attribute_keepers(rules, role, name, entity, path):
             found.setdefault((keeper.place, "" if keeper.rule is None else keeper.rule.title), keeper)
     return tuple(found.values())
 
@@ -45,7 +49,7 @@ def list_keepers(rules: Rules, answer: PatternAnswer) -> tuple[Keeper, ...]:
 Attribute = tuple[Role, str, Entity, Path | None]  # None: the whole item
 
 
-def _read(rules: Rules, answer: PatternAnswer) -> Iterator[Attribute]:
+def _list_read_attributes(rules: Rules, answer: PatternAnswer) -> Iterator[Attribute]:
     if not answer.is_served:
         return
     pattern = answer.pattern
@@ -60,14 +64,14 @@ def _read(rules: Rules, answer: PatternAnswer) -> Iterator[Attribute]:
         case GetPattern():
             yield from _list_get_attributes(rules, answer, pattern)
         case GraphPattern():
-            ends = ends_of(model, pattern)
-            rule = set_rule(model, ends)
+            ends = find_ends(model, pattern)
+            rule = find_set_rule(model, ends)
             yield from _list_attributes("returned", ends.node, pattern.returns)
             if rule is not None and pattern.neighbours:
                 yield "set", rule.into, ends.node, (rule.into,)
         case TreePattern():
             entity = rules.entities[pattern.entity]
-            tree = rule_of(model, entity)
+            tree = find_tree_rule(model, entity)
             yield from _list_attributes("returned", entity, pattern.returns)
             if tree is not None and answer.steps[0].request == "GetItem":
                 yield from (("path", show_path(path), entity, path) for path in (tree.path, tree.graph) if path)
@@ -102,13 +106,13 @@ def _find_returned_attribute(
     other = rules.entities.get(first)
     if other is None or not rest or other is entity:
         yield "returned", name, entity, entity.ref(name).path
-    elif (copied := copy_of(rules, other, rest, entity)) is not None:
+    elif (copied := find_copy(rules, other, rest, entity)) is not None:
         yield "returned", name, entity, entity.ref(copied).path
     elif first in others:
         yield "returned", name, other, other.ref(rest).path
 
 
-def _of(rules: Rules, role: Role, name: str, entity: Entity, path: Path | None) -> Iterator[Keeper]:
+def _list_attribute_keepers(rules: Rules, role: Role, name: str, entity: Entity, path: Path | None) -> Iterator[Keeper]:
     """The rules that keep an attribute; the application, where none does and the attribute is asked for by name."""
     into = [rule for rule in rules.rules.values() if rule.target is entity]
     if role == "item":
@@ -117,7 +121,7 @@ def _of(rules: Rules, role: Role, name: str, entity: Entity, path: Path | None) 
     kept = False
     for rule in into:
         for put in rule.puts:
-            if path is None or overlaps(put, path):
+            if path is None or has_overlap(put, path):
                 kept = True
                 place = f"{entity.name}.{show_path(put)}"
                 yield Keeper(role, show_path(put) if path is None else name, place, rule, _list_origins(rule, put))
@@ -126,5 +130,5 @@ def _of(rules: Rules, role: Role, name: str, entity: Entity, path: Path | None) 
 
 
 def _list_origins(rule: Rule, path: Path) -> tuple[str, ...]:
-    reads = (read for node in rule.nodes() if overlaps(node.writes[1], path) for read in node.reads)
+    reads = (read for node in rule.nodes() if has_overlap(node.writes[1], path) for read in node.reads)
     return tuple(dict.fromkeys(f"{entity.name}.{show_path(read)}" if read else entity.name for entity, read in reads))

@@ -1,7 +1,9 @@
-"""The ways to items by key: a table or an index, and how far the fields that a call gives lead into its keys.
+"""The access paths to items by key: a table or an index, and how much of its key a call's fields determine.
 
 Invariant: DynamoDB finds by a whole partition key, by equality along the sort key from its left, and by one range or
-beginning after that. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.KeyConditionExpressions.html
+beginning after that.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.KeyConditionExpressions.html
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ class AccessPath:
 
     @property
     def eventual(self) -> bool:
-        """True if no read of it is strongly consistent."""
+        """True if it has no strongly consistent reads."""
         return self.index is not None and not self.index.local
 
     def shows(self, entity: Entity, attribute: str) -> bool:
-        """True if a row of it has an attribute, or a field, of the entity."""
+        """Return True if its rows contain an attribute, or a field, of the entity."""
         if self.index is None or self.index.projection in ("all", None):
             return True
         top = attribute.partition(".")[0]
@@ -61,9 +63,10 @@ def list_access_paths(table: Table) -> Iterator[AccessPath]:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far the fields of a call lead on one way. `terms` are those of the key condition. `used` are the fields that
-    are equal then, `as_written` those that are equal letter by letter. `sorts` are the names that sort the items: the
-    next attribute of the sort key, and the field that it begins with there. `item`: at most one item has this key.
+    """How much of an access path's key a call's fields determine. `terms` are those of the key condition. `used` are
+    the fields that it compares by equality, `as_written` those that are equal letter by letter. `sorts` are the
+    names that sort the items: the next attribute of the sort key, and the field at its beginning. `item`: at most
+    one item has this key.
     """
 
     way: AccessPath
@@ -77,8 +80,10 @@ class Reach:
 def find_reach(
     makers: Makers, entity: Entity, way: AccessPath, given: frozenset[str], within: Range | None
 ) -> Reach | None:
-    """How far fields lead on a way; None where they do not make the partition key, or the range has no place in it."""
-    partition = [makers.best(entity, attribute, given) for attribute in way.partition]
+    """Return how much of a key these fields determine. None if they do not make the partition key, or the range does
+    not fit the key.
+    """
+    partition = [makers.choose_maker(entity, attribute, given) for attribute in way.partition]
     if not all(maker.whole(given) for maker in partition):
         return None
     terms = [Term(maker, "equals", tuple(maker.fields)) for maker in partition]
@@ -87,7 +92,9 @@ def find_reach(
     whole, ranged = True, within is None
     sorts: tuple[str, ...] = ()
     for attribute in way.sort:
-        maker = makers.best(entity, attribute, given | ({within.attribute} if within is not None else frozenset()))
+        maker = makers.choose_maker(
+            entity, attribute, given | ({within.attribute} if within is not None else frozenset())
+        )
         if maker.whole(given):
             terms.append(Term(maker, "equals", tuple(maker.fields)))
             used |= maker.exact
@@ -95,8 +102,8 @@ def find_reach(
             continue
         whole = False
         known = tuple(name for name in maker.fields if name in _list_leading_fields(maker, given))
-        upcoming = maker.next_field(given)
-        ordered = upcoming is not None and upcoming.in_order and not _as_letters(makers, entity, maker, upcoming)
+        upcoming = maker.find_next_field(given)
+        ordered = upcoming is not None and upcoming.in_order and not _is_sorted_as_text(makers, entity, maker, upcoming)
         if within is not None and upcoming is not None and upcoming.name == within.attribute:
             by_letters = within.form == "begins_with"
             if not (upcoming.begins if by_letters else ordered) or (by_letters and attribute.type != "S"):
@@ -119,8 +126,8 @@ def find_reach(
 def find_shared_reach(
     makers: Makers, entities: Sequence[Entity], way: AccessPath, given: frozenset[str], within: Range | None
 ) -> Reach | None:
-    """The one Query that finds items of several entities: by the same partition key, and by a range of the sort key, or
-    the text that all their sort keys begin with. None without such a partition key, or if the range has no place.
+    """Return the Query that finds items of several entities: by the same partition key, and by the common beginning of
+    their sort keys. None if they are in different partitions.
     """
     reaches = [find_reach(makers, entity, way, given, None) for entity in entities]
     found = [one for one in reaches if one is not None]
@@ -140,8 +147,8 @@ def find_shared_reach(
             return None
         terms = (*terms, Term(Maker(way.sort[0]), within.form, (), Field(within.attribute)))
     elif way.sort and way.sort[0].type == "S":
-        sorts = [makers.best(entity, way.sort[0], given) for entity in entities]
-        if beginning := _find_common_beginning(["".join(_texts(maker)) for maker in sorts]):
+        sorts = [makers.choose_maker(entity, way.sort[0], given) for entity in entities]
+        if beginning := _find_common_beginning(["".join(_list_first_texts(maker)) for maker in sorts]):
             terms = (*terms, Term(sorts[0], "begins_with", text=beginning))
     return Reach(way, terms, used, used, tuple(one.name for one in way.sort[:1]), item=False)
 
@@ -152,7 +159,7 @@ def _find_common_beginning(texts: Sequence[str]) -> str:
     return next((least[:end] for end in range(len(least), 0, -1) if greatest.startswith(least[:end])), "")
 
 
-def _as_letters(makers: Makers, entity: Entity, maker: Maker, field: Field) -> bool:
+def _is_sorted_as_text(makers: Makers, entity: Entity, maker: Maker, field: Field) -> bool:
     """True if a number stands in a text without zeros before it: 10 comes before 9."""
     bare = field.padded is None and (field.slot is None or not field.slot.formats)
     return not maker.plain and maker.attribute.type == "S" and bare and makers.is_number(entity, field.name)
@@ -163,16 +170,16 @@ def _list_leading_fields(maker: Maker, given: frozenset[str]) -> set[str]:
 
 
 def list_strangers(rules: Rules, makers: Makers, entity: Entity, found: Reach) -> tuple[Entity, ...]:
-    """Other entities whose items a key condition finds too, as far as the file says how their keys are made."""
+    """List other entities whose items a key condition finds too, as far as the file says how their keys are made."""
     return tuple(
         other
         for other in rules.entities.values()
         if other is not entity and other.table == entity.table and "." not in other.name
-        if all(_meets(makers, other, term) for term in found.terms) and _on(makers, other, found.way)
+        if all(_meets(makers, other, term) for term in found.terms) and _is_on_path(makers, other, found.way)
     )
 
 
-def _on(makers: Makers, entity: Entity, way: AccessPath) -> bool:
+def _is_on_path(makers: Makers, entity: Entity, way: AccessPath) -> bool:
     """True if the file says that items of the entity are on a way."""
     keys = {attribute.name for attribute in entity.table.key}
     return all(one.name in keys or makers.says(entity, one) for one in (*way.partition, *way.sort))
@@ -180,8 +187,8 @@ def _on(makers: Makers, entity: Entity, way: AccessPath) -> bool:
 
 def _meets(makers: Makers, other: Entity, term: Term) -> bool:
     """True if an attribute of another entity may fulfil a term."""
-    begins = term.text or "".join(_texts(term.maker))
-    theirs = makers.best(other, term.maker.attribute, frozenset())
+    begins = term.text or "".join(_list_first_texts(term.maker))
+    theirs = makers.choose_maker(other, term.maker.attribute, frozenset())
     literal = theirs.literal
     if term.form == "at_least" and term.text is not None:
         return literal >= begins or begins.startswith(literal)
@@ -190,7 +197,7 @@ def _meets(makers: Makers, other: Entity, term: Term) -> bool:
     return literal.startswith(begins) or begins.startswith(literal)
 
 
-def _texts(maker: Maker) -> Iterator[str]:
+def _list_first_texts(maker: Maker) -> Iterator[str]:
     """The text at the beginning of a maker before its first field."""
     for part in maker.parts:
         if not isinstance(part, str):

@@ -1,7 +1,7 @@
-"""Key attributes as the rules file makes them, and how far they are known by some fields.
+"""Key attributes as the rules file makes them, and how much of them some fields determine.
 
-Invariant: a maker says no more than the file does. An attribute without a template and without a rule is the field of
-its own name.
+Invariant: a maker assumes no more than the file states. An attribute without a template and without a rule is the field
+of its own name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from sync_rules.model.entities import Entity, KeyAttribute
-from sync_rules.model.templates import PIECE, Template, as_key, as_text
+from sync_rules.model.templates import PIECE, Template, convert_to_key, read_key_text
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.formula import PLAIN, Formula, Slot, keeps_order
 from sync_rules.rules.kinds.derive import DeriveRule
@@ -38,17 +38,19 @@ class Field:
 
     @property
     def in_order(self) -> bool:
-        """True if keys are in the order of the field."""
+        """True if keys sort in the order of the field."""
         return self.slot is None or all(map(keeps_order, self.slot.formats))
 
     @property
     def exact(self) -> bool:
-        """True if equal texts are of equal values, but for case and spaces: not for a hash, a month or a weight."""
+        """True if equal texts come from equal values, except for case and spaces: not for a hash, a month or a
+        weight.
+        """
         return self.slot is None or all(keeps_order(one) or one in PLAIN.values() for one in self.slot.formats)
 
     @property
     def is_literal(self) -> bool:
-        """True if equal texts are of equal values, of one type: a rule makes one text of 5 and of the text 5."""
+        """True if equal texts come from equal values of one type: a rule makes the same text of 5 and "5"."""
         return self.slot is None
 
     @property
@@ -59,7 +61,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Maker:
-    """A key attribute, and what makes it: `source` is a template, a formula, or the field of its name (None)."""
+    """A key attribute and its source: a template, a formula, or the field of the attribute's name (None)."""
 
     attribute: KeyAttribute
     source: Template | Formula | None = None
@@ -121,8 +123,8 @@ class Maker:
         return "".join(part if isinstance(part, str) else part.placeholder for part in self.parts)
 
     def count_known_parts(self, given: Collection[str]) -> int:
-        """The number of parts at the beginning that are known by these fields. Of fields that are joined where they are
-        there, no part is known without all of them.
+        """Return the number of parts at the beginning that these fields determine. If the formula joins only present
+        fields, no part is known without all fields.
         """
         if self.is_joined and not set(self.fields) <= set(given):
             return 0
@@ -132,16 +134,16 @@ class Maker:
         return len(self.parts)
 
     def whole(self, given: Collection[str]) -> bool:
-        """True if these fields make the attribute."""
+        """Return True if these fields make the attribute."""
         return self.count_known_parts(given) == len(self.parts)
 
     def beginning(self, given: Collection[str]) -> str:
-        """The text, with fields in braces, that all values begin with for these fields."""
+        """Return the text, with fields in braces, that all values for these fields begin with."""
         known = self.parts[: self.count_known_parts(given)]
         return "".join(part if isinstance(part, str) else part.placeholder for part in known)
 
-    def next_field(self, given: Collection[str]) -> Field | None:
-        """The first field that is not among these: values are sorted by it."""
+    def find_next_field(self, given: Collection[str]) -> Field | None:
+        """Return the first field that is not among these fields, which sorts the values; None if a text comes next."""
         rest = () if self.is_joined else self.parts[self.count_known_parts(given) :]
         return rest[0] if rest and isinstance(rest[0], Field) else None
 
@@ -153,17 +155,17 @@ class Maker:
 
     # ------------------------------------------------------------ values
     def value(self, fields: Mapping[str, AttributeValue]) -> AttributeValue | None:
-        """The attribute for these fields; None where they do not make it."""
+        """Return the attribute's value for these fields; None if they do not make it."""
         if self.source is None:
             value = fields.get(self.attribute.name)
-            return None if value is None else as_key(value, self.attribute.type)
+            return None if value is None else convert_to_key(value, self.attribute.type)
         if isinstance(self.source, Template):
             return self.source.build(fields, self.attribute.type)
         text = self.source.text(fields.get)
-        return None if text is None else as_key({"S": text}, self.attribute.type)
+        return None if text is None else convert_to_key({"S": text}, self.attribute.type)
 
     def prefix(self, fields: Mapping[str, AttributeValue]) -> str | None:
-        """The text of the parts that are known by these fields; None where a value cannot be in a key."""
+        """Return the text of the parts that these fields determine; None if a value cannot be in a key."""
         texts: list[str] = []
         for part in self.parts[: self.count_known_parts(fields)]:
             text = part if isinstance(part, str) else self.inner(part, fields[part.name])
@@ -173,10 +175,10 @@ class Maker:
         return "".join(texts)
 
     def inner(self, field: Field, value: AttributeValue) -> str | None:
-        """A value as it stands in the attribute's text."""
+        """Return a value as text, as the attribute contains it; None if it cannot."""
         if field.slot is not None:
             return field.slot.text({field.name: value, field.slot.field: value}.get)
-        text = as_text(value)
+        text = read_key_text(value)
         return text.zfill(field.padded) if text is not None and field.padded else text
 
 
@@ -191,7 +193,7 @@ class Makers:
                 self._derived[rule.target.name, rule.path[0]] = rule
 
     def of(self, entity: Entity, attribute: KeyAttribute) -> Iterator[Maker]:
-        """The makers of one attribute: a value may be given by any of them."""
+        """Yield the makers of one attribute: any of them may give its value."""
         rule = self._derived.get((entity.name, attribute.name))
         if rule is not None and isinstance(rule.formula, Formula) and not rule.cases:
             yield Maker(attribute, rule.formula)
@@ -201,8 +203,8 @@ class Makers:
             yield Maker(attribute, template)
         yield Maker(attribute, None)
 
-    def best(self, entity: Entity, attribute: KeyAttribute, given: Collection[str]) -> Maker:
-        """The maker that matches most of these fields."""
+    def choose_maker(self, entity: Entity, attribute: KeyAttribute, given: Collection[str]) -> Maker:
+        """Return the maker that matches most of these fields."""
 
         def says(one: Maker) -> tuple[bool, int, int]:
             return one.whole(given), len(set(one.fields) & set(given)), one.count_known_parts(given)
@@ -210,7 +212,7 @@ class Makers:
         return max(self.of(entity, attribute), key=says)
 
     def says(self, entity: Entity, attribute: KeyAttribute) -> bool:
-        """True if the file says how items of the entity have this attribute, or that they do."""
+        """Return True if the file says how items of the entity get this attribute, or that they have it."""
         stated = attribute.name in entity.required or attribute.name in entity.templates
         return stated or (entity.name, attribute.name) in self._derived
 
@@ -222,13 +224,13 @@ class Makers:
         into = self._rules.into_target(entity)
         return any((name,) in rule.copies and rule.type_of((name,), lambda *_: None) == "N" for rule in into)
 
-    def rules_of(self, entity: Entity, attributes: Iterable[KeyAttribute]) -> frozenset[str]:
-        """The titles of the rules that write any of these attributes."""
+    def list_rule_titles(self, entity: Entity, attributes: Iterable[KeyAttribute]) -> frozenset[str]:
+        """List the titles of the rules that write any of these attributes."""
         names = {attribute.name for attribute in attributes}
         into = self._rules.into_target(entity)
         return frozenset(rule.title for rule in into for path in rule.copies if path[0] in names)
 
-    def default_of(self, entity: Entity, attribute: KeyAttribute) -> DeriveRule | None:
-        """The rule that gives items a default in this attribute."""
+    def find_default_rule(self, entity: Entity, attribute: KeyAttribute) -> DeriveRule | None:
+        """Return the rule that gives items a default in this attribute, or None."""
         rule = self._derived.get((entity.name, attribute.name))
         return rule if rule is not None and rule.default is not None else None

@@ -1,7 +1,7 @@
 """Compile the access patterns of a rules file.
 
-Invariant: a pattern that says two things which no request can do together is refused here. Which request answers it,
-if any, is for the prover.
+Invariant: it refuses a pattern with two options that no request can combine. The prover decides which request answers a
+pattern, if any.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
-from sync_rules.extras.design.patterns.condition_parts import equalities
+from sync_rules.extras.design.patterns.condition_parts import list_equalities
 from sync_rules.extras.design.patterns.declarations import (
     Direction,
     GetPattern,
@@ -37,7 +37,7 @@ from sync_rules.extras.design.patterns.pattern_forms import (
     TreeForm,
     UpdateForm,
 )
-from sync_rules.language.compiler import NEARLY, Known, key_types
+from sync_rules.language.compiler import NEARLY, Known, list_key_types
 from sync_rules.language.kinds.options import Model
 from sync_rules.language.lint import list_named_attributes
 from sync_rules.language.problems import Location
@@ -57,7 +57,7 @@ RANGES: Final[tuple[RangeForm, ...]] = ("between", "at_least", "at_most", "begin
 WAYS: Final = ("table", "mirror")
 
 
-def patterns_of(known: Known, forms: Mapping[str, Model], rules: Rules) -> dict[str, Pattern]:
+def compile_patterns(known: Known, forms: Mapping[str, Model], rules: Rules) -> dict[str, Pattern]:
     found: dict[str, Pattern] = {}
     named = list_named_attributes(rules) if forms else {}
     for name, one in forms.items():
@@ -70,7 +70,7 @@ def patterns_of(known: Known, forms: Mapping[str, Model], rules: Rules) -> dict[
 
 @dataclass
 class PatternCompiler:
-    """The compiler of one pattern; `sound` until an error is found. `named` has, by entity, the attributes that the
+    """The compiler of one pattern; `sound` until it finds an error. `named` holds, by entity, the attributes that the
     rest of the file names.
     """
 
@@ -81,18 +81,18 @@ class PatternCompiler:
     sound: bool = field(default=True, init=False)
 
     def compile_form(self, form: Model) -> Pattern | None:
-        """The pattern of a form; None where an entity is missing."""
+        """Return the pattern of a form; None if an entity is missing."""
         match form:
             case GetForm():
-                return self._get(form)
+                return self._compile_get(form)
             case GraphForm():
-                return self._graph(form)
+                return self._compile_graph(form)
             case TreeForm():
-                return self._tree(form)
+                return self._compile_tree(form)
             case SearchForm():
-                return self._search(form)
+                return self._compile_search(form)
             case PutForm() | UpdateForm() | DeleteForm():
-                return self._write(form)
+                return self._compile_write(form)
         raise AssertionError("a form without a compiler")
 
     # ------------------------------------------------------------ problems and values
@@ -115,7 +115,7 @@ class PatternCompiler:
         return entity
 
     def rate(self, text: str | None) -> float | None:
-        """Calls per second."""
+        """Return a rate as calls per second; None if it is not given or wrong."""
         if text is None:
             return None
         found = RATE.fullmatch(text)
@@ -129,7 +129,7 @@ class PatternCompiler:
         return rate
 
     def share(self, text: str | None, option: str) -> float | None:
-        """A share from 0 to 1."""
+        """Return a share from 0 to 1; None if it is not given or wrong."""
         if text is None:
             return None
         found = SHARE.fullmatch(text)
@@ -139,7 +139,7 @@ class PatternCompiler:
         return float(found[1]) / 100
 
     def attribute(self, entity: Entity, text: str, *at: str | int) -> None:
-        """Doubt an attribute that is nearly one that the file names of this entity, and is not."""
+        """Warn of an attribute that the file does not name, but whose spelling is close to a named attribute."""
         first = text.partition(".")[0]
         names = self.named[entity.name]
         if first in names:
@@ -150,7 +150,7 @@ class PatternCompiler:
             self.add("SR480", self.at(*at), message)
 
     def path(self, text: str, location: Location) -> None:
-        """Report a name that is no path."""
+        """Report a name that is not a path."""
         try:
             parse_path(text)
         except UserError as error:
@@ -168,7 +168,7 @@ class PatternCompiler:
                 self.attribute(entity, text, option, index)
         return None if texts is None else tuple(dict.fromkeys(texts))
 
-    def _of_read(self, form: ReadForm | SearchForm, entity: Entity) -> dict[str, Any]:
+    def _compile_read_options(self, form: ReadForm | SearchForm, entity: Entity) -> dict[str, Any]:
         paged = {"page": form.page, "items": form.items} if isinstance(form, ReadForm) else {}
         return {"returns": self.check_returns(entity, form.attributes, "attributes"), **paged, **self._of_any(form)}
 
@@ -180,7 +180,7 @@ class PatternCompiler:
         return {"name": self.name, "rate": self.rate(form.rate), "busiest": self.share(busiest, "busiest"), **stated}
 
     # ------------------------------------------------------------ get
-    def _get(self, form: GetForm) -> GetPattern | None:
+    def _compile_get(self, form: GetForm) -> GetPattern | None:
         several = not isinstance(form.get, str)
         names = [form.get] if isinstance(form.get, str) else form.get
         if several and not names[1:]:
@@ -197,10 +197,10 @@ class PatternCompiler:
                 self.add("SR120", self.at("by", index), f"{name!r} is in `by` twice", "leave one of them out")
             self.path(name, self.at("by", index))
             self.attribute(entity, name, "by", index)
-        within = self._range(form, entity)
-        order, backward = self._order(form, entity, within)
-        where, fixed = self._where(form, entity)
-        self._together(form, where)
+        within = self._compile_range(form, entity)
+        order, backward = self._compile_order(form, entity, within)
+        where, fixed = self._compile_where(form, entity)
+        self._check_combinations(form, where)
         return GetPattern(
             entity=entity.name,
             beside=tuple(names[1:]),
@@ -214,8 +214,8 @@ class PatternCompiler:
             fixed=fixed,
             keeps=self.share(form.keeps, "keeps"),
             consistent=form.consistent,
-            via=self._via(form.via, entity),
-            **self._of_read(form, entity),
+            via=self._check_via(form.via, entity),
+            **self._compile_read_options(form, entity),
         )
 
     def _check_several(self, form: GetForm, entities: list[Entity]) -> None:
@@ -240,7 +240,7 @@ class PatternCompiler:
         if form.via == "mirror":
             self.add("SR120", "via", "a mirror holds items of one entity", "leave `via` out")
 
-    def _range(self, form: GetForm, entity: Entity) -> Range | None:
+    def _compile_range(self, form: GetForm, entity: Entity) -> Range | None:
         given = [(one, name) for one in RANGES if (name := getattr(form, one)) is not None]
         for _, name in given:
             self.attribute(entity, name, given[0][0])
@@ -251,7 +251,7 @@ class PatternCompiler:
             self.add("SR502", given[0][0], f"{given[0][1]!r} is given by equality, in `by`, and as a range too")
         return Range(given[0][1], given[0][0]) if given else None
 
-    def _order(self, form: GetForm, entity: Entity, within: Range | None) -> tuple[str | None, bool]:
+    def _compile_order(self, form: GetForm, entity: Entity, within: Range | None) -> tuple[str | None, bool]:
         if form.order is None:
             return None, False
         name, _, way = form.order.partition(" ")
@@ -267,21 +267,21 @@ class PatternCompiler:
             self.attribute(entity, name, "order")
         return name, way == "desc"
 
-    def _where(self, form: GetForm, entity: Entity) -> tuple[Where | None, tuple[tuple[str, Any], ...]]:
+    def _compile_where(self, form: GetForm, entity: Entity) -> tuple[Where | None, tuple[tuple[str, Any], ...]]:
         if form.where is None:
             return None, ()
         try:
-            where = compile_where(form.where, "", key_types(entity))
+            where = compile_where(form.where, "", list_key_types(entity))
         except UserError as error:
             self.add("SR114", "where", error.found, error.cure or None)
             return None, ()
-        fixed = equalities(form.where)
+        fixed = list_equalities(form.where)
         for name, _ in fixed:
             if name in form.by:
                 self.add("SR502", "where", f"{name!r} is given in `by`, and has a value here", "leave one of them out")
         return where, fixed
 
-    def _together(self, form: GetForm, where: Where | None) -> None:
+    def _check_combinations(self, form: GetForm, where: Where | None) -> None:
         """Report options that would do nothing beside another option."""
         alone = {"one": form.one, "keys": form.keys is not None}
         several = {
@@ -297,14 +297,14 @@ class PatternCompiler:
         if form.keeps is not None and where is None:
             self.add("SR120", "keeps", "`keeps` is the share that `where` lets in, and there is no `where`")
 
-    def _via(self, via: str | None, entity: Entity) -> str | None:
+    def _check_via(self, via: str | None, entity: Entity) -> str | None:
         names = [*WAYS, *(index.name for index in entity.table.indexes)]
         if via is not None and via not in names:
             self.add("SR102", "via", explain_unknown_name("way", via, names, f"table {entity.table.name!r}"))
         return via
 
     # ------------------------------------------------------------ graph, tree, writes
-    def _graph(self, form: GraphForm) -> GraphPattern | None:
+    def _compile_graph(self, form: GraphForm) -> GraphPattern | None:
         node, start = self.entity(form.graph, "graph"), self.entity(form.start, "from")
         edge = self.entity(form.through, "through")
         around = [self.entity(name, self.at("neighbours", at)) for at, name in enumerate(form.neighbours)]
@@ -329,11 +329,11 @@ class PatternCompiler:
             backward=form.order == "desc",
             neighbours=tuple(form.neighbours),
             link=tuple(form.link.items()),
-            via=self._via(form.via, edge),
-            **self._of_read(form, node),
+            via=self._check_via(form.via, edge),
+            **self._compile_read_options(form, node),
         )
 
-    def _tree(self, form: TreeForm) -> TreePattern | None:
+    def _compile_tree(self, form: TreeForm) -> TreePattern | None:
         entity = self.entity(form.tree, "tree")
         if entity is None:
             return None
@@ -358,10 +358,10 @@ class PatternCompiler:
             field=text,
             depth=form.depth,
             itself=form.itself,
-            **self._of_read(form, entity),
+            **self._compile_read_options(form, entity),
         )
 
-    def _search(self, form: SearchForm) -> SearchPattern | None:
+    def _compile_search(self, form: SearchForm) -> SearchPattern | None:
         entity = self.entity(form.search, "search")
         if entity is None:
             return None
@@ -375,10 +375,10 @@ class PatternCompiler:
             by=self.check_returns(entity, form.by or None, "by") or (),
             top=form.top,
             via=form.via,
-            **self._of_read(form, entity),
+            **self._compile_read_options(form, entity),
         )
 
-    def _write(self, form: PutForm | UpdateForm | DeleteForm) -> WritePattern | None:
+    def _compile_write(self, form: PutForm | UpdateForm | DeleteForm) -> WritePattern | None:
         operation: Operation = (
             "put" if isinstance(form, PutForm) else "update" if isinstance(form, UpdateForm) else "delete"
         )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from sync_rules.language.kinds.options import NO_FORM, Model, by_type
+from sync_rules.language.kinds.options import NO_FORM, Model, choose_by_type
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html: BatchGetItem
 KEYS_MAX: Final = 100
@@ -16,7 +16,7 @@ ITEMS_MAX: Final = 10**15  # more than all tables together can have
 Size = Annotated[
     Annotated[int, Field(ge=1), Tag("form:number")]
     | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?(B|KB)$"), Tag("form:size")],
-    by_type({int: "form:number", str: "form:size"}, "a size such as 1.6KB"),
+    choose_by_type({int: "form:number", str: "form:size"}, "a size such as 1.6KB"),
 ]
 Attributes = Annotated[
     list[str] | None,
@@ -27,7 +27,7 @@ Attributes = Annotated[
 ]
 EntityOrEntities = Annotated[
     Annotated[str, Tag("form:entity")] | Annotated[list[str], Tag("form:entities")],
-    by_type({str: "form:entity", list: "form:entities"}, "an entity, or a list of entities"),
+    choose_by_type({str: "form:entity", list: "form:entities"}, "an entity, or a list of entities"),
 ]
 Share = Annotated[str | None, Field(examples=["5%"])]
 
@@ -191,13 +191,13 @@ FORMS: Final[dict[str, type[Model]]] = {
 }
 
 
-def form_of_pattern(value: Any) -> type[Model] | None:
-    """The form of a pattern, by the key that only it has; None for none."""
+def find_form(value: Any) -> type[Model] | None:
+    """Return the form of a pattern, by the key that only this form has; None if no form matches."""
     return next((form for word, form in FORMS.items() if isinstance(value, dict) and word in value), None)
 
 
 def suggest_option(name: str, value: Any, as_list: bool) -> str | None:  # noqa: FBT001 - a section is called so
-    """The form of an option that was most likely meant by a value of another type."""
+    """Return an option's probable spelling for a value of a wrong type, or None."""
     if not isinstance(value, str | int | float):
         return None
     if as_list:
@@ -207,8 +207,8 @@ def suggest_option(name: str, value: Any, as_list: bool) -> str | None:  # noqa:
     return {"rate": f"rate: {value}/s", **shares}.get(name)
 
 
-def _tag(value: Any) -> str | None:
-    form = form_of_pattern(value)
+def _find_tag(value: Any) -> str | None:
+    form = find_form(value)
     return None if form is None else f"form:{form.__name__}"
 
 
@@ -221,7 +221,7 @@ PatternEntry = Annotated[
     | Annotated[UpdateForm, Tag("form:UpdateForm")]
     | Annotated[DeleteForm, Tag("form:DeleteForm")],
     Discriminator(
-        _tag,
+        _find_tag,
         custom_error_type=NO_FORM,
         custom_error_message="a map with get, graph, tree, search, put, update or delete, "
         "such as {get: order, by: [user_id]}",

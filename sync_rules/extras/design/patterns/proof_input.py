@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sync_rules.extras.design.patterns.answers import ProvedRequest, Request, Term, batches_of
-from sync_rules.extras.design.patterns.declarations import design_of
+from sync_rules.extras.design.patterns.answers import ProvedRequest, Request, Term, count_batches
+from sync_rules.extras.design.patterns.declarations import find_design
 from sync_rules.extras.design.patterns.key_makers import Makers
 from sync_rules.model.entities import Entity
 from sync_rules.rules.ruleset import Rules
@@ -25,12 +25,12 @@ class ProofInput:
     # ------------------------------------------------------------ requests
     def by_key(self, entity: Entity, request: Request) -> ProvedRequest:
         terms = tuple(
-            Term(self.makers.best(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
+            Term(self.makers.choose_maker(entity, attribute, frozenset(entity.identity)), "equals", entity.identity)
             for attribute in entity.table.key
         )
-        return ProvedRequest(request, entity, terms=terms, items=1, size_bytes=self.size_of(entity))
+        return ProvedRequest(request, entity, terms=terms, items=1, size_bytes=self.find_size(entity))
 
-    def batch_read(
+    def make_batch_read(
         self,
         entity: Entity,
         items: int | None,
@@ -41,7 +41,7 @@ class ProofInput:
         consistent: bool = False,
         filters: str = "",
     ) -> ProvedRequest:
-        """A read of `items` items whose keys an earlier request shows; None if the number is unknown."""
+        """Make a read of `items` items whose keys an earlier request shows; None if the number is unknown."""
         return ProvedRequest(
             "GetItem" if one else "BatchGetItem",
             entity,
@@ -49,23 +49,23 @@ class ProofInput:
             follows=follows,
             filters=filters,
             consistent=consistent,
-            requests=batches_of(items),
+            requests=count_batches(items),
             items=items,
-            size_bytes=self.size_of(entity),
+            size_bytes=self.find_size(entity),
         )
 
     # ------------------------------------------------------------ facts
-    def size_of(self, entity: Entity) -> int | None:
-        """The stated size of an item, in bytes."""
-        volume = design_of(self.rules).volumes.get(entity.name)
+    def find_size(self, entity: Entity) -> int | None:
+        """Return the stated size of an item, in bytes; None if not stated."""
+        volume = find_design(self.rules).volumes.get(entity.name)
         return None if volume is None else volume.size_bytes
 
-    def count_of(self, entity: Entity) -> int | None:
-        volume = design_of(self.rules).volumes.get(entity.name)
+    def find_item_count(self, entity: Entity) -> int | None:
+        volume = find_design(self.rules).volumes.get(entity.name)
         return None if volume is None else volume.items
 
     def list_required_attributes(self, entity: Entity) -> frozenset[str]:
-        """The attributes that every item of an entity has, as the file states it, or by a rule."""
+        """List the attributes that every item of an entity has, by the file's statement or by a rule."""
         given = (name for rule in self.rules.into_target(entity) for name in rule.always_writes)
         return frozenset((*entity.required, *given, *(attribute.name for attribute in entity.table.key)))
 

@@ -1,7 +1,7 @@
-"""Prove the access patterns of a rules file: an answer to each, and what no pattern uses.
+"""Prove the access patterns of a rules file: an answer to each pattern, and what no pattern uses.
 
-Invariant: an answer is a request that DynamoDB can do on the tables and indexes of the file, or a true reason why there
-is none.
+Invariant: an answer is a request that DynamoDB can serve from the file's tables and indexes. Otherwise it is a true
+reason why no request serves the pattern.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from sync_rules.extras.design.patterns.declarations import (
     SearchPattern,
     TreePattern,
     WritePattern,
-    design_of,
+    find_design,
 )
 from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.rules.families import EffectRule
-from sync_rules.rules.rule import causes_of
+from sync_rules.rules.rule import list_causes
 from sync_rules.rules.ruleset import Rules
 
 WRITES: Final[Mapping[Operation, Request]] = {"put": "PutItem", "update": "UpdateItem", "delete": "DeleteItem"}
@@ -48,11 +48,11 @@ class Proof:
 
 def prove(rules: Rules) -> Proof:
     model = ProofInput.of(rules)
-    answers = {name: answer_to(model, pattern) for name, pattern in design_of(rules).patterns.items()}
+    answers = {name: answer_pattern(model, pattern) for name, pattern in find_design(rules).patterns.items()}
     use = PatternUse()
     for answer in answers.values():
         use |= answer.use if answer.is_served else _list_wanted_attributes(model, answer.pattern)
-    read = _read(rules, use)
+    read = _list_read_rules(rules, use)
     kept = (rule for rule in rules.rules.values() if rule.puts and not rule.times_to_live)
     unread = tuple(dict.fromkeys(rule.title for rule in kept if rule.title not in read))
     used = use.indexes | {
@@ -70,7 +70,7 @@ def prove(rules: Rules) -> Proof:
     return Proof(answers, unread, idle)
 
 
-def answer_to(model: ProofInput, pattern: Pattern) -> PatternAnswer:
+def answer_pattern(model: ProofInput, pattern: Pattern) -> PatternAnswer:
     match pattern:
         case GetPattern():
             found = gets.find_cheapest_answer(model, pattern)
@@ -79,13 +79,13 @@ def answer_to(model: ProofInput, pattern: Pattern) -> PatternAnswer:
                 names = f"{' and '.join(pattern.entities)} by {' and '.join(fields) or 'nothing'}"
                 cure = "give them one partition key by these fields, in `key`, or write a pattern for each"
                 return PatternAnswer(pattern, reason=f"no Query finds {names}: {cure}")
-            return found or cures.of_get(model, pattern)
+            return found or cures.explain_get(model, pattern)
         case GraphPattern():
-            return graphs.serve(model, pattern) or cures.of_graph(model, pattern)
+            return graphs.serve(model, pattern) or cures.explain_graph(model, pattern)
         case TreePattern():
-            return trees.serve(model, pattern) or cures.of_tree(model, pattern)
+            return trees.serve(model, pattern) or cures.explain_tree(model, pattern)
         case SearchPattern():
-            return searches.serve(model, pattern) or cures.of_search(model, pattern)
+            return searches.serve(model, pattern) or cures.explain_search(model, pattern)
         case WritePattern():
             step = model.by_key(model.rules.entities[pattern.entity], WRITES[pattern.operation])
             return PatternAnswer(pattern, (step,))
@@ -106,7 +106,7 @@ def _list_wanted_attributes(model: ProofInput, pattern: Pattern) -> PatternUse:
             return PatternUse()
 
 
-def _read(rules: Rules, use: PatternUse) -> frozenset[str]:
+def _list_read_rules(rules: Rules, use: PatternUse) -> frozenset[str]:
     """The titles of rules that keep something which patterns read, or which another such rule reads."""
     whole = {entity for entity, name in use.attributes if name is None}
     read = set(use.rules)
@@ -119,7 +119,7 @@ def _read(rules: Rules, use: PatternUse) -> frozenset[str]:
             read.add(rule.title)
         if any(isinstance(one, EffectRule) for one in rules.from_source(rule.target)):
             read.add(rule.title)  # a function has it
-    causes = causes_of(node for rule in rules.rules.values() for node in rule.nodes())
+    causes = list_causes(node for rule in rules.rules.values() for node in rule.nodes())
     waiting = [*read]
     while waiting:
         title = waiting.pop()

@@ -1,4 +1,4 @@
-"""Remarks: what is true of the requests of a `get`, and costs something or leaves something out."""
+"""Remarks about the requests of a `get` that cost something or leave something out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sync_rules.rules.kinds.mirror import MirrorRule
 HALF = 0.5
 
 
-def on_filter(
+def remark_filters(
     model: ProofInput,
     pattern: GetPattern,
     entity: Entity,
@@ -28,7 +28,9 @@ def on_filter(
     *,
     free: bool,
 ) -> Iterator[str]:
-    """A filter, and items of other entities that a Query reads too. `free`: the key does not narrow what it tests."""
+    """Remark on a filter, and on items of other entities that a Query reads too. `free`: the key does not narrow what
+    the filter tests.
+    """
     if step.filters and step.request == "GetItem":
         yield "GetItem takes no filter: the application drops the item"
     elif step.filters and pattern.keeps is not None and pattern.keeps < HALF:
@@ -38,15 +40,15 @@ def on_filter(
     if step.request != "Query" or not others:
         return
     names = ", ".join(other.name for other in others)
-    counts = [model.count_of(other) for other in others]
-    own = model.count_of(entity)
+    counts = [model.find_item_count(other) for other in others]
+    own = model.find_item_count(entity)
     more = None not in counts and own is not None and sum(filter(None, counts)) > own
     text = f"the Query reads items of {names} too, and drops them"
     yield text + (": it throws away more than it keeps" if more else "")
 
 
 def remark_key_filters(entity: Entity, found: Reach, step: ProvedRequest, paths: tuple[str, ...]) -> Iterator[str]:
-    """A filter that names a key attribute, or a field inside one, which no FilterExpression may."""
+    """Remark on a filter that names a key attribute, or a field inside it, which no FilterExpression may name."""
     keys = {one.name for one in (*found.way.partition, *found.way.sort)}
     left = sorted(name for name in paths if entity.locate_field((name,))[0] in keys)
     if left and step.request == "Query":
@@ -54,7 +56,9 @@ def remark_key_filters(entity: Entity, found: Reach, step: ProvedRequest, paths:
 
 
 def remark_partial_copies(model: ProofInput, pattern: GetPattern, entity: Entity) -> Iterator[str]:
-    """An attribute of another entity that is taken from a copy which not every item has, or of one link of several."""
+    """Remark on an attribute of another entity whose copy not every item has, or that comes from one of several
+    links.
+    """
     for text in pattern.returns or ():
         name, _, rest = text.partition(".")
         other = model.rules.entities.get(name)
@@ -72,24 +76,28 @@ def remark_partial_copies(model: ProofInput, pattern: GetPattern, entity: Entity
             yield f"{text} is {to}, as rule {rule.title} keeps it"
 
 
-def on_absent(model: ProofInput, entity: Entity, found: Reach) -> Iterator[str]:
-    """An item without a key attribute is not in the index, and so is not found; one with a default is found by that."""
+def remark_absent_items(model: ProofInput, entity: Entity, found: Reach) -> Iterator[str]:
+    """Remark on items without a key attribute, which are not in the index, and on items that are found under a
+    default.
+    """
     way = found.way
     sure = model.list_required_attributes(entity)
     if way.index is not None:
         asked = {name for term in found.terms for name in term.maker.fields if term.form == "equals"}
-        keys = [(one, model.makers.best(entity, one, found.used)) for one in way.index.attributes]
-        lacking = [one.name for one, maker in keys if one.name not in sure and not _there(maker, asked, sure, entity)]
+        keys = [(one, model.makers.choose_maker(entity, one, found.used)) for one in way.index.attributes]
+        lacking = [
+            one.name for one, maker in keys if one.name not in sure and not _is_always_there(maker, asked, sure, entity)
+        ]
         if lacking:
             names, cure = " or ".join(lacking), f"required: [{', '.join(lacking)}]"
             yield f"items without {names} are not in {way.place_name}; if every item has it: {cure}"
     for attribute in (*way.partition, *way.sort):
-        default = model.makers.default_of(entity, attribute)
+        default = model.makers.find_default_rule(entity, attribute)
         if default is not None:
             yield f"items that get no {attribute.name} from {default.title} are there under its default"
 
 
-def _there(maker: Maker, asked: set[str], sure: frozenset[str], entity: Entity) -> bool:
+def _is_always_there(maker: Maker, asked: set[str], sure: frozenset[str], entity: Entity) -> bool:
     """True if every item that a call asks for has an attribute."""
     inside = set() if maker.source is None else set(entity.identity)  # a field in the key is no attribute by itself
     known = asked | sure | inside
@@ -98,7 +106,7 @@ def _there(maker: Maker, asked: set[str], sure: frozenset[str], entity: Entity) 
     return set(maker.fields) <= known
 
 
-def on_loose(entity: Entity, found: Reach) -> Iterator[str]:
+def remark_loose_keys(entity: Entity, found: Reach) -> Iterator[str]:
     """Remark on keys that find more values than a call gives.
 
     A key that holds a field in another form finds all values of that form. A key of several fields also finds other
@@ -116,8 +124,8 @@ def on_loose(entity: Entity, found: Reach) -> Iterator[str]:
         yield f"{', '.join(loose)} is compared as the key has it, in another case or without spaces"
 
 
-def on_copies(model: ProofInput, entity: Entity, needed: tuple[str, ...] | None) -> Iterator[str]:
-    """A copy follows its source, however consistently it is read."""
+def remark_late_copies(model: ProofInput, entity: Entity, needed: tuple[str, ...] | None) -> Iterator[str]:
+    """Remark that a copy follows its source later, even in a consistent read."""
     for rule in model.rules.into_target(entity):
         kept = [path for path in rule.copies if needed is None or show_path(path[:1]) in needed]
         if kept and rule.source is not entity:
@@ -125,8 +133,8 @@ def on_copies(model: ProofInput, entity: Entity, needed: tuple[str, ...] | None)
             yield f"{names} follows its source a moment later, also in a consistent read: rule {rule.title} keeps it"
 
 
-def on_size(pattern: GetPattern, step: ProvedRequest) -> Iterator[str]:
-    """A page of more than one request, and more than one page."""
+def remark_page_size(pattern: GetPattern, step: ProvedRequest) -> Iterator[str]:
+    """Remark on a page that takes several requests, and on a call with several pages."""
     if step.requests > 1 and step.request == "Query":
         yield f"{step.requests} requests for one page: a Query reads at most 1 MB at once"
     elif step.request == "Query" and pattern.page is not None and pattern.items is not None:
@@ -135,16 +143,16 @@ def on_size(pattern: GetPattern, step: ProvedRequest) -> Iterator[str]:
             yield f"all items of one call are {pages} pages"
 
 
-def on_everything(entity: Entity, step: ProvedRequest) -> Iterator[str]:
-    """A Query that finds all items of an entity."""
+def remark_full_listing(entity: Entity, step: ProvedRequest) -> Iterator[str]:
+    """Remark on a Query that reads all items of an entity."""
     free = all(term.ranged is None and term.text is None for term in step.terms)
     if step.request == "Query" and step.limit is None and step.partition and free and not step.fixed:
         names = " and ".join(one.name for one in (entity, *step.beside))
         yield f"every {names} is read: as many requests as they have megabytes, all from one partition"
 
 
-def on_mirror(rule: MirrorRule, pattern: GetPattern, renamed: Mapping[str, str], *, lacks: bool) -> Iterator[str]:
-    """Attributes that a mirror does not hold or has under other names, and items that have no mirror."""
+def remark_mirror(rule: MirrorRule, pattern: GetPattern, renamed: Mapping[str, str], *, lacks: bool) -> Iterator[str]:
+    """Remark on attributes that a mirror lacks or renames, and on items without a mirror."""
     for name, there in renamed.items():
         yield f"{rule.target.name} calls {name} {there}: so must the filter"
     if lacks:

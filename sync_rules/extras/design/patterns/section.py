@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from sync_rules.extras.design.patterns.declarations import Design, Volume, design_of
-from sync_rules.extras.design.patterns.pattern_compiler import patterns_of
+from sync_rules.extras.design.patterns.declarations import Design, Volume, find_design
+from sync_rules.extras.design.patterns.pattern_compiler import compile_patterns
 from sync_rules.extras.design.patterns.pattern_forms import (
     EntityStatement,
     PatternEntry,
-    form_of_pattern,
+    find_form,
     suggest_option,
 )
 from sync_rules.extras.design.patterns.prover import prove
@@ -28,8 +28,8 @@ SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(B|KB)")
 BYTES: Final = {"B": 1, "KB": 1024}
 
 
-def volumes_of(known: Known, entities: Mapping[str, Model]) -> dict[str, Volume]:
-    """The facts that the file states of its entities, by their names. A size that no item has is reported."""
+def compile_volumes(known: Known, entities: Mapping[str, Model]) -> dict[str, Volume]:
+    """Return the sizes and item counts that the file states, by entity. Report a size that no item can have."""
     found: dict[str, Volume] = {}
     stated = {name: one for name, one in entities.items() if isinstance(one, EntityStatement)}
     for name, entity in stated.items():
@@ -46,21 +46,21 @@ def volumes_of(known: Known, entities: Mapping[str, Model]) -> dict[str, Volume]
 
 
 def compile_design(known: Known, form: Any, rules: Rules) -> Design:
-    """The patterns of a file, and the volumes of its entities."""
-    return Design(patterns_of(known, form.section("patterns"), rules), volumes_of(known, form.entities))
+    """Compile the patterns of a file, and the volumes of its entities."""
+    return Design(compile_patterns(known, form.section("patterns"), rules), compile_volumes(known, form.entities))
 
 
 def lint_patterns(rules: Rules, document: Document) -> Iterator[Problem]:
     """Warn of access patterns that no request serves."""
-    for answer in prove(rules).unserved_answers if design_of(rules).patterns else ():
+    for answer in prove(rules).unserved_answers if find_design(rules).patterns else ():
         location = document.key("patterns", answer.pattern.name)
         titles = "; or ".join(cure.title for cure in answer.cures[:2])
         cure = f"{titles}. `sync-rules patterns` shows it as YAML" if titles else "ask by a field that a key holds"
         yield Problem("SR490", answer.reason, location, cure)
 
 
-def entities_of(design: Design) -> Iterable[str]:
-    """The entities that patterns name."""
+def list_entities(design: Design) -> Iterable[str]:
+    """List the entities that patterns name."""
     return {name for pattern in design.patterns.values() for name in pattern.entities}
 
 
@@ -72,8 +72,8 @@ SECTION = Section(
     compile=compile_design,
     lint=lint_patterns,
     entity=EntityStatement,
-    entities_of=entities_of,
-    form_of=form_of_pattern,
+    entities_of=list_entities,
+    form_of=find_form,
     meant=suggest_option,
     renamed={"returns": "attributes"},
 )

@@ -1,6 +1,6 @@
-"""Checks the arguments of a call of a pattern, by name, and makes raw values of them.
+"""Check the arguments of a call of a pattern, by name, and make raw values of them.
 
-Invariant: an argument is used, or it is an error. No message has a value.
+Invariant: every argument is used, or it is an error. No message has a value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Readable = GetPattern | GraphPattern | TreePattern
 
 @dataclass(frozen=True)
 class CallValues:
-    """The values of a call: of fields, raw, and the ends of the pattern's range."""
+    """The raw values of a call: of fields, and of the ends of the pattern's range."""
 
     fields: Mapping[str, AttributeValue] = field(default_factory=dict)
     least: AttributeValue | None = None
@@ -30,7 +30,7 @@ class CallValues:
     beginning: AttributeValue | None = None
 
     def rename_fields(self, names: Mapping[str, str]) -> CallValues:
-        """The same values, of fields under the names of a mirror."""
+        """Return the same values, with fields under the names of a mirror."""
         fields = {names.get(name, name): value for name, value in self.fields.items()}
         return CallValues(fields, self.least, self.greatest, self.beginning)
 
@@ -49,7 +49,7 @@ def require(pattern: str, expected: Sequence[str], found: Iterable[str]) -> None
 
 
 def list_arguments(rules: Rules, pattern: Readable) -> tuple[tuple[str, ...], Range | None]:
-    """The names of a pattern's arguments, and its range."""
+    """Return the names of a pattern's arguments, and its range."""
     match pattern:
         case GetPattern():
             return pattern.by, pattern.within
@@ -60,15 +60,15 @@ def list_arguments(rules: Rules, pattern: Readable) -> tuple[tuple[str, ...], Ra
 
 
 def parse_call(rules: Rules, reader: Reader, asked: Readable, arguments: Mapping[str, Any]) -> CallValues:
-    """The values of a call, raw.
+    """Parse the arguments of a call into raw values.
 
     Raises:
-        UserError: when an argument is missing or unknown, or cannot be part of a key.
+        UserError: if an argument is missing or unknown, or cannot be part of a key.
     """
     pattern = asked.name
     fields, within = list_arguments(rules, asked)
     require(pattern, (*fields, *([within.attribute] if within is not None else ())), arguments)
-    equal = {name: _raw(pattern, reader, name, arguments[name]) for name in fields}
+    equal = {name: _make_raw(pattern, reader, name, arguments[name]) for name in fields}
     if within is None:
         return CallValues(equal)
     name, value = within.attribute, arguments[within.attribute]
@@ -76,12 +76,12 @@ def parse_call(rules: Rules, reader: Reader, asked: Readable, arguments: Mapping
         if not isinstance(value, tuple | list) or len(value) != PAIR:
             found = f"{len(value)} values" if isinstance(value, tuple | list) else f"one {type(value).__name__}"
             raise UserError(f"pattern {pattern}: {name}: expected both ends, (least, greatest); found {found}")
-        least, greatest = (_raw(pattern, reader, name, end) for end in value)
+        least, greatest = (_make_raw(pattern, reader, name, end) for end in value)
         if least.keys() != greatest.keys():
             kinds = " and ".join(TYPES[kind] for end in (least, greatest) for kind in end)
             raise UserError(f"pattern {pattern}: {name}: expected two ends of one type; found {kinds}")
         return CallValues(equal, least, greatest)
-    end = _raw(pattern, reader, name, value)
+    end = _make_raw(pattern, reader, name, value)
     if within.form == "begins_with":
         if "S" not in end:
             raise UserError(f"pattern {pattern}: {name}: expected a text, the beginning of others")
@@ -89,7 +89,7 @@ def parse_call(rules: Rules, reader: Reader, asked: Readable, arguments: Mapping
     return CallValues(equal, least=end) if within.form == "at_least" else CallValues(equal, greatest=end)
 
 
-def _raw(pattern: str, reader: Reader, name: str, value: Any) -> AttributeValue:
+def _make_raw(pattern: str, reader: Reader, name: str, value: Any) -> AttributeValue:
     raw = reader.raw_attributes({name: value}, (name,))[name]
     kinds = [*raw]
     if len(kinds) != 1 or kinds[0] not in KEY_TYPES:

@@ -1,6 +1,6 @@
-"""Runs `get`: a GetItem, a Query, or a BatchGetItem, and the reads that follow it.
+"""Run `get`: a GetItem, a Query, or a BatchGetItem, and the reads that follow it.
 
-Invariant: the requests are those of the proof. An item that is gone when it is read by its key is left out.
+Invariant: the requests are those of the proof. An item that no longer exists when it is read by its key is left out.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sync_rules.extras.design.patterns.answers import PatternAnswer, ProvedReque
 from sync_rules.extras.design.patterns.declarations import GetPattern
 from sync_rules.extras.design.patterns.gets import map_mirror_names
 from sync_rules.extras.design.run.arguments import CallValues
-from sync_rules.extras.design.run.key_conditions import condition_of, exact, key_of, list_formula_fields
-from sync_rules.extras.design.run.projection import OutputAttribute, Sight, key_paths, list_output_attributes
+from sync_rules.extras.design.run.key_conditions import list_formula_fields, make_check, make_condition, make_key
+from sync_rules.extras.design.run.projection import OutputAttribute, Sight, list_key_paths, list_output_attributes
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -33,7 +33,7 @@ FoundItem = Item | None  # an item as the pattern returns it, raw; None for one 
 
 @dataclass(frozen=True)
 class GetPlan:
-    """A proved pattern, ready to run."""
+    """A proved `get` pattern, ready to run."""
 
     rules: Rules
     answer: PatternAnswer
@@ -48,7 +48,7 @@ class GetPlan:
 
     @cached_property
     def mirror(self) -> MirrorRule | None:
-        """The rule whose mirrors are asked instead of the pattern's entity."""
+        """The rule whose mirrors are read instead of the pattern's entity, or None."""
         if self.first.entity.name == self.pattern.entity:
             return None
         return next(
@@ -104,12 +104,14 @@ class GetPlan:
 
     @cached_property
     def others(self) -> dict[Entity, OtherRead]:
-        """The other entities whose attributes are returned: which ones, the key that an item names, and the step."""
+        """The other entities whose attributes are returned: the attributes, the key that an item names, and the
+        step.
+        """
         found: dict[Entity, OtherRead] = {}
         for other in dict.fromkeys(one.other for one in self.output_attributes or () if one.other is not None):
             mine = tuple(one for one in self.output_attributes or () if one.other is other)
             step = next(step for step in self.answer.steps[1:] if step.entity is other)
-            found[other] = (mine, self._pointer(other), step)
+            found[other] = (mine, self._make_pointer(other), step)
         return found
 
     def _link(self, other: Entity) -> LinkedRule | None:
@@ -117,7 +119,7 @@ class GetPlan:
         rules = (rule for rule in self.rules.rules.values() if isinstance(rule, LinkedRule))
         return next((rule for rule in rules if rule.source is other and rule.target is self.sight.entity), None)
 
-    def _pointer(self, other: Entity) -> Callable[[Item], ItemKey | None]:
+    def _make_pointer(self, other: Entity) -> Callable[[Item], ItemKey | None]:
         linked = self._link(other)
         if linked is not None:
             return linked.pointer
@@ -142,7 +144,7 @@ class GetPlan:
         own = [self.sight.path(one.field) for one in self.output_attributes if one.other is None]
         linked = [path for other in self.others for path in self._list_link_paths(other)]
         asked = [] if self.pattern.where is None else [self.sight.path(path[0]) for path in self.pattern.where.paths]
-        return tuple(dict.fromkeys((*key_paths(self.sight.entity), *own, *linked, *asked)))
+        return tuple(dict.fromkeys((*list_key_paths(self.sight.entity), *own, *linked, *asked)))
 
     @cached_property
     def projects(self) -> tuple[Path, ...] | None:
@@ -151,7 +153,7 @@ class GetPlan:
             self.row_sight.path(name)
             for name in self.row_sight.list_shown_fields(self.first.index, list_formula_fields(self.first))
         ]
-        keys = key_paths(self.first.entity, self.first.index)
+        keys = list_key_paths(self.first.entity, self.first.index)
         if self.again is not None:
             return (*keys, *more)
         if self.source is not None:
@@ -169,23 +171,23 @@ class GetPlan:
         return fixed if self.mirror is None else fixed.rename_fields(map_mirror_names(self.mirror))
 
     def one(self, given: CallValues) -> FoundItem:
-        """The item of a GetItem; of a Query the first one."""
+        """Return the item of a GetItem, or the first item of a Query."""
         if self.first.request != "GetItem":
             found, _ = self.page(given, 1, None)
             return found[0] if found else None
-        (item,) = self._complete_items([self._by_key(given)])
+        (item,) = self._complete_items([self._read_by_key(given)])
         return item
 
-    def _by_key(self, given: CallValues) -> FoundItem:
+    def _read_by_key(self, given: CallValues) -> FoundItem:
         given = self._complete_values(given)
-        key = key_of(self.first, given)
+        key = make_key(self.first, given)
         table = self.first.entity.table
         item = self.reader.item(table, key, projects=self.projects, consistent=self.first.consistent or None)
-        return item if item is not None and exact(self.first, given)(item) else None
+        return item if item is not None and make_check(self.first, given)(item) else None
 
     def key(self, given: CallValues) -> ItemKey | None:
-        """The key that a call names; None where no item can have it."""
-        return key_of(self.first, self._complete_values(given))
+        """Return the key that a call names; None if no item can have it."""
+        return make_key(self.first, self._complete_values(given))
 
     def batch(self, given: Sequence[CallValues]) -> list[FoundItem]:
         """The items of these keys, in their order."""
@@ -195,15 +197,15 @@ class GetPlan:
         return self._complete_items(items)
 
     def page(self, given: CallValues, limit: int | None, cursor: str | None) -> tuple[list[Item], str | None]:
-        """Some items and the token of the next ones. Without a limit: those of one response of at most 1 MB."""
+        """Return some items and the token of the next page. Without a limit: those of one response of at most 1 MB."""
         if self.first.request == "GetItem":
             if cursor is not None:
                 raise UserError(f"pattern {self.pattern.name} finds one item: no cursor leads on")
-            item = self._complete_items([self._by_key(given)])[0]
+            item = self._complete_items([self._read_by_key(given)])[0]
             return ([] if item is None else [item]), None
         if limit is not None and limit < 1:
             raise UserError(f"limit is {limit}: expected at least 1")
-        listing = self._listing(given)
+        listing = self._make_listing(given)
         start = None if cursor is None else listing.decode(cursor)
         found: list[Item] = []
         while True:
@@ -232,10 +234,10 @@ class GetPlan:
     def all(self, given: CallValues) -> Iterator[Item]:
         """Every item."""
         if self.first.request == "GetItem":
-            row = self._by_key(given)
+            row = self._read_by_key(given)
             yield from (item for item in self._complete_items([row]) if item is not None)
             return
-        listing = self._listing(given)
+        listing = self._make_listing(given)
         start: Item | None = None
         while True:
             rows, start = listing.ask(start, None)
@@ -243,9 +245,9 @@ class GetPlan:
             if start is None:
                 return
 
-    def _listing(self, given: CallValues) -> Listing:
+    def _make_listing(self, given: CallValues) -> Listing:
         given = self._complete_values(given)
-        condition = condition_of(self.first, given)
+        condition = make_condition(self.first, given)
         index = self.first.index
         fetches = index is not None and index.local and index.projection not in ("all", None)
         return Listing(
@@ -254,7 +256,7 @@ class GetPlan:
             condition.conditions,
             None if index is None else index.name,
             self.first.backward,
-            exact(self.first, given),
+            make_check(self.first, given),
             condition.within,
             self.projects,
             self.first.consistent or None,
@@ -263,17 +265,17 @@ class GetPlan:
 
     def _start(self, row: Item) -> Item:
         """The key after which a Query goes on behind a row."""
-        return {name: row[name] for (name,) in key_paths(self.first.entity, self.first.index)}
+        return {name: row[name] for (name,) in list_key_paths(self.first.entity, self.first.index)}
 
     # ------------------------------------------------------------ what follows
     def _complete_items(self, rows: Sequence[FoundItem]) -> list[FoundItem]:
         """The items of rows as the pattern returns them; None for one that is gone, or that the condition drops."""
-        items = self._sources(self._whole(rows))
+        items = self._read_sources(self._read_whole_items(rows))
         if self._filters:
-            items = [item if item is not None and self._lets_in(item) else None for item in items]
-        return self._views(items)
+            items = [item if item is not None and self._is_let_in(item) else None for item in items]
+        return self._make_views(items)
 
-    def _lets_in(self, item: Item) -> bool:
+    def _is_let_in(self, item: Item) -> bool:
         """True if the pattern's condition holds; of a mirror by the names that its source has for the fields."""
         where, sight = self.pattern.where, self.sight
         assert where is not None, "a filter is a condition"
@@ -283,17 +285,17 @@ class GetPlan:
         seen = {name: value for name, value in read.items() if value is not None}
         return where.holds(seen, seen)
 
-    def _whole(self, rows: Sequence[FoundItem]) -> Sequence[FoundItem]:
+    def _read_whole_items(self, rows: Sequence[FoundItem]) -> Sequence[FoundItem]:
         if self.again is None:
             return rows
         table = self.again.entity.table
         keys = [None if row is None else table.key_of(row) for row in rows]
         projects = self.needed_paths
         if self.source is not None and self.mirror is not None:
-            projects = (*key_paths(self.again.entity), *(ref.path for _, ref in self.mirror.names))
+            projects = (*list_key_paths(self.again.entity), *(ref.path for _, ref in self.mirror.names))
         return self._read(self.again, keys, projects)
 
-    def _sources(self, rows: Sequence[FoundItem]) -> Sequence[FoundItem]:
+    def _read_sources(self, rows: Sequence[FoundItem]) -> Sequence[FoundItem]:
         if self.source is None or self.mirror is None:
             return rows
         pointer = self.mirror.pointer
@@ -308,7 +310,7 @@ class GetPlan:
             return [self.reader.item(table, keys[0], projects=projects, consistent=consistent)]
         return self.reader.get(table, keys, projects=projects, consistent=consistent)
 
-    def _views(self, items: Sequence[FoundItem]) -> list[FoundItem]:
+    def _make_views(self, items: Sequence[FoundItem]) -> list[FoundItem]:
         if self.output_attributes is None:
             return [*items]
         views: list[View] = [None if item is None else {} for item in items]
@@ -317,7 +319,7 @@ class GetPlan:
         for other, (mine, pointer, step) in self.others.items():
             sight = Sight(self.rules, other)
             keys = [None if item is None else pointer(item) for item in items]
-            paths = (*key_paths(other), *(sight.path(one.field) for one in mine))
+            paths = (*list_key_paths(other), *(sight.path(one.field) for one in mine))
             self._fill(views, self._read(step, keys, paths), sight, mine)
         return [
             None if view is None else {one.name: view[one.name] for one in self.output_attributes if one.name in view}

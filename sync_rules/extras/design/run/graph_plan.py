@@ -1,4 +1,6 @@
-"""Runs `graph`: a Query of the edges, a BatchGetItem of their nodes, and one of the neighbours that a set names."""
+"""Run `graph`: a Query of the edges, a BatchGetItem of their nodes, and a BatchGetItem of the neighbours that a set
+names.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from typing import Any
 
 from sync_rules.extras.design.patterns.answers import PatternAnswer
 from sync_rules.extras.design.patterns.declarations import GraphPattern
-from sync_rules.extras.design.patterns.graphs import ends_of, names_of, set_rule
+from sync_rules.extras.design.patterns.graphs import find_ends, find_set_rule, map_end_names
 from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.extras.design.run.arguments import CallValues
-from sync_rules.extras.design.run.key_conditions import condition_of, exact
+from sync_rules.extras.design.run.key_conditions import make_check, make_condition
 from sync_rules.extras.design.run.projection import Sight
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path
@@ -26,7 +28,7 @@ from sync_rules.rules.ruleset import Rules
 
 @dataclass(frozen=True)
 class GraphPlan:
-    """A proved pattern, ready to run."""
+    """A proved `graph` pattern, ready to run."""
 
     rules: Rules
     answer: PatternAnswer
@@ -36,7 +38,7 @@ class GraphPlan:
     @cached_property
     def _rule(self) -> CollectRule | None:
         model = ProofInput.of(self.rules)
-        return set_rule(model, ends_of(model, self.pattern))
+        return find_set_rule(model, find_ends(model, self.pattern))
 
     @cached_property
     def around(self) -> Callable[[Sequence[Item | None]], Sequence[Neighbours | None]]:
@@ -61,11 +63,11 @@ class GraphPlan:
         sets = [(self._rule.into,)] if self._rule is not None and self.pattern.neighbours else []
         return None if paths is None else tuple(dict.fromkeys((*paths, *sets)))
 
-    def _pointer(self, edge: Item) -> ItemKey | None:
+    def _find_node_key(self, edge: Item) -> ItemKey | None:
         if self._rule is not None:
             return self._rule.pointer(edge)
         edges, node = Sight(self.rules, self.rules.entities[self.pattern.edge]), self._sight.entity
-        read = {own: edges.read(edge, field) for field, own in names_of(node, self.pattern).items()}
+        read = {own: edges.read(edge, field) for field, own in map_end_names(node, self.pattern).items()}
         fields = {name: value for name, value in read.items() if value is not None}
         for attribute in node.table.key:  # a field of the edge may hold a whole key attribute
             if attribute.name in fields and attribute.name not in node.identity:
@@ -77,7 +79,7 @@ class GraphPlan:
         start = self.rules.entities[self.pattern.start]
         types = {attribute.name: attribute.type for attribute in start.table.key}
         named: dict[str, AttributeValue] = {}
-        for field, own in names_of(start, self.pattern).items():
+        for field, own in map_end_names(start, self.pattern).items():
             value = given.fields.get(own)
             if own in types and own not in start.identity:
                 value = start.templates[own].build(given.fields, types[own])
@@ -86,20 +88,20 @@ class GraphPlan:
         return CallValues(named)
 
     def page(self, given: CallValues, limit: int | None, cursor: str | None) -> ThreeSteps:
-        """Edges, their nodes, and the neighbours of these. Without a limit all of them."""
+        """Return edges, their nodes, and the nodes' neighbours. Without a limit, return all."""
         around, first = self.around, self.answer.steps[0]  # an error in them is raised before a request is paid for
         named = self._start(given)
-        condition = condition_of(first, named)
+        condition = make_condition(first, named)
         listing = Listing(
             self.reader,
             first.entity.table,
             condition.conditions,
             None if first.index is None else first.index.name,
             first.backward,
-            exact(first, named),
+            make_check(first, named),
             condition.within,
         )
-        nodes = NodeRead(self._sight.entity.table, self._pointer, self._view, self._projects)
+        nodes = NodeRead(self._sight.entity.table, self._find_node_key, self._view, self._projects)
         return read_steps(listing, nodes, around, limit, cursor)
 
     def _view(self, node: Item) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Makes the key condition of a step for given values, and the check that makes it exact.
+"""Make the key condition of a step for given values, and the check that makes it exact.
 
-Invariant: the condition finds every item that is asked for; the check drops every other one. A field inside a composite
-key is compared as the key has it: as text, formatted as the rule formats it.
+Invariant: the condition finds every requested item; the check drops every other item. A field inside a composite key is
+compared as the key has it: as text, formatted as the rule formats it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Template, as_key, is_possible
+from sync_rules.model.templates import (
+    PARTITION_KEY_MAX_BYTES,
+    SORT_KEY_MAX_BYTES,
+    Template,
+    convert_to_key,
+    is_possible,
+)
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.read.key_range import KeyRange
 from sync_rules.rules.formula import Formula
@@ -26,7 +32,7 @@ Check = Callable[[Item], bool]
 
 @dataclass(frozen=True)
 class CallCondition:
-    """The key condition of one call; `conditions` None: no item can have such a key."""
+    """The key condition of one call. `conditions` is None if no item can have such a key."""
 
     conditions: KeyConditions | None
     within: KeyRange | None = None
@@ -35,8 +41,8 @@ class CallCondition:
 NOTHING = CallCondition(None)
 
 
-def condition_of(step: ProvedRequest, given: CallValues) -> CallCondition:
-    """The condition for these values. Raises UserError for a range that ends before it begins."""
+def make_condition(step: ProvedRequest, given: CallValues) -> CallCondition:
+    """Make the condition for these values. Raises UserError for a range that ends before it begins."""
     equals: list[tuple[str, AttributeValue]] = []
     begins: tuple[str, str] | None = None
     within: KeyRange | None = None
@@ -65,9 +71,9 @@ def condition_of(step: ProvedRequest, given: CallValues) -> CallCondition:
     return CallCondition(KeyConditions(tuple(equals), begins), within)
 
 
-def key_of(step: ProvedRequest, given: CallValues) -> ItemKey | None:
-    """The key of the item that a GetItem asks for; None where no item can have it."""
-    found = condition_of(step, given).conditions
+def make_key(step: ProvedRequest, given: CallValues) -> ItemKey | None:
+    """Make the key of the item that a GetItem reads; None if no item can have it."""
+    found = make_condition(step, given).conditions
     if found is None:
         return None
     return step.entity.table.key_of(dict(found.equals))
@@ -77,10 +83,12 @@ def key_of(step: ProvedRequest, given: CallValues) -> ItemKey | None:
 def _make_range(term: Term, ranged: Field, prefix: str, given: CallValues) -> tuple[str, KeyRange | None] | None:
     """The beginning, or the range, of a sort key; None where no key is in it."""
     maker = term.maker
-    if _native(maker):
+    if _is_native(maker):
         if given.beginning is not None:
             return given.beginning["S"], None
-        ends = [None if end is None else as_key(end, maker.attribute.type) for end in (given.least, given.greatest)]
+        ends = [
+            None if end is None else convert_to_key(end, maker.attribute.type) for end in (given.least, given.greatest)
+        ]
         if any(made is None for made, end in zip(ends, (given.least, given.greatest), strict=True) if end is not None):
             return None
         if any(end is not None and not is_possible(end, SORT_KEY_MAX_BYTES) for end in ends):
@@ -93,12 +101,12 @@ def _make_range(term: Term, ranged: Field, prefix: str, given: CallValues) -> tu
         whole = prefix + bounds.beginning
         return (whole, None) if len(whole.encode()) <= SORT_KEY_MAX_BYTES else None
     least = prefix if bounds.least is None else prefix + bounds.least
-    greatest = _greatest(maker, ranged, prefix, bounds)
+    greatest = _find_greatest(maker, ranged, prefix, bounds)
     made = [None if not text else {"S": text} for text in (_cut(least), greatest)]
     return ("", KeyRange(maker.attribute.name, *made)) if any(made) else ("", None)
 
 
-def _native(maker: Maker) -> bool:
+def _is_native(maker: Maker) -> bool:
     """True if the key attribute is the field itself, so that DynamoDB compares it."""
     return maker.source is None or (isinstance(maker.source, Template) and maker.source.whole is not None)
 
@@ -132,7 +140,7 @@ class _Bounds:
         return (self.least is None or self.least <= text) and (self.greatest is None or text <= self.greatest)
 
 
-def _greatest(maker: Maker, ranged: Field, prefix: str, bounds: _Bounds) -> str | None:
+def _find_greatest(maker: Maker, ranged: Field, prefix: str, bounds: _Bounds) -> str | None:
     """The text that no key of the range exceeds; None: no such end is needed.
 
     Where the key goes on after the field, a value that the greatest one begins with may come after it: with `#` behind
@@ -140,17 +148,17 @@ def _greatest(maker: Maker, ranged: Field, prefix: str, bounds: _Bounds) -> str 
     """
     top = bounds.greatest
     if top is None:
-        return _beyond(prefix)
-    after = _after(maker, ranged)
+        return _find_text_beyond(prefix)
+    after = _find_text_after(maker, ranged)
     if after is None:
         return _cut(prefix + top, up=True)
     least = bounds.least or ""
     beginnings = [top] if ranged.padded else [top[:end] for end in range(1, len(top) + 1) if top[:end] >= least]
-    ends = [_beyond(prefix + one + after) for one in beginnings or [top]]
+    ends = [_find_text_beyond(prefix + one + after) for one in beginnings or [top]]
     return None if None in ends else max(end for end in ends if end is not None)
 
 
-def _after(maker: Maker, one: Field) -> str | None:
+def _find_text_after(maker: Maker, one: Field) -> str | None:
     """The text that follows a field in a key attribute, "" where another field does; None at the end."""
     at = [isinstance(part, Field) and part.name == one.name for part in maker.parts].index(True)
     rest = maker.parts[at + 1 :]
@@ -159,7 +167,7 @@ def _after(maker: Maker, one: Field) -> str | None:
     return rest[0] if isinstance(rest[0], str) else ""
 
 
-def _beyond(text: str) -> str | None:
+def _find_text_beyond(text: str) -> str | None:
     """The least text that is greater than all that begin with this one; None without one. DynamoDB compares texts by
     their UTF-8 bytes, and so by code points.
     """
@@ -181,9 +189,9 @@ def _cut(text: str, *, up: bool = False) -> str:
 
 
 # ---------------------------------------------------------------- exactness
-def exact(step: ProvedRequest, given: CallValues) -> Check:
-    """The check of a row: its entity, and the fields that a composite key holds."""
-    entity, checks = step.entity, [*_checks(step, given)]
+def make_check(step: ProvedRequest, given: CallValues) -> Check:
+    """Make the check of a row: its entity, and the fields that a composite key holds."""
+    entity, checks = step.entity, [*_list_checks(step, given)]
     entities = (entity, *step.beside)
 
     def holds(row: Item) -> bool:
@@ -193,48 +201,48 @@ def exact(step: ProvedRequest, given: CallValues) -> Check:
     return holds
 
 
-def _checks(step: ProvedRequest, given: CallValues) -> Iterator[Check]:
+def _list_checks(step: ProvedRequest, given: CallValues) -> Iterator[Check]:
     for term in step.terms:
         formula = isinstance(term.maker.source, Formula)
-        if (term.form == "equals" and not formula) or term.text is not None or _native(term.maker):
+        if (term.form == "equals" and not formula) or term.text is not None or _is_native(term.maker):
             continue
         if isinstance(term.maker.source, Template):
-            yield _of_form(term.maker.source, term.maker.attribute.name)
+            yield _make_form_check(term.maker.source, term.maker.attribute.name)
         fields = [part for part in term.maker.parts if isinstance(part, Field) and part.name in term.given]
         for one in fields:
             text = term.maker.inner(one, given.fields[one.name])
-            yield _equal(step.entity, term.maker, one, text)
+            yield _make_equal_check(step.entity, term.maker, one, text)
         if term.ranged is not None:
             bounds = _Bounds.of(term.maker, term.ranged, given)
             if bounds is not None:
-                yield _inside(step.entity, term, term.ranged, bounds, term.maker.prefix(given.fields) or "")
+                yield _make_range_check(step.entity, term, term.ranged, bounds, term.maker.prefix(given.fields) or "")
 
 
-def _of_form(template: Template, name: str) -> Check:
+def _make_form_check(template: Template, name: str) -> Check:
     return lambda row: template.parse(row.get(name)) is not None
 
 
-def _equal(entity: Entity, maker: Maker, one: Field, text: str | None) -> Check:
+def _make_equal_check(entity: Entity, maker: Maker, one: Field, text: str | None) -> Check:
     def check(row: Item) -> bool:
-        found = _text_in(entity, maker, one, row)
+        found = _find_text(entity, maker, one, row)
         return found is None or found == text
 
     return check
 
 
-def _inside(entity: Entity, term: Term, one: Field, bounds: _Bounds, prefix: str) -> Check:
+def _make_range_check(entity: Entity, term: Term, one: Field, bounds: _Bounds, prefix: str) -> Check:
     def check(row: Item) -> bool:
-        found = _text_in(entity, term.maker, one, row)
+        found = _find_text(entity, term.maker, one, row)
         if found is None:  # the row does not show the field: it ends where the text that follows it begins
             text = str(row.get(term.maker.attribute.name, {}).get("S", ""))
-            after = _after(term.maker, one)
+            after = _find_text_after(term.maker, one)
             found = text[len(prefix) :].partition(after)[0] if after else text[len(prefix) :]
         return bounds.hold(found)
 
     return check
 
 
-def _text_in(entity: Entity, maker: Maker, one: Field, row: Item) -> str | None:
+def _find_text(entity: Entity, maker: Maker, one: Field, row: Item) -> str | None:
     """The text that a field has in a key attribute of a row; None where a row does not say so."""
     if isinstance(maker.source, Template):
         found = (maker.source.parse(row.get(maker.attribute.name)) or {}).get(one.name)
@@ -245,6 +253,6 @@ def _text_in(entity: Entity, maker: Maker, one: Field, row: Item) -> str | None:
 
 
 def list_formula_fields(step: ProvedRequest) -> tuple[str, ...]:
-    """The fields that the check reads beside the key, where rows show them: those of formulas."""
+    """List the fields, apart from the key, that the check reads if rows show them: those of formulas."""
     formulas = (term for term in step.terms if isinstance(term.maker.source, Formula))
     return tuple(dict.fromkeys(name for term in formulas for name in term.maker.fields))

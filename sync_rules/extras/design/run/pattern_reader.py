@@ -1,7 +1,7 @@
-"""Runs the access patterns of a rules file by their names, each by the requests that the proof gives it.
+"""Run the access patterns of a rules file by name, each by the requests of its proof.
 
-Invariant: never a Scan. An argument that a pattern does not have, or lacks, is an error, and so is a pattern that
-nothing serves: with its reason and the first cure.
+Invariant: never a Scan. An unknown or missing argument is an error. A pattern that no request serves is an error, with
+its reason and the first cure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sync_rules.model.suggest import explain_unknown_name
 from sync_rules.model.values import Item
 from sync_rules.read.graph import ThreeSteps
 from sync_rules.read.listing import Page
-from sync_rules.read.reader import KeyClient, Reader, reader_of
+from sync_rules.read.reader import KeyClient, Reader, make_reader
 from sync_rules.rules.ruleset import Rules
 
 Plan = GetPlan | GraphPlan | TreePlan
@@ -32,16 +32,12 @@ CALLS: Mapping[type, str] = {GetPlan: "page, all or one", GraphPlan: "graph", Tr
 
 
 class Patterns:
-    """The read patterns of a rules file on one client. Threads may share it.
-
-    The arguments of a call are the fields of the pattern: those of `by`, and that of its range, `(least, greatest)` for
-    `between`. A field with a name that is no Python name goes into the map `given`. Values are plain, or raw with a raw
-    `Reader`.
-
-    Items are dicts: with `attributes` only those attributes, each under the name that the pattern has for it, such as
-    "user.name"; else whole items as the table has them. A pattern of several entities gives pairs: the name of the
-    entity, and the item. `types` makes something else of the items of an entity: a class
-    is called with the attributes by name, any other callable with the item.
+    """The read patterns of a rules file on one client. Threads may share it. The arguments of a call are the fields of
+    the pattern: those of `by`, and that of its range, `(least, greatest)` for `between`. A field whose name is not a
+    Python name goes into the map `given`. Values are plain, or raw with a raw `Reader`. Items are dicts: with
+    `attributes` only those attributes, under the pattern's names, such as "user.name"; else whole items as in the
+    table. A pattern of several entities returns pairs: the entity's name, and the item. `types` converts the items
+    of an entity. A class is called with the attributes by name, any other callable with the item.
     """
 
     def __init__(self, rules: Rules, client: KeyClient | Reader, types: Types | None = None) -> None:
@@ -51,7 +47,7 @@ class Patterns:
             UserError: when `types` names no entity.
         """
         self._rules = rules
-        self._reader = reader_of(client)
+        self._reader = make_reader(client)
         self._types = dict(types or {})
         for name in self._types:
             if name not in rules.entities:
@@ -72,13 +68,13 @@ class Patterns:
         cursor: str | None = None,
         **fields: Any,
     ) -> Page:
-        """Some items: `limit` of them, or the pattern's `page`, or else those of one response of at most 1 MB.
+        """Return some items: `limit` items, or the pattern's `page`, or else those of one response of at most 1 MB.
 
         Raises:
-            UserError: when the pattern has no pages, arguments are missing or unknown, or `limit` or `cursor` is wrong.
-            StoreError: when a request fails.
+            UserError: if the pattern has no pages, arguments are missing or unknown, or `limit` or `cursor` is wrong.
+            StoreError: if a request fails.
         """
-        plan = self._items(name, "page")
+        plan = self._find_item_plan(name, "page")
         limit = plan.pattern.page if limit is None else limit
         values = self.parse_values(plan, {**(given or {}), **fields})
         if isinstance(plan, TreePlan):
@@ -92,14 +88,14 @@ class Patterns:
         return Page([self._convert_item(plan, item) for item in items], after)
 
     def all(self, name: str, given: Mapping[str, Any] | None = None, /, **fields: Any) -> Iterator[Any]:
-        """Every item, by as many requests as that takes."""
-        plan = self._items(name, "all")
+        """Yield every item, by the necessary number of requests."""
+        plan = self._find_item_plan(name, "all")
         values = self.parse_values(plan, {**(given or {}), **fields})
         return (self._convert_item(plan, item) for item in plan.all(values))
 
     def one(self, name: str, given: Mapping[str, Any] | None = None, /, **fields: Any) -> Any | None:
-        """The one item of a pattern with `one`, or with the whole key in `by`; None if there is none."""
-        plan = self._get(name, "one")
+        """Return the single item of a pattern with `one`, or with the whole key in `by`; None if it does not exist."""
+        plan = self._find_get_plan(name, "one")
         if not plan.pattern.one and plan.first.request != "GetItem":
             cure = "" if plan.pattern.beside else ", or declare `one: true`"
             raise UserError(f"pattern {name} may find several items", f"use page(...) or all(...){cure}")
@@ -107,10 +103,10 @@ class Patterns:
         return None if item is None else self._convert_item(plan, item)
 
     def batch(self, name: str, keys: Sequence[Any]) -> list[Any | None]:
-        """The items of a pattern with `keys`, in the order of these keys; None for one that does not exist. Each key is
-        a map of the fields in `by`, or the value of the only one.
+        """Return the items of a pattern with `keys`, in the order of these keys; None for a missing item. Each key is a
+        map of the fields in `by`, or the value of its only field.
         """
-        plan = self._get(name, "batch")
+        plan = self._find_get_plan(name, "batch")
         if plan.pattern.keys is None:
             raise UserError(f"pattern {name} reads one key at a time", "declare `keys`, or use one(...)")
         if isinstance(keys, str | Mapping):
@@ -134,7 +130,7 @@ class Patterns:
         cursor: str | None = None,
         **fields: Any,
     ) -> ThreeSteps:
-        """Edges, their nodes, and the neighbours of these: `limit` edges, or the pattern's `page`, or else all."""
+        """Return edges, their nodes, and the nodes' neighbours: `limit` edges, or the pattern's `page`, or else all."""
         plan = self.plan(name)
         if not isinstance(plan, GraphPlan):
             _refuse_call(plan, "graph")
@@ -149,25 +145,27 @@ class Patterns:
 
     # ------------------------------------------------------------ plans
     def plan(self, name: str) -> Plan:
-        """The plan of a pattern. Raises UserError for an unknown pattern, and for one that nothing serves."""
+        """Return the plan of a pattern. Raises UserError for an unknown pattern, and for a pattern that no request
+        serves.
+        """
         if name not in self._plans:
-            self._plans[name] = self._make_plan(self._answer(name))
+            self._plans[name] = self._make_plan(self._find_answer(name))
         return self._plans[name]
 
-    def _items(self, name: str, call: str) -> GetPlan | TreePlan:
+    def _find_item_plan(self, name: str, call: str) -> GetPlan | TreePlan:
         plan = self.plan(name)
         return _refuse_call(plan, call) if isinstance(plan, GraphPlan) else plan
 
-    def _get(self, name: str, call: str) -> GetPlan:
+    def _find_get_plan(self, name: str, call: str) -> GetPlan:
         plan = self.plan(name)
         return plan if isinstance(plan, GetPlan) else _refuse_call(plan, call)
 
-    def _answer(self, name: str) -> PatternAnswer:
+    def _find_answer(self, name: str) -> PatternAnswer:
         answer = self._answers.get(name)
         if answer is None:
             raise UserError(explain_unknown_name("pattern", name, [*self._answers]))
         if not answer.is_served:
-            raise UserError(f"pattern {name} is not served: {answer.reason}", _cure(answer))
+            raise UserError(f"pattern {name} is not served: {answer.reason}", _format_cure(answer))
         return answer
 
     def _make_plan(self, answer: PatternAnswer) -> Plan:
@@ -209,7 +207,7 @@ def _refuse_call(plan: Plan, call: str) -> NoReturn:
     raise UserError(f"pattern {plan.pattern.name} is not called by {call}", f"use {CALLS[type(plan)]}")
 
 
-def _cure(answer: PatternAnswer) -> str:
+def _format_cure(answer: PatternAnswer) -> str:
     """The first cure, as entries of the rules file."""
     if not answer.cures:
         return "see `sync-rules patterns`"

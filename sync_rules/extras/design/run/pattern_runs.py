@@ -18,7 +18,7 @@ from sync_rules.extras.design.run.arguments import Readable
 from sync_rules.extras.design.run.get_plan import GetPlan
 from sync_rules.extras.design.run.graph_plan import GraphPlan
 from sync_rules.extras.design.run.pattern_reader import Patterns, Plan
-from sync_rules.extras.design.run.sample_calls import Arguments, calls
+from sync_rules.extras.design.run.sample_calls import Arguments, list_calls
 from sync_rules.extras.design.run.tree_plan import TreePlan
 from sync_rules.model.values import Item
 from sync_rules.read.reader import Reader
@@ -26,7 +26,7 @@ from sync_rules.rules.ruleset import Rules
 
 
 class Metered:
-    """A client that asks for the units of each request, and counts requests and units."""
+    """A client that requests the units of each request, and counts requests and units."""
 
     def __init__(self, client: Any) -> None:
         self.meta = getattr(client, "meta", None)
@@ -76,7 +76,7 @@ class PatternRun:
 
     @property
     def mean_units(self) -> float | None:
-        """The read units of one call; None where the service does not say them."""
+        """The mean read units of one call; None if the service does not return them."""
         told = [units for units in self.units if units is not None]
         return mean(told) if told and len(told) == len(self.units) else None
 
@@ -88,7 +88,7 @@ class PatternRun:
 
 @dataclass(frozen=True)
 class PatternTrial:
-    """Patterns on one client. `items` gives the items of a table, by its name, from which arguments are taken."""
+    """Patterns on one client. `items` returns the items of a table, by its name, from which arguments are taken."""
 
     rules: Rules
     client: Any
@@ -98,7 +98,7 @@ class PatternTrial:
     clock: Callable[[], float] = time.perf_counter
 
     def run(self, names: Iterable[str]) -> Iterator[PatternRun]:
-        """Call each pattern."""
+        """Call the patterns in turn. Yield the rows, requests, read units and milliseconds of each pattern's calls."""
         answers = prove(self.rules).answers
         client = Metered(self.client)
         patterns = Patterns(self.rules, Reader(client, raw=True))
@@ -116,7 +116,7 @@ class PatternTrial:
     def _try(self, measured: PatternRun, pattern: Readable, client: Metered, patterns: Patterns) -> None:
         plan = patterns.plan(measured.name)
         entity = pattern.start if isinstance(pattern, GraphPattern) else " and ".join(pattern.entities)
-        found = calls(self.rules, plan, self.items, self.given, self.most)
+        found = list_calls(self.rules, plan, self.items, self.given, self.most)
         for arguments in found:
             self._measure(measured, plan, patterns, client, arguments)
         if not found:
@@ -128,14 +128,14 @@ class PatternTrial:
         given = patterns.parse_values(plan, arguments)
         client.reset()
         began = self.clock()
-        rows = _rows(plan, given)
+        rows = _count_rows(plan, given)
         measured.milliseconds.append((self.clock() - began) * 1000)
         measured.rows.append(rows)
         measured.requests.append(client.requests)
         measured.units.append(client.units)
 
 
-def _rows(plan: Plan, given: Any) -> int:
+def _count_rows(plan: Plan, given: Any) -> int:
     match plan:
         case GetPlan() if plan.pattern.keys is not None:
             return sum(item is not None for item in plan.batch([given]))

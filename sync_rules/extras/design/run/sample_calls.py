@@ -1,4 +1,4 @@
-"""Chooses the arguments with which declared patterns are tried: given ones, and others from items of the tables."""
+"""Choose the arguments for trials of declared patterns: given arguments, and others from items of the tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sync_rules.extras.design.run.pattern_reader import Plan
 from sync_rules.extras.design.run.projection import Sight
 from sync_rules.extras.design.run.tree_plan import TreePlan
 from sync_rules.model.errors import UserError
-from sync_rules.model.templates import as_text
+from sync_rules.model.templates import read_key_text
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.rules.ruleset import Rules
 
@@ -21,8 +21,8 @@ Arguments = dict[str, Any]
 BETWEEN: Final = ".."
 
 
-def sights_of(rules: Rules, plan: Plan) -> tuple[Sight, ...]:
-    """The entities whose items give the arguments of a pattern; beside its own, the mirrors through which it reads."""
+def list_sights(rules: Rules, plan: Plan) -> tuple[Sight, ...]:
+    """List the entities whose items give the arguments of a pattern, also the mirrors through which it reads."""
     match plan:
         case GetPlan():
             own = tuple(Sight(rules, rules.entities[name]) for name in plan.pattern.entities)
@@ -34,7 +34,7 @@ def sights_of(rules: Rules, plan: Plan) -> tuple[Sight, ...]:
 
 
 def parse_arguments(texts: list[str]) -> dict[str, str]:
-    """The values that options such as user_id=7 give. Raises UserError for one without a name."""
+    """Return the values of options such as user_id=7. Raises UserError for an option without a name."""
     found: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -44,7 +44,7 @@ def parse_arguments(texts: list[str]) -> dict[str, str]:
     return found
 
 
-def calls(
+def list_calls(
     rules: Rules, plan: Plan, items: Callable[[str], Iterable[Item]], given: Mapping[str, str], most: int
 ) -> list[Arguments]:
     """List at most `most` different arguments, raw, and `most` more for each mirror. Given values come before values of
@@ -56,8 +56,8 @@ def calls(
         ends = {name: {"S": given[name]} for name in names}
         return [ends if within is None else {**ends, within.attribute: _parse_range(within, given[within.attribute])}]
     found: dict[tuple[str, ...], tuple[Arguments, list[AttributeValue]]] = {}
-    for number, sight in enumerate(sights_of(rules, plan), 1):
-        for values in _values(sight, items(sight.entity.table.name), whole, given):
+    for number, sight in enumerate(list_sights(rules, plan), 1):
+        for values in _list_values(sight, items(sight.entity.table.name), whole, given):
             named = tuple(repr(values[name]) for name in names)
             if named not in found and len(found) >= most * number:
                 continue
@@ -65,12 +65,12 @@ def calls(
             if within is not None:
                 ends_of.append(values[within.attribute])
     return [
-        arguments if within is None else {**arguments, within.attribute: _range(within, values)}
+        arguments if within is None else {**arguments, within.attribute: _make_range(within, values)}
         for arguments, values in found.values()
     ]
 
 
-def _values(
+def _list_values(
     sight: Sight, items: Iterable[Item], names: tuple[str, ...], given: Mapping[str, str]
 ) -> Iterator[dict[str, AttributeValue]]:
     """The fields of items that have all of them, as keys can, and those that are given."""
@@ -80,7 +80,7 @@ def _values(
             continue
         read = {name: sight.read(item, name) for name in names}
         values = {name: value for name, value in read.items() if value is not None and KEY_TYPES & value.keys()}
-        if len(values) == len(names) and all(as_text(values[one]) == given[one] for one in names if one in given):
+        if len(values) == len(names) and all(read_key_text(values[one]) == given[one] for one in names if one in given):
             yield values
 
 
@@ -93,7 +93,7 @@ def _parse_range(within: Range, text: str) -> Any:
     return {"S": least}, {"S": greatest}
 
 
-def _range(within: Range, values: list[AttributeValue]) -> Any:
+def _make_range(within: Range, values: list[AttributeValue]) -> Any:
     """The range that holds all of these values; of texts that begin with one, the first letter of the least."""
     texts = sorted((value for value in values if value.keys() == values[0].keys()), key=_order)
     least, greatest = texts[0], texts[-1]
@@ -104,7 +104,7 @@ def _range(within: Range, values: list[AttributeValue]) -> Any:
             return least
         case "at_most":
             return greatest
-    return {"S": (as_text(least) or "")[:1]}
+    return {"S": (read_key_text(least) or "")[:1]}
 
 
 def _order(value: AttributeValue) -> Any:

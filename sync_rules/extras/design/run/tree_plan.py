@@ -1,4 +1,4 @@
-"""Runs `tree`: descendants by path or level by level, children by the index on the parent, ancestors by key."""
+"""Run `tree`: descendants by path or level by level, children by the index on the parent, ancestors by key."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from sync_rules.extras.design.patterns.answers import BATCH_KEYS_MAX, PatternAnswer
 from sync_rules.extras.design.patterns.declarations import TreePattern
 from sync_rules.extras.design.patterns.proof_input import ProofInput
-from sync_rules.extras.design.patterns.trees import rule_of
+from sync_rules.extras.design.patterns.trees import find_tree_rule
 from sync_rules.extras.design.run.arguments import CallValues
-from sync_rules.extras.design.run.projection import Sight, key_paths
+from sync_rules.extras.design.run.projection import Sight, list_key_paths
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Path
 from sync_rules.read.hierarchy import Hierarchy
@@ -25,7 +25,7 @@ from sync_rules.rules.ruleset import Rules
 
 @dataclass(frozen=True)
 class TreePlan:
-    """A proved pattern, ready to run. Rows come from a raw `Hierarchy`, whatever the mode of the reader."""
+    """A proved `tree` pattern, ready to run. Rows come from a raw `Hierarchy`, in every mode of the reader."""
 
     rules: Rules
     answer: PatternAnswer
@@ -34,7 +34,7 @@ class TreePlan:
 
     @cached_property
     def _rule(self) -> TreeRule:
-        rule = rule_of(ProofInput.of(self.rules), self.rules.entities[self.pattern.entity])
+        rule = find_tree_rule(ProofInput.of(self.rules), self.rules.entities[self.pattern.entity])
         assert rule is not None, "a pattern is proved by a rule"
         return rule
 
@@ -55,58 +55,58 @@ class TreePlan:
         return self._hierarchy.children(given.fields)
 
     def page(self, given: CallValues, limit: int, cursor: str | None) -> tuple[list[Item], str | None]:
-        """Some children, and the token of the next ones."""
+        """Return some children, and the token of the next page."""
         rows, after = self.children(given).page_of_rows(limit, cursor)
         return [*map(self._view, self._complete_items(rows))], after
 
     def all(self, given: CallValues) -> Iterator[Item]:
-        """Every item, as the pattern returns it."""
+        """Yield every item, in the pattern's form."""
         return map(self._view, self.whole(given))
 
     def whole(self, given: CallValues) -> Iterator[Item]:
-        """Every item, or its row, with all that was read of it."""
+        """Yield every item, or its row, with all that was read of it."""
         match self.pattern.direction:
             case "children":
                 yield from self._complete_items(self.children(given).rows())
             case "above":
-                yield from self._above(given)
+                yield from self._list_above(given)
             case "under":
-                yield from self._under(given)
+                yield from self._list_under(given)
 
-    def _itself(self, given: CallValues, *, whole: bool) -> Item | None:
+    def _read_own_item(self, given: CallValues, *, whole: bool) -> Item | None:
         """The item that is named: all of it, or its path alone."""
         entity, rule = self._sight.entity, self._rule
-        paths = None if whole or rule.graph is None else (*key_paths(entity), rule.path, rule.graph)
+        paths = None if whole or rule.graph is None else (*list_key_paths(entity), rule.path, rule.graph)
         return self.reader.item(entity.table, entity.key_of(given.fields), projects=paths)
 
-    def _above(self, given: CallValues) -> Iterator[Item]:
-        item = self._itself(given, whole=self.pattern.itself)
+    def _list_above(self, given: CallValues) -> Iterator[Item]:
+        item = self._read_own_item(given, whole=self.pattern.itself)
         if item is None:
             return
         above = self.reader.get(self._sight.entity.table, self._hierarchy.keys_above(item), projects=self._projects)
         itself = [item] if self.pattern.itself else []
         yield from (found for found in (*above, *itself) if found is not None)
 
-    def _under(self, given: CallValues) -> Iterator[Item]:
+    def _list_under(self, given: CallValues) -> Iterator[Item]:
         queries = (step for step in self.answer.steps if step.request == "Query")
         by_path = any(term.form == "begins_with" for step in queries for term in step.terms)
         if by_path or self.pattern.itself:
-            item = self._itself(given, whole=self.pattern.itself)
+            item = self._read_own_item(given, whole=self.pattern.itself)
             if item is None:
                 return
             yield from [item] if self.pattern.itself else []
             if by_path:
-                yield from self._complete_items(self._by_path(item))
+                yield from self._complete_items(self._list_by_path(item))
                 return
         levels = self._hierarchy.levels(given.fields, self.pattern.depth)
         yield from self._complete_items(row for level in levels for row in level)
 
-    def _by_path(self, item: Item) -> Iterator[Item]:
+    def _list_by_path(self, item: Item) -> Iterator[Item]:
         """The rows below an item, down to the depth that is asked for."""
         path, separator, depth = self._rule.path, self._rule.separator, self.pattern.depth
-        above = _levels(item, path, separator)
+        above = _count_levels(item, path, separator)
         for row in self._hierarchy.descendants(item):
-            if depth is None or _levels(row, path, separator) - above <= depth:
+            if depth is None or _count_levels(row, path, separator) - above <= depth:
                 yield row
 
     def _complete_items(self, rows: Iterable[Item]) -> Iterator[Item]:
@@ -125,5 +125,5 @@ class TreePlan:
         return self._sight.view(item, self.pattern.returns)
 
 
-def _levels(item: Mapping[str, Any], path: Path, separator: str) -> int:
+def _count_levels(item: Mapping[str, Any], path: Path, separator: str) -> int:
     return str(item[path[0]]["S"]).count(separator)

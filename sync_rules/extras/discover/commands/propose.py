@@ -1,10 +1,8 @@
-"""`sync-rules propose`: find rules in the data that is there, with what speaks for each. It applies nothing.
-
-It reads whole tables (--table), in parallel scans whose cost and rate it shows before it asks, or full exports to S3
-(--from-export). The folder --workspace keeps the items: after Ctrl-C or a crash the same command goes on, and
-another run, such as one with --why, reads nothing again. Delete the folder in the end: it holds your items.
-
-The file passes `check`. Each rule has a comment with its figures; what is not sure is a comment with the reason.
+"""`sync-rules propose`: find rules in existing data, with the evidence for each. It applies nothing. It reads whole
+tables (--table), in parallel scans whose cost and rate it shows before it asks, or full exports to S3
+(--from-export). The folder --workspace keeps the items: after Ctrl-C or a crash the same command continues. Another
+run, such as with --why, reads nothing again. Delete the folder in the end: it holds your items. The file passes
+`check`. Each rule has a comment with its figures; an uncertain rule is a comment with the reason.
 docs/discover/propose.md has an example.
 """
 
@@ -25,11 +23,16 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.show.console import make_console
 from sync_rules.cli.show.display import open_display
 from sync_rules.cli.verb import Verb
-from sync_rules.extras.discover.commands.show_proposal import ShownProposal, candidates_for, why_json, why_lines
+from sync_rules.extras.discover.commands.show_proposal import (
+    ShownProposal,
+    list_candidates,
+    list_why_lines,
+    make_why_rows,
+)
 from sync_rules.extras.discover.propose import search
 from sync_rules.extras.discover.propose.database import require_duckdb
 from sync_rules.extras.discover.propose.item_collection import GOES_ON, ItemCollection, format_remaining_time
-from sync_rules.extras.discover.propose.item_sources import Workspace, workspace_at
+from sync_rules.extras.discover.propose.item_sources import Workspace, open_workspace
 from sync_rules.extras.discover.propose.proposal import Proposal
 from sync_rules.extras.discover.propose.proposal_writer import hide_texts, write_proposal
 from sync_rules.extras.discover.propose.table_files import Gathered
@@ -90,14 +93,14 @@ def propose(
         tables=table or (), exports=from_export or (), keys=key or (), endpoint_url=endpoint_url,
         region=region, rate=rate, yes=yes,
     )  # fmt: skip
-    with workspace_at(workspace) as at:
+    with open_workspace(workspace) as at:
         gathered = source.gather(at)
         if gathered is None:
             print("nothing was read", file=sys.stderr)
             return 0
         found = _search(gathered, at, memory)
     found = found if values else hide_texts(found)
-    candidates = candidates_for(found, why) if why is not None else []
+    candidates = list_candidates(found, why) if why is not None else []
     text = write_proposal(found, source.description)
     shown = ShownProposal(found, text)
     if not found.tables and not as_json:
@@ -106,7 +109,7 @@ def propose(
     if out is not None:
         write_whole(out, text)
     if why is not None:
-        print(json.dumps(why_json(candidates)) if as_json else "\n".join(why_lines(found, why, candidates)))
+        print(json.dumps(make_why_rows(candidates)) if as_json else "\n".join(list_why_lines(found, why, candidates)))
     elif as_json:
         print(json.dumps(shown.as_json()))
     elif out is None:

@@ -1,7 +1,7 @@
-"""A proposal for people and machines: entities, rules with their evidence, and what was looked at for an attribute.
+"""A proposal for people and machines: entities, rules with their evidence, and what was compared for an attribute.
 
-Invariant: nothing here says a value of an item. Keys name items, as everywhere. A rule with a condition names what it
-compares with.
+Invariant: the output contains no value of an item, except keys, which name items. A rule with a condition names the
+value that it compares with.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sync_rules.cli.show.console import grid
+from sync_rules.cli.show.console import make_grid
 from sync_rules.cli.show.text import format_count
 from sync_rules.extras.discover.propose.proposal import Candidate, Proposal, Proposed, ProposedEntity, ProposedTable
 from sync_rules.model.errors import UserError
@@ -56,12 +56,12 @@ class ShownProposal:
         if self.active_rules:
             print(f"{self.proposal.overwritten}\n")
         for table in self.proposal.tables:
-            print(entities_line(table))
+            print(format_entities(table))
         for name in self.proposal.without_items:
             print(f"table {name}: left out, for its export has no items")
         if self.proposal.rules:
             print()
-            console.print(self._grid())
+            console.print(self._make_grid())
             for rule in self.commented_rules:
                 print(f"held back: {rule.name}: {rule.held_back}")
             for line in list_missing_indexes(self.proposal.rules):
@@ -69,24 +69,24 @@ class ShownProposal:
             print()
         print(self.headline)
 
-    def _grid(self) -> Grid:
-        table = grid(["rule", "is", "confidence"], ["checked", "agree", "differ", "orphans", "agreement"])
+    def _make_grid(self) -> Grid:
+        table = make_grid(["rule", "is", "confidence"], ["checked", "agree", "differ", "orphans", "agreement"])
         for rule in (*self.active_rules, *self.commented_rules):
             numbers = (f"{number:,}" for number in (rule.checked, rule.agree, rule.differ, rule.orphans))
             word = rule.confidence if rule.held_back is None else "held back"
             style = None if rule.held_back is None else "dim"
-            table.add_row(rule.name, rule.kind, word, *numbers, percent(rule), style=style)
+            table.add_row(rule.name, rule.kind, word, *numbers, format_percent(rule), style=style)
         return table
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
-        """The whole proposal, without the candidates that were not taken."""
+        """Return the whole proposal, ready for JSON, without the candidates that became no rule."""
         proposal = self.proposal
         return {
-            "tables": [_table(table) for table in proposal.tables],
+            "tables": [_make_table_row(table) for table in proposal.tables],
             "without_items": list(self.proposal.without_items),
             "overwrites": sum(rule.overwrites for rule in self.active_rules),
-            "rules": [_rule(rule) for rule in proposal.rules],
+            "rules": [_make_rule_row(rule) for rule in proposal.rules],
             "links": [
                 {
                     "source": link.source, "target": link.target, "fields": [list(pair) for pair in link.fields],
@@ -99,7 +99,7 @@ class ShownProposal:
         }  # fmt: skip
 
 
-def _rule(rule: Proposed) -> dict[str, Any]:
+def _make_rule_row(rule: Proposed) -> dict[str, Any]:
     return {
         **{name: getattr(rule, name) for name in ("name", "kind", "rule", "source", "target")},
         **{name: getattr(rule, name) for name in ("checked", "agree", "differ", "orphans", "sources", "overwrites")},
@@ -112,8 +112,8 @@ def _rule(rule: Proposed) -> dict[str, Any]:
     }
 
 
-def percent(rule: Proposed) -> str:
-    """The agreement: never 100 % while something differs."""
+def format_percent(rule: Proposed) -> str:
+    """Return the agreement as a percentage: never 100 % while something differs."""
     if not rule.checked:
         return ""
     share = 100 * rule.agreement
@@ -124,8 +124,8 @@ def percent(rule: Proposed) -> str:
     return f"{share:.1f} %"
 
 
-def entities_line(table: ProposedTable) -> str:
-    """A table with its entities and how many items each has, the largest first."""
+def format_entities(table: ProposedTable) -> str:
+    """Return a table with its entities and their item counts as a line, the largest first."""
     most = sorted(table.entities, key=lambda one: (-one.items, one.name))
     named = [f"{entity.name} {entity.items:,}" for entity in most[:ENTITIES_SHOWN_MAX]]
     more = len(most) - ENTITIES_SHOWN_MAX
@@ -136,7 +136,7 @@ def entities_line(table: ProposedTable) -> str:
 
 
 def list_missing_indexes(rules: Iterable[Proposed]) -> Iterator[str]:
-    """A line for each index that some rules need and their table lacks."""
+    """Yield a line for each index that some rules need and their table lacks."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for rule in rules:
         if rule.index is not None:
@@ -145,12 +145,12 @@ def list_missing_indexes(rules: Iterable[Proposed]) -> Iterator[str]:
         yield f"index to add: table {table}, {name}: {text} for {', '.join(names)}"
 
 
-def _attributes(entity: ProposedEntity) -> Iterable[str]:
+def _list_attributes(entity: ProposedEntity) -> Iterable[str]:
     """The names of an entity's attributes. What is in them may be named by values, such as the entries of a map."""
     return dict.fromkeys(name.partition(".")[0] for name in entity.attributes)
 
 
-def _table(table: ProposedTable) -> dict[str, Any]:
+def _make_table_row(table: ProposedTable) -> dict[str, Any]:
     return {
         "name": table.name,
         "physical": table.found.physical,
@@ -161,7 +161,7 @@ def _table(table: ProposedTable) -> dict[str, Any]:
                 "name": entity.name,
                 "items": entity.items,
                 "key": dict(entity.key),
-                "attributes": list(_attributes(entity)),
+                "attributes": list(_list_attributes(entity)),
                 "checks": list(entity.checks),
             }
             for entity in table.entities
@@ -173,12 +173,12 @@ def _table(table: ProposedTable) -> dict[str, Any]:
 RULE: Final = re.compile(r"(?:([a-z]+) )?(\S+) into (\S+)")
 
 
-def candidates_for(proposal: Proposal, asked: str) -> list[Candidate]:
-    """All that was looked at for an attribute, given as `order.user_name` or `user_name`, or for a rule, given as
-    `copy user.name into order.user_name`: what was taken first.
+def list_candidates(proposal: Proposal, asked: str) -> list[Candidate]:
+    """List what was compared for an attribute (`order.user_name` or `user_name`), or for a rule (`copy user.name into
+    order.user_name`). Those that became rules come first.
 
     Raises:
-        UserError: when no item has the attribute.
+        UserError: if no item has the attribute.
     """
     rule = RULE.fullmatch(asked)
     attribute = rule[3] if rule else asked
@@ -188,7 +188,7 @@ def candidates_for(proposal: Proposal, asked: str) -> list[Candidate]:
         return attribute in (name, path) or (attribute == entity and bool(path))
 
     names = [f"{entity.name}.{name}" for entity in proposal.entities for name in entity.attributes]
-    known = [f"{entity.name}.{name}" for entity in proposal.entities for name in _attributes(entity)]
+    known = [f"{entity.name}.{name}" for entity in proposal.entities for name in _list_attributes(entity)]
     found = [one for one in proposal.candidates if is_meant(one.target)]
     if not found and not any(map(is_meant, names)):
         raise UserError(f"--why {attribute}: {explain_unknown_name('attribute', attribute, known)}")
@@ -198,8 +198,8 @@ def candidates_for(proposal: Proposal, asked: str) -> list[Candidate]:
     return sorted(found, key=lambda one: (not one.taken, one.target, one.source))
 
 
-def why_lines(proposal: Proposal, asked: str, found: Sequence[Candidate]) -> Iterator[str]:
-    """The candidates in words: what spoke for each, and against it. Without any, what was missing."""
+def list_why_lines(proposal: Proposal, asked: str, found: Sequence[Candidate]) -> Iterator[str]:
+    """Yield the candidates in words: the evidence for and against each. Without candidates, yield what was missing."""
     held_back = {one.name: one.held_back for one in proposal.rules}
     if not found:
         yield f"{asked}: {_explain_absence(proposal, asked)}"
@@ -210,7 +210,7 @@ def why_lines(proposal: Proposal, asked: str, found: Sequence[Candidate]) -> Ite
         yield from (f"  for: {reason}" for reason in one.spoke_for)
         yield from (f"  against: {reason}" for reason in one.spoke_against)
         if one.figures:
-            yield f"  {', '.join(f'{name} {_figure(value)}' for name, value in one.figures.items())}"
+            yield f"  {', '.join(f'{name} {_format_figure(value)}' for name, value in one.figures.items())}"
 
 
 def _explain_absence(proposal: Proposal, asked: str) -> str:
@@ -226,7 +226,7 @@ def _explain_absence(proposal: Proposal, asked: str) -> str:
     return f"too few values agree by {fields}: less than chance, or less than a third of a sample"
 
 
-def why_json(found: Sequence[Candidate]) -> list[dict[str, Any]]:
+def make_why_rows(found: Sequence[Candidate]) -> list[dict[str, Any]]:
     return [
         {
             **{name: getattr(one, name) for name in ("target", "source", "kind", "taken", "rule")},
@@ -238,5 +238,5 @@ def why_json(found: Sequence[Candidate]) -> list[dict[str, Any]]:
     ]
 
 
-def _figure(value: float) -> str:
+def _format_figure(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.3f}"

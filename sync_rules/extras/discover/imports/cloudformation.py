@@ -1,6 +1,5 @@
-"""Templates of CloudFormation: written by hand, for SAM, or synthesised by the CDK, as YAML or JSON.
-
-Functions are worked out as far as the template goes: parameters become variables of the rules file with their defaults.
+"""Templates of CloudFormation: written by hand, for SAM, or synthesised by the CDK, as YAML or JSON. Functions are
+resolved as far as the template allows: parameters become variables of the rules file with their defaults.
 """
 
 from __future__ import annotations
@@ -10,15 +9,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
-from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, whole_table
-from sync_rules.extras.discover.imports.key_schemas import as_key, attribute_name, fill, key_type
+from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, make_whole_table_entity
+from sync_rules.extras.discover.imports.key_schemas import (
+    fill_table,
+    make_key,
+    require_attribute_name,
+    require_key_type,
+)
 from sync_rules.extras.discover.imports.normalization import fill_defaults
 from sync_rules.extras.discover.imports.table_variables import (
     TableName,
     check_variables,
+    format_variable,
     make_variable,
     substitute,
-    variable_text,
 )
 
 NAME: Final = "CloudFormation template"
@@ -40,7 +44,7 @@ def fits(document: Any) -> bool:
 
 
 def read(root: DocumentNode) -> ImportedModel:
-    """The tables of a template, each with one entity: a template says nothing of items."""
+    """Read the tables of a template, each with one entity: a template does not describe items."""
     found = ImportedModel(NAME)
     template = _Template(root)
     for logical, resource in root["Resources"].items("a map of resources"):
@@ -57,7 +61,7 @@ def read(root: DocumentNode) -> ImportedModel:
             continue
         table = template.table(logical, resource, simple=kind == TABLES[2])
         found.tables.append(table)
-        found.entities.append(whole_table(table))
+        found.entities.append(make_whole_table_entity(table))
     if not found.tables:
         cure = "give the template that has the tables; of the CDK: cdk.out/STACK.template.json after `cdk synth`"
         root["Resources"].fail(f"a resource of type {TABLES[0]}", cure, "none")
@@ -74,26 +78,26 @@ class _Template:
     def table(self, logical: str, resource: DocumentNode, *, simple: bool) -> FoundTable:
         self.chosen = []
         raw = resource["Properties"]
-        properties = raw.of(self._plain(raw.value if isinstance(raw.value, dict) else {}))
-        called = _name_of(logical, resource)
-        name = self._table_name(called, properties["TableName"])
+        properties = raw.of(self._resolve_branches(raw.value if isinstance(raw.value, dict) else {}))
+        called = _find_name(logical, resource)
+        name = self._find_table_name(called, properties["TableName"])
         table = FoundTable(called, name.text, (), checks=list(name.checks), at=resource.place)
         if simple:
-            self._simple(table, properties["PrimaryKey"])
+            self._fill_simple_table(table, properties["PrimaryKey"])
         else:
-            fill(table, properties, self._literal)
+            fill_table(table, properties, self._require_literal)
         conditions = [condition] if isinstance(condition := resource["Condition"].value, str) else []
         for condition in dict.fromkeys([*conditions, *self.chosen]):
             table.checks.append(f"the template decides by condition {condition}: it was taken for true")
         return table
 
-    def _simple(self, table: FoundTable, key: DocumentNode) -> None:
+    def _fill_simple_table(self, table: FoundTable, key: DocumentNode) -> None:
         """The key and the stream of a SimpleTable, whose default is a text id."""
-        name = attribute_name(key["Name"], self._literal) if key["Name"] else "id"
-        table.key = as_key({name: key_type(key["Type"]) if key["Type"] else "S"})
+        name = require_attribute_name(key["Name"], self._require_literal) if key["Name"] else "id"
+        table.key = make_key({name: require_key_type(key["Type"]) if key["Type"] else "S"})
         table.checks.append("a SimpleTable has no stream, and rules need one: make it an AWS::DynamoDB::Table")
 
-    def _table_name(self, called: str, node: DocumentNode) -> TableName:
+    def _find_table_name(self, called: str, node: DocumentNode) -> TableName:
         if not node:
             return make_variable(called, "CloudFormation makes its name")
         text = self.text(node.value)
@@ -101,13 +105,13 @@ class _Template:
             return make_variable(called, "its name is known only when the stack is deployed")
         return check_variables(text)
 
-    def _literal(self, node: DocumentNode) -> str:
+    def _require_literal(self, node: DocumentNode) -> str:
         """A text that must be known from the template alone."""
         text = fill_defaults(self.text(node.value))
         return text or node.fail("a text that the template itself gives")
 
     def text(self, value: Any) -> str:
-        """A text with variables of the rules file; "" for what cannot be worked out."""
+        """Return a text with variables of the rules file; "" if it cannot be resolved."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)
         if isinstance(value, str):
@@ -117,7 +121,7 @@ class _Template:
         ((name, argument),) = value.items()
         work = {"Fn::Sub": self._sub, "Fn::Join": self._join, "Fn::FindInMap": self._find, "Fn::Select": self._select}
         if name == "Ref" and isinstance(argument, str):
-            return self._reference(argument)
+            return self._resolve_reference(argument)
         if name == "Fn::Sub" and isinstance(argument, str):
             return self._substitute(argument, {})
         return work[name](argument) if name in work and isinstance(argument, list) else ""
@@ -147,7 +151,7 @@ class _Template:
                 return self.text(parts[int(place)])
         return ""
 
-    def _reference(self, name: str) -> str:
+    def _resolve_reference(self, name: str) -> str:
         if name in PSEUDO:
             return PSEUDO[name]
         parameters = self.root["Parameters"].value
@@ -155,15 +159,15 @@ class _Template:
         if not isinstance(parameter, dict):
             return ""
         stored = "AWS::SSM" in str(parameter.get("Type"))  # then the default is where the value is, not the value
-        return variable_text(name, None if stored else parameter.get("Default"))
+        return format_variable(name, None if stored else parameter.get("Default"))
 
     def _substitute(self, text: str, given: Mapping[str, Any]) -> str:
-        return substitute(text, lambda name: self.text(given[name]) if name in given else self._reference(name))
+        return substitute(text, lambda name: self.text(given[name]) if name in given else self._resolve_reference(name))
 
-    def _plain(self, value: Any) -> Any:
+    def _resolve_branches(self, value: Any) -> Any:
         """A value with the first branch of each Fn::If, without what is AWS::NoValue."""
         if isinstance(value, list):
-            made = [self._plain(one) for one in value]
+            made = [self._resolve_branches(one) for one in value]
             return [one for one in made if one is not None]
         if not isinstance(value, dict):
             return value
@@ -172,14 +176,14 @@ class _Template:
         branches = value.get("Fn::If")
         if len(value) == 1 and isinstance(branches, list) and len(branches) == 3:  # noqa: PLR2004 - condition, then, else
             condition, then, other = branches
-            taken = self._plain(then)
+            taken = self._resolve_branches(then)
             if isinstance(condition, str):
                 self.chosen.append(condition if taken is not None else f"not {condition}")
-            return taken if taken is not None else self._plain(other)
-        return {key: one for key, inner in value.items() if (one := self._plain(inner)) is not None}
+            return taken if taken is not None else self._resolve_branches(other)
+        return {key: one for key, inner in value.items() if (one := self._resolve_branches(inner)) is not None}
 
 
-def _name_of(logical: str, resource: DocumentNode) -> str:
+def _find_name(logical: str, resource: DocumentNode) -> str:
     """The name of a resource among people: the CDK's path has it without the hash of its logical id."""
     metadata = resource["Metadata"]
     path = metadata["aws:cdk:path"].value if isinstance(metadata.value, dict) else None

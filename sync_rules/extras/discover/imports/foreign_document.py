@@ -1,7 +1,7 @@
-"""A foreign document, read with its places: a JSON pointer for each value, and the line where the document is YAML.
+"""A foreign document with its places: a JSON pointer for each value, and the line if the document is YAML.
 
-Invariant: whatever a document holds, a reader gets the type that it asked for, or an error with file, place, what was
-expected, what was found, and a cure. No error quotes a value that may be of an item.
+Invariant: a reader gets the type that it requests, or an error with file, place, expected and found value, and a cure.
+No error quotes a value that may be of an item.
 """
 
 from __future__ import annotations
@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from sync_rules.language.problems import Problems
-from sync_rules.language.yaml_source import Document, KeyPath, Tags, UnreadTagError, plain_list, plain_scalar, read
-from sync_rules.language.yaml_source import type_name as typed
+from sync_rules.language.yaml_source import (
+    Document,
+    KeyPath,
+    Tags,
+    UnreadTagError,
+    parse_list,
+    parse_scalar,
+    read_document,
+)
+from sync_rules.language.yaml_source import name_type as typed
 from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
 
@@ -30,20 +38,20 @@ class ImportedFileError(UserError):
 
 
 def quote_name(text: str) -> str:
-    """A name from a document, on one line, for messages and comments."""
+    """Return a name from a document, on one line, for messages and comments."""
     shown = "".join(char if char.isprintable() else "?" for char in text)
     return repr(shown if len(shown) <= SHORT_MAX else f"{shown[:SHORT_MAX]}...")
 
 
-def pointer(path: KeyPath) -> str:
-    """The JSON pointer of a place (RFC 6901)."""
+def format_pointer(path: KeyPath) -> str:
+    """Return the JSON pointer of a place (RFC 6901)."""
     parts = (str(part).replace("~", "~0").replace("/", "~1") for part in path)
     return "".join(f"/{''.join(char if char.isprintable() else '?' for char in part)}" for part in parts)
 
 
 @dataclass(frozen=True)
 class DocumentNode:
-    """A value of a document, and its place in it. A value that is missing is None."""
+    """A value of a document, and its place. A missing value is None."""
 
     value: Any
     file: str
@@ -52,20 +60,20 @@ class DocumentNode:
 
     @property
     def place(self) -> str:
-        """The place for a message: the line where it is known, and the JSON pointer."""
-        return " · ".join(part for part in (self.line_of(self.path), pointer(self.path)) if part)
+        """The place for a message: the line if known, and the JSON pointer."""
+        return " · ".join(part for part in (self.line_of(self.path), format_pointer(self.path)) if part)
 
     @property
     def text_or_empty(self) -> str:
-        """The text here; "" for anything else."""
+        """The text of this node; "" for any other value."""
         return self.value if isinstance(self.value, str) else ""
 
     def fail(self, expected: str, cure: str = AGAIN, found: str = "") -> NoReturn:
-        """Report what was expected here. Raises ImportedFileError."""
+        """Raise ImportedFileError with what was expected here."""
         raise ImportedFileError(self.file, self.place, expected, found or typed(self.value), cure)
 
     def of(self, value: Any) -> DocumentNode:
-        """Another value at the same place, such as one that was worked out."""
+        """Return a node for another value at the same place, such as a resolved value."""
         return DocumentNode(value, self.file, self.path, self.line_of)
 
     def __getitem__(self, key: str | int) -> DocumentNode:
@@ -82,28 +90,28 @@ class DocumentNode:
         return self.value is not None
 
     def require_map(self, expected: str = "a map") -> DocumentNode:
-        """The node itself, which must hold a map."""
+        """Return the node itself. Raises ImportedFileError unless it holds a map."""
         return self if isinstance(self.value, dict) else self.fail(expected)
 
     def items(self, expected: str = "a map") -> Iterator[tuple[str, DocumentNode]]:
-        """The entries of a map; none where the value is missing."""
+        """Yield the entries of a map; none if the value is missing."""
         if self:
             for key in self.require_map(expected).value:
                 yield str(key), self[key]
 
     def list(self, expected: str = "a list") -> Iterator[DocumentNode]:
-        """The entries of a list; none where the value is missing."""
+        """Yield the entries of a list; none if the value is missing."""
         if self and not isinstance(self.value, list):
             self.fail(expected)
         for number in range(len(self.value or ())):
             yield self[number]
 
-    def ones(self) -> tuple[DocumentNode, ...]:
-        """The entries of a list, or the value itself that is given without one; none where the value is missing."""
+    def list_entries(self) -> tuple[DocumentNode, ...]:
+        """Return the entries of a list, or a single value that is not in a list; none if the value is missing."""
         return tuple(self.list()) if isinstance(self.value, list) else (self,) if self else ()
 
     def text(self, expected: str = "text", cure: str = AGAIN) -> str:
-        """A text that is not empty."""
+        """Return a text that is not empty. Raises ImportedFileError for any other value."""
         if not isinstance(self.value, str):
             self.fail(expected, cure)
         if not self.value:
@@ -112,8 +120,8 @@ class DocumentNode:
 
 
 # ---------------------------------------------------------------- reading
-def from_json(text: str, file: str) -> DocumentNode:
-    """The document of a JSON text."""
+def parse_json_document(text: str, file: str) -> DocumentNode:
+    """Parse a JSON text into a document. Raises ImportedFileError."""
     try:
         return DocumentNode(json_bytes.parse_json(text), file)
     except ValueError as error:
@@ -123,33 +131,33 @@ def from_json(text: str, file: str) -> DocumentNode:
         raise ImportedFileError(file, place, "JSON", f"another text: {found}", AGAIN) from error
 
 
-def from_yaml(text: str, file: str) -> DocumentNode:
-    """The document of a YAML text, with the functions of CloudFormation in their long form."""
+def parse_yaml_document(text: str, file: str) -> DocumentNode:
+    """Parse a YAML text into a document, with CloudFormation's functions in long form. Raises ImportedFileError."""
     problems = Problems()
-    document = read(text, problems, Tags(scalar=_scalar, sequence=_sequence))
+    document = read_document(text, problems, Tags(scalar=_make_scalar, sequence=_make_sequence))
     if document is None or document.data is None:
         problem = next(iter(problems.sort_problems()), None)
         place = f"{problem.location.line}:{problem.location.column}" if problem else ""
         found = problem.message if problem else "nothing"
         cure = problem.cure if problem and problem.cure else "correct the syntax, or give another file"
         raise ImportedFileError(file, place, "JSON or YAML", found, cure)
-    return DocumentNode(document.data, file, (), lambda path: _line(document, path))
+    return DocumentNode(document.data, file, (), lambda path: _format_line(document, path))
 
 
-def _line(document: Document, path: KeyPath) -> str:
+def _format_line(document: Document, path: KeyPath) -> str:
     location = document.value(*path)
     return f"{location.line}:{location.column}"
 
 
-def _scalar(tag: str, text: str) -> Any:
-    return _as_function(tag, text.split(".", 1) if tag == "!GetAtt" else text, lambda: plain_scalar(tag, text))
+def _make_scalar(tag: str, text: str) -> Any:
+    return _make_function(tag, text.split(".", 1) if tag == "!GetAtt" else text, lambda: parse_scalar(tag, text))
 
 
-def _sequence(tag: str, values: list[Any]) -> Any:
-    return _as_function(tag, values, lambda: plain_list(tag, values))
+def _make_sequence(tag: str, values: list[Any]) -> Any:
+    return _make_function(tag, values, lambda: parse_list(tag, values))
 
 
-def _as_function(tag: str, argument: Any, plain: Callable[[], Any]) -> Any:
+def _make_function(tag: str, argument: Any, plain: Callable[[], Any]) -> Any:
     """A tag such as !Sub as the function of CloudFormation in its long form; any other value as it is."""
     if tag.startswith("!"):
         word = tag.removeprefix("!")

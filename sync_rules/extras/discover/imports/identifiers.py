@@ -1,4 +1,4 @@
-"""Names for the rules file: words made of whatever names a source has, and each of them once."""
+"""Names for the rules file: words made from the names in a source, each name used once."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ GENERIC: Final = frozenset({
 RESERVED: Final = frozenset({*CONSTANTS, "null"})
 
 
-def words(text: str) -> list[str]:
-    """The words of a name in lower case, however they are joined: OrderItem, order-item, ORDER_ITEM."""
+def split_words(text: str) -> list[str]:
+    """Split a name into its words in lower case: OrderItem, order-item, ORDER_ITEM."""
     return [word.lower() for word in WORDS.findall(text)]
 
 
-def slug(text: str, default: str = "thing") -> str:
-    """A name of the rules file for any name: lower case, joined by underscores, a letter first."""
-    parts = words(text)
+def make_slug(text: str, default: str = "thing") -> str:
+    """Return a name of the rules file for any name: lower case, joined by underscores, a letter first."""
+    parts = split_words(text)
     while parts and parts[0].isdigit():
         parts = parts[1:]
     made = "_".join(parts)[:NAME_MAX].rstrip("_") or default
@@ -41,12 +41,12 @@ def slug(text: str, default: str = "thing") -> str:
 
 
 def keep_name(text: str, default: str = "thing") -> str:
-    """A name that can stay as it is, if it begins with a small letter; else a name made of it."""
-    return text if SMALL_NAME.fullmatch(text) and text not in RESERVED else slug(text, default)
+    """Return a name unchanged if it begins with a small letter; else a name made from it."""
+    return text if SMALL_NAME.fullmatch(text) and text not in RESERVED else make_slug(text, default)
 
 
-def singular(name: str) -> str:
-    """The name of one thing, of the name of many."""
+def make_singular(name: str) -> str:
+    """Return the singular of a plural name."""
     if name.endswith(NO_PLURALS):
         return name
     for many, one in PLURALS:
@@ -55,44 +55,44 @@ def singular(name: str) -> str:
     return name
 
 
-def plural(name: str) -> str:
-    """The name of many things, of the name of one."""
+def make_plural(name: str) -> str:
+    """Return the plural of a singular name."""
     if name.endswith(("s", "x", "z", "ch", "sh")):
-        return f"{name}es" if not name.endswith(NO_PLURALS) and singular(name) == name else name
+        return f"{name}es" if not name.endswith(NO_PLURALS) and make_singular(name) == name else name
     return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in VOWELS else f"{name}s"
 
 
-def table_slug(called: str) -> str:
-    """The name of a table in the file: without the word table that many names end with."""
-    parts = words(called)
+def make_table_slug(called: str) -> str:
+    """Return the name of a table for the file, without the word table that many names end with."""
+    parts = split_words(called)
     kept = [part for part in parts if part not in ENDINGS] or parts
-    return slug("_".join(kept), "table")
+    return make_slug("_".join(kept), "table")
 
 
-def variable(*parts: str) -> str:
-    """The name of an environment variable."""
-    made = "_".join(word for part in parts for word in words(part)).upper() or "TABLE"
+def make_variable_name(*parts: str) -> str:
+    """Return the name of an environment variable."""
+    made = "_".join(word for part in parts for word in split_words(part)).upper() or "TABLE"
     return made if not made[0].isdigit() else f"V_{made}"
 
 
-def letters(name: str) -> str:
-    """A name in small letters, however its words are joined."""
-    return "".join(words(name))
+def join_words(name: str) -> str:
+    """Return a name in small letters, with its words joined."""
+    return "".join(split_words(name))
 
 
-def says_nothing(name: str) -> bool:
-    """True if the name of a key attribute does not tell what it holds, such as PK or GSI1SK."""
-    return GENERIC_KEY.fullmatch(letters(name)) is not None
+def is_generic_key(name: str) -> bool:
+    """Return True if the name of a key attribute does not describe its content, such as PK or GSI1SK."""
+    return GENERIC_KEY.fullmatch(join_words(name)) is not None
 
 
 class Unique:
-    """Names, each given once: a second one of a name gets a number."""
+    """A register of names that gives each name once: a repeated name gets a number."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def name(self, wanted: str) -> str:
-        """The name itself, or with the first number that is free."""
+        """Return the name itself, or the name with the first free number."""
         made, number = wanted[:NAME_MAX], 1
         while made in self._taken:
             number += 1

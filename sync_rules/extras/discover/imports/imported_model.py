@@ -1,8 +1,8 @@
-"""The parts of a rules file that an importer finds: tables with their indexes, entities, access patterns, and what is
-not sure.
+"""The parts of a rules file that an importer finds: tables with their indexes, entities, access patterns,
+uncertainties.
 
-Invariant: an importer reads and never guesses silently. What it is not sure of is a check, which stands as a `# CHECK:`
-comment where it belongs.
+Invariant: an importer never guesses silently. An uncertain point is a check, which becomes a `# CHECK:` comment in its
+place.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from sync_rules.extras.discover.imports.identifiers import says_nothing, singular, table_slug
-from sync_rules.language.links import default_template
+from sync_rules.extras.discover.imports.identifiers import is_generic_key, make_singular, make_table_slug
+from sync_rules.language.links import make_default_template
 from sync_rules.model.entities import Index, KeyAttribute
 from sync_rules.model.errors import UserError
 from sync_rules.model.templates import parse_template
@@ -35,9 +35,8 @@ UNKNOWN_ITEMS: Final = (
 
 @dataclass(frozen=True)
 class RulesDraft:
-    """A rules file made of something else.
-
-    `text` passes `check`. `notes` say what to look at. `origin` names the kind of source.
+    """A rules file made from another source.
+    `text` passes `check`. `notes` say what to review. `origin` names the kind of source.
     """
 
     text: str
@@ -70,9 +69,8 @@ class FoundTable:
 
 @dataclass(eq=False)
 class FoundEntity:
-    """A kind of item: the templates of its key attributes, without those that are the field of their own name.
-
-    `attributes` are those that its items hold beside the table's key, where any are known.
+    """A kind of item: the templates of its key attributes, except those that are the field of their own name.
+    `attributes` are the known attributes of its items, apart from the table's key.
     """
 
     called: str
@@ -84,28 +82,28 @@ class FoundEntity:
     facets: Sequence[str] = ()  # the names of its items in the source
 
     def list_fields(self, attributes: Iterable[KeyAttribute]) -> list[str]:
-        """The fields of key attributes, each once; none of a template that cannot be parsed."""
+        """List the fields of key attributes, each once; none of a template that cannot be parsed."""
         found: dict[str, None] = {}
         for one in attributes:
             text = self.key.get(one.name)
             try:
-                template = default_template(one.name) if text is None else parse_template(text, pads=True)
+                template = make_default_template(one.name) if text is None else parse_template(text, pads=True)
             except UserError:
                 continue
             found |= dict.fromkeys(template.fields)
         return list(found)
 
 
-def whole_table(table: FoundTable, attributes: Sequence[str] = ()) -> FoundEntity:
-    """The entity of a table whose items are unknown but for their key: all of its items."""
-    checks = [UNKNOWN_ITEMS] if any(says_nothing(one.name) for one in table.key) else []
-    return FoundEntity(singular(table_slug(table.called)), table, attributes=attributes, checks=checks)
+def make_whole_table_entity(table: FoundTable, attributes: Sequence[str] = ()) -> FoundEntity:
+    """Make the entity for all items of a table if only the key of the table is known."""
+    checks = [UNKNOWN_ITEMS] if any(is_generic_key(one.name) for one in table.key) else []
+    return FoundEntity(make_singular(make_table_slug(table.called)), table, attributes=attributes, checks=checks)
 
 
 @dataclass(eq=False)
 class FoundPattern:
-    """An access pattern, in the words of a rules file. `said` is what its source says of it, for a comment. `refused`
-    says why it stands as a comment; one without an entity always does. `beside`: other entities that one Query finds.
+    """An access pattern in the words of a rules file. `said` is the source's description, for a comment. `refused` says
+    why it is written as a comment; a pattern without an entity always is.
     """
 
     called: str
@@ -128,7 +126,7 @@ class FoundPattern:
 
 @dataclass(eq=False)
 class ImportedModel:
-    """All that an importer found in a source."""
+    """Everything that an importer found in a source."""
 
     origin: str
     tables: list[FoundTable] = field(default_factory=list)

@@ -20,8 +20,8 @@ from sync_rules.extras.discover.imports import (
 from sync_rules.extras.discover.imports.foreign_document import (
     DocumentNode,
     ImportedFileError,
-    from_json,
-    from_yaml,
+    parse_json_document,
+    parse_yaml_document,
     quote_name,
 )
 from sync_rules.extras.discover.imports.imported_model import ImportedModel, RulesDraft
@@ -33,7 +33,7 @@ KEYS_SHOWN_MAX: Final = 6
 
 @dataclass(frozen=True)
 class DocumentFormat:
-    """A format: its name, how a document of it is known, and its reader."""
+    """A format: its name, the test whether a document has it, and its reader."""
 
     name: str
     fits: Callable[[Any], bool]
@@ -47,18 +47,18 @@ FORMATS: Final = tuple(
 
 
 def rules_from(source: Path, *, name: str | None = None) -> RulesDraft:
-    """The rules file of what a file holds. `name` stands in messages instead of the path.
+    """Make the rules file from the content of a file. `name` replaces the path in messages.
 
     Raises:
         ImportedFileError: with file, place, what was expected and found, and the cure.
     """
     file = name or str(source)
-    return rules_from_text(_text(source, file), file)
+    return rules_from_text(_read_text(source, file), file)
 
 
 def rules_from_text(text: str, file: str) -> RulesDraft:
-    """The rules file of a text. `file` stands in messages. Raises ImportedFileError."""
-    root = _document(text, file)
+    """Make the rules file from a text. `file` is its name in messages. Raises ImportedFileError."""
+    root = _parse_document(text, file)
     for form in FORMATS:
         if form.fits(root.value):
             return draft_rules(form.read(root), file)
@@ -67,7 +67,7 @@ def rules_from_text(text: str, file: str) -> RulesDraft:
     return root.fail(f"one of: {known}", cure, _describe(root.value))
 
 
-def _text(source: Path, file: str) -> str:
+def _read_text(source: Path, file: str) -> str:
     expected = "a file with JSON or YAML"
     try:
         if source.is_dir():
@@ -87,25 +87,25 @@ def _text(source: Path, file: str) -> str:
         raise ImportedFileError(file, "", expected, found, "make the file readable, or copy it") from error
 
 
-def _document(text: str, file: str) -> DocumentNode:
+def _parse_document(text: str, file: str) -> DocumentNode:
     if terraform.is_hcl(text):
         raise ImportedFileError(file, "", "JSON", "Terraform's own language", terraform.HCL_CURE)
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return from_json(text, file)
+            return parse_json_document(text, file)
         except ImportedFileError:
             if text.lstrip()[:1] == "[" or '"' in text.lstrip()[1:].lstrip()[:1]:
                 raise
-    return from_yaml(text, file)
+    return parse_yaml_document(text, file)
 
 
 def _describe(value: Any) -> str:
     """A document in words: the first keys of a map."""
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return f"a list of maps with {_keys(value[0])}"
-    return f"a map with {_keys(value)}" if isinstance(value, dict) and value else ""
+        return f"a list of maps with {_format_keys(value[0])}"
+    return f"a map with {_format_keys(value)}" if isinstance(value, dict) and value else ""
 
 
-def _keys(value: dict[str, Any]) -> str:
+def _format_keys(value: dict[str, Any]) -> str:
     names = [quote_name(str(key)) for key in list(value)[:KEYS_SHOWN_MAX]]
     return ", ".join(names) + (", ..." if len(value) > KEYS_SHOWN_MAX else "")

@@ -1,10 +1,9 @@
 """The kinds of keys that the items of a table have: keys of one kind have the same words in the same places.
 
-Invariant: a word is taken for a value where an item holds it as an attribute, where many kinds differ in nothing else,
-and, in a live table, where only one item has it.
-
-A key is cut into pieces at separators. A word is a piece that is the same for all items of a kind, such as USER in
-`USER#7`. It comes first or after a value, or is written in capitals; the piece after it is a value.
+Invariant: a word counts as a value in three cases. An item holds it as an attribute, many kinds differ in nothing else,
+or, in a live table, only one item has it. Separators cut a key into pieces. A word is a piece that is the same for all
+items of a kind, such as USER in `USER#7`. It comes first or after a value, or is written in capitals; the piece after
+it is a value.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.identifiers import letters
+from sync_rules.extras.discover.imports.identifiers import join_words
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 
 TYPE_NAMES: Final = (
@@ -49,15 +48,15 @@ class Token:
         """The separator and the word: keys of one kind have the same in each place."""
         return self.before, self.text if self.word else None
 
-    def as_value(self) -> Token:
+    def mark_as_value(self) -> Token:
         return Token(self.text, word=False, before=self.before)
 
 
 Tokens = tuple[Token, ...]
 
 
-def separator_of(text: str) -> str:
-    """The separator that splits a key; "" where none does."""
+def find_separator(text: str) -> str:
+    """Return the separator that splits a key; "" if none does."""
     if ADDRESSED.match(text):
         return ""
     for separator in SEPARATORS:
@@ -70,9 +69,11 @@ def separator_of(text: str) -> str:
     return ""
 
 
-def tokens_of(text: str) -> Tokens:
-    """The pieces of a key's text. Words are what looks like one: which of them are values shows in many keys."""
-    separator = separator_of(text)
+def split_tokens(text: str) -> Tokens:
+    """Split a key's text into pieces. A piece that looks like a word is a word; other keys show later whether it is a
+    value.
+    """
+    separator = find_separator(text)
     if not separator:
         return (Token(text, word=bool(CAPITALS.fullmatch(text))),)
     pieces = text.split(separator, 1 if separator in FIRST_ONLY else TOKENS_MAX)
@@ -92,7 +93,7 @@ def tokens_of(text: str) -> Tokens:
 
 
 def split_prefix(text: str, starts: Collection[str]) -> Tokens:
-    """The pieces of a text such as user_7, or user_x, that begins with one of these words: whole where none fits."""
+    """Split a text such as user_7 after one of these words; return it whole if none fits."""
     match = BEGUN.fullmatch(text)
     if match is None or match[1] not in starts:
         return (Token(text, word=False),)
@@ -102,7 +103,9 @@ def split_prefix(text: str, starts: Collection[str]) -> Tokens:
 # ---------------------------------------------------------------- kinds
 @dataclass(frozen=True)
 class Sample:
-    """An item, in DynamoDB's JSON. `facet` is what its model calls it, `aliases` what it calls the key attributes."""
+    """An item, in DynamoDB's JSON. `facet` is its name in the model, `aliases` are the model's names of the key
+    attributes.
+    """
 
     item: Mapping[str, Mapping[str, Any]]
     facet: str = ""
@@ -135,35 +138,37 @@ class Cluster:
         return tuple(tuple(token.kind for token in tokens) for tokens in self.keys[0])
 
 
-def clusters_of(table: FoundTable, samples: Sequence[Sample], *, live: bool) -> list[Cluster]:
-    """The kinds of items. `live`: a word must be shared by several items, for it may be a value."""
-    keys = [tuple(_tokens(sample, one.name, one.type) for one in table.key) for sample in samples]
+def list_clusters(table: FoundTable, samples: Sequence[Sample], *, live: bool) -> list[Cluster]:
+    """Group the samples into kinds of items by the words in their keys. `live`: the samples come from a live table,
+    where a word that only one item has may be a value.
+    """
+    keys = [tuple(_split_key(sample, one.name, one.type) for one in table.key) for sample in samples]
     for place in range(len(table.key)):
-        keys = _with_prefixes(keys, place)
-    keys = _without_fields(table, samples, keys)
-    keys = _without_rare(keys) if live else _with_endings(keys)
+        keys = _split_prefixes(keys, place)
+    keys = _mark_fields(table, samples, keys)
+    keys = _mark_rare_words(keys) if live else _mark_endings(keys)
     clusters = _group(samples, keys)
     if len(clusters) > KINDS_MAX:
-        first_only = [tuple(_first_word(tokens) for tokens in key) for key in keys]
+        first_only = [tuple(_keep_first_word(tokens) for tokens in key) for key in keys]
         clusters = _group(samples, first_only)
     if len(clusters) > KINDS_MAX:
         plain = [tuple((Token(join_tokens(tokens), word=False),) for tokens in key) for key in keys]
         clusters = _group(samples, plain)
     merged = _merge(table, clusters)
     spoken = {word for cluster in merged for part in cluster.shape for _, word in part if word}
-    return [_with_constants(cluster, spoken, live=live) for cluster in merged]
+    return [_mark_constants(cluster, spoken, live=live) for cluster in merged]
 
 
 def join_tokens(tokens: Tokens) -> str:
     return "".join(token.before + token.text for token in tokens)
 
 
-def _tokens(sample: Sample, name: str, kind: str) -> Tokens:
+def _split_key(sample: Sample, name: str, kind: str) -> Tokens:
     text = sample.text(name) if kind == "S" else None
-    return (Token("", word=False),) if text is None else tokens_of(text)
+    return (Token("", word=False),) if text is None else split_tokens(text)
 
 
-def _first_word(tokens: Tokens) -> Tokens:
+def _keep_first_word(tokens: Tokens) -> Tokens:
     if len(tokens) == 1:
         return tokens
     first, second, *_ = tokens
@@ -171,7 +176,7 @@ def _first_word(tokens: Tokens) -> Tokens:
     return first, Token(rest, word=False, before=second.before)
 
 
-def _with_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tokens, ...]]:
+def _split_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tokens, ...]]:
     """Split user_7 after the word where most keys of the column are so, and some begin alike."""
     single = [key[place][0] for key in keys if len(key[place]) == 1 and not key[place][0].word]
     starts = Counter(match[1] for token in single if (match := PREFIXED.fullmatch(token.text)))
@@ -186,7 +191,7 @@ def _with_prefixes(keys: list[tuple[Tokens, ...]], place: int) -> list[tuple[Tok
     return made
 
 
-def _without_fields(
+def _mark_fields(
     table: FoundTable, samples: Sequence[Sample], keys: Sequence[tuple[Tokens, ...]]
 ) -> list[tuple[Tokens, ...]]:
     """Take a word for a value where most items with it hold it as an attribute too, which does not name their type."""
@@ -194,7 +199,7 @@ def _without_fields(
     held: Counter[tuple[int, int, str]] = Counter()
     for sample, key in zip(samples, keys, strict=True):
         own = {
-            sample.plain(name) for name in sample.item if name not in table.types and letters(name) not in TYPE_NAMES
+            sample.plain(name) for name in sample.item if name not in table.types and join_words(name) not in TYPE_NAMES
         }
         words = [
             (place, number, token.text)
@@ -204,17 +209,17 @@ def _without_fields(
         ]
         seen.update(words)
         held.update(word for word in words if word[2] in own)
-    return _with_values(keys, {word for word, count in held.items() if 2 * count >= seen[word]})
+    return _mark_values(keys, {word for word, count in held.items() if 2 * count >= seen[word]})
 
 
-def _with_values(
+def _mark_values(
     keys: Sequence[tuple[Tokens, ...]], values: Collection[tuple[int, int, str]]
 ) -> list[tuple[Tokens, ...]]:
     """The keys, with words for values that are known by the attribute, their place in it, and their text."""
     return [
         tuple(
             tuple(
-                token.as_value() if token.word and (place, number, token.text) in values else token
+                token.mark_as_value() if token.word and (place, number, token.text) in values else token
                 for number, token in enumerate(tokens)
             )
             for place, tokens in enumerate(key)
@@ -223,7 +228,7 @@ def _with_values(
     ]
 
 
-def _with_endings(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
+def _mark_endings(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
     """Take what follows a value for a word where several keys end so: u#7#follower."""
 
     def find_ending(tokens: Tokens) -> tuple[Any, ...] | None:
@@ -245,7 +250,7 @@ def _with_endings(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
     ]
 
 
-def _without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
+def _mark_rare_words(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
     """Take a word for a value where only one item has it: in a live table it may be one."""
     seen: dict[tuple[int, int, str], set[str]] = defaultdict(set)
     for key in keys:
@@ -253,7 +258,7 @@ def _without_rare(keys: list[tuple[Tokens, ...]]) -> list[tuple[Tokens, ...]]:
         for place, tokens in enumerate(key):
             for number, token in enumerate(tokens):
                 seen[place, number, token.text].add(whole)
-    return _with_values(keys, {word for word, wholes in seen.items() if word[2] and len(wholes) == 1})
+    return _mark_values(keys, {word for word, wholes in seen.items() if word[2] and len(wholes) == 1})
 
 
 def _group(samples: Iterable[Sample], keys: Iterable[tuple[Tokens, ...]]) -> list[Cluster]:
@@ -274,7 +279,7 @@ def _merge(table: FoundTable, clusters: list[Cluster]) -> list[Cluster]:
         held = frozenset(name for sample in cluster.samples for name in sample.item if name not in keys)
         facets = frozenset(sample.facet for sample in cluster.samples)
         types = frozenset(
-            sample.text(name) for sample in cluster.samples for name in held if letters(name) in TYPE_NAMES
+            sample.text(name) for sample in cluster.samples for name in held if join_words(name) in TYPE_NAMES
         )
         for place, tokens in enumerate(cluster.shape):
             for number, (before, word) in enumerate(tokens):
@@ -293,7 +298,7 @@ def _merge(table: FoundTable, clusters: list[Cluster]) -> list[Cluster]:
     return [*(cluster for cluster in clusters if id(cluster) not in gone), *made]
 
 
-def _with_constants(cluster: Cluster, spoken: Collection[str], *, live: bool) -> Cluster:
+def _mark_constants(cluster: Cluster, spoken: Collection[str], *, live: bool) -> Cluster:
     """Take a value for a word where all items have it, several of them, and it looks like one."""
     if len({join_tokens(key[0]) for key in cluster.keys}) < (3 if live else 2):
         return cluster

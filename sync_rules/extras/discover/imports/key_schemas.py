@@ -1,4 +1,4 @@
-"""Keys as DynamoDB's own requests write them, which templates, plans and models of many tools take over: KeySchema,
+"""Keys in the form of DynamoDB's own requests, which many tools' templates, plans and models use: KeySchema,
 AttributeDefinitions, GlobalSecondaryIndexes, StreamSpecification.
 """
 
@@ -18,44 +18,46 @@ Text = Callable[[DocumentNode], str]
 Parts = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]  # of a key: partition and sort
 
 
-def plain_text(node: DocumentNode) -> str:
-    """The text of a node that must hold one."""
+def require_text(node: DocumentNode) -> str:
+    """Return the text of a node. Raises ImportedFileError if it holds no text."""
     return node.text()
 
 
-def attribute_name(node: DocumentNode, text: Text = plain_text) -> str:
+def require_attribute_name(node: DocumentNode, text: Text = require_text) -> str:
     name = text(node)
     if len(name) > ATTRIBUTE_NAME_MAX:
         node.fail(f"an attribute name of at most {ATTRIBUTE_NAME_MAX} letters", found=f"{len(name)} letters")
     return name
 
 
-def key_type(node: DocumentNode, *, given: str | None = None) -> KeyType:
-    """The type of a key attribute, in DynamoDB's letters or in words."""
+def require_key_type(node: DocumentNode, *, given: str | None = None) -> KeyType:
+    """Return the type of a key attribute, given in DynamoDB's letters or in words."""
     text = given if given is not None else node.text("a key type: S, N or B")
     return TYPES.get(text.lower()) or node.fail("a key type: S, N or B", found=quote_name(text))
 
 
-def definitions(
-    node: DocumentNode, text: Text = plain_text, name: str = "AttributeName", kind: str = "AttributeType"
+def parse_definitions(
+    node: DocumentNode, text: Text = require_text, name: str = "AttributeName", kind: str = "AttributeType"
 ) -> Any:
-    """The types of attributes by name, of a list of them."""
+    """Return the types of the attributes in a list, by name."""
     found: dict[str, KeyType] = {}
     for one in node.list("a list of attributes with their types"):
-        found[attribute_name(one.require_map()[name], text)] = key_type(one[kind], given=text(one[kind]))
+        found[require_attribute_name(one.require_map()[name], text)] = require_key_type(
+            one[kind], given=text(one[kind])
+        )
     return found
 
 
-def schema(
+def parse_key_schema(
     node: DocumentNode,
     types: Mapping[str, KeyType],
-    text: Text = plain_text,
+    text: Text = require_text,
     names: tuple[str, str] = ("AttributeName", "KeyType"),
 ) -> Parts:
-    """The partition key and the sort key of a KeySchema, in their order."""
+    """Return the partition key and the sort key of a KeySchema, in order."""
     parts: dict[str, list[KeyAttribute]] = {"HASH": [], "RANGE": []}
     for one in node.list("a list of key attributes: AttributeName, and KeyType HASH or RANGE"):
-        name = attribute_name(one.require_map()[names[0]], text)
+        name = require_attribute_name(one.require_map()[names[0]], text)
         kind = text(one[names[1]])
         if kind not in parts:
             one[names[1]].fail("HASH or RANGE", found=quote_name(kind))
@@ -66,7 +68,7 @@ def schema(
 
 
 def require_parts(node: DocumentNode, partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> Parts:
-    """The parts of a key, which must have a partition key and few attributes."""
+    """Return the parts of a key. Raises ImportedFileError without a partition key, or with too many attributes."""
     names = [one.name for one in (*partition, *sort)]
     if not partition:
         node.fail("a partition key")
@@ -75,17 +77,19 @@ def require_parts(node: DocumentNode, partition: tuple[KeyAttribute, ...], sort:
     return partition, sort
 
 
-def key_parts(
+def make_key_parts(
     node: DocumentNode, partition: DocumentNode, sort: DocumentNode, attribute: Callable[[DocumentNode], KeyAttribute]
 ) -> Parts:
-    """The parts of a key, each given as one attribute, as a list of them, or not at all."""
+    """Make the parts of a key, each given as one attribute, as a list, or not at all."""
     if not partition:
         partition.fail("a partition key")
-    return require_parts(node, tuple(map(attribute, partition.ones())), tuple(map(attribute, sort.ones())))
+    return require_parts(
+        node, tuple(map(attribute, partition.list_entries())), tuple(map(attribute, sort.list_entries()))
+    )
 
 
-def table_key(node: DocumentNode, parts: Parts) -> tuple[KeyAttribute, ...]:
-    """The key of a table: one attribute, or two."""
+def make_table_key(node: DocumentNode, parts: Parts) -> tuple[KeyAttribute, ...]:
+    """Make the key of a table: one or two attributes."""
     partition, sort = parts
     if len(partition) > 1 or len(sort) > 1:
         found = f"{len(partition)} and {len(sort)}"
@@ -93,55 +97,57 @@ def table_key(node: DocumentNode, parts: Parts) -> tuple[KeyAttribute, ...]:
     return (*partition, *sort)
 
 
-def projection(node: DocumentNode, text: Text = plain_text) -> Projection:
-    """The projection of an index as requests have it; None where it is not given."""
+def parse_projection(node: DocumentNode, text: Text = require_text) -> Projection:
+    """Return the projection of an index in a request; None if it is not given."""
     if not node:
         return None
     kind = text(node.require_map()["ProjectionType"]) if node["ProjectionType"] else ""
-    return projection_of(kind, node["NonKeyAttributes"], text)
+    return choose_projection(kind, node["NonKeyAttributes"], text)
 
 
-def projection_of(kind: str, included: DocumentNode, text: Text = plain_text) -> Projection:
-    """The projection of a kind such as ALL or keys_only; `included` lists the attributes of the kind INCLUDE."""
+def choose_projection(kind: str, included: DocumentNode, text: Text = require_text) -> Projection:
+    """Return the projection for a kind such as ALL or keys_only; `included` lists the attributes for the kind
+    INCLUDE.
+    """
     if kind.lower() == "include":
-        names = [attribute_name(one, text) for one in included.list("a list of attributes")]
+        names = [require_attribute_name(one, text) for one in included.list("a list of attributes")]
         return tuple(dict.fromkeys(names)) or "keys"
     return PROJECTIONS.get(kind.lower())
 
 
-def indexes(
-    node: DocumentNode, types: Mapping[str, KeyType], text: Text = plain_text, *, local: bool = False
+def parse_indexes(
+    node: DocumentNode, types: Mapping[str, KeyType], text: Text = require_text, *, local: bool = False
 ) -> list[Index]:
-    """The secondary indexes of a list of global ones, or of local ones."""
+    """Return the secondary indexes in a list of global or local indexes."""
     found = []
     for one in node.list("a list of indexes"):
         name = text(one.require_map()["IndexName"])
-        partition, sort = schema(one["KeySchema"], types, text)
-        found.append(Index(name, partition, sort, projection(one["Projection"], text), local))
+        partition, sort = parse_key_schema(one["KeySchema"], types, text)
+        found.append(Index(name, partition, sort, parse_projection(one["Projection"], text), local))
     return found
 
 
-def stream(node: DocumentNode) -> Stream:
+def parse_stream(node: DocumentNode) -> Stream:
     enabled = isinstance(node.value, dict) and node["StreamEnabled"].value is not False
-    return stream_of(node["StreamViewType"].value, enabled=enabled)
+    return choose_stream(node["StreamViewType"].value, enabled=enabled)
 
 
-def stream_of(view: object, *, enabled: bool) -> Stream:
-    """The stream that shows this view of each change."""
+def choose_stream(view: object, *, enabled: bool) -> Stream:
+    """Return the kind of stream for a view type."""
     if not enabled:
         return "none"
     return "both" if view == IMAGES else "other" if isinstance(view, str) else "unknown"
 
 
-def fill(table: FoundTable, node: DocumentNode, text: Text = plain_text) -> None:
+def fill_table(table: FoundTable, node: DocumentNode, text: Text = require_text) -> None:
     """Fill a table with the key, the indexes and the stream of a request, a description or a template's properties."""
-    types = definitions(node["AttributeDefinitions"], text)
-    table.key = table_key(node["KeySchema"], schema(node["KeySchema"], types, text))
-    table.indexes += indexes(node["GlobalSecondaryIndexes"], types, text)
-    table.indexes += indexes(node["LocalSecondaryIndexes"], types, text, local=True)
-    table.stream = stream(node["StreamSpecification"])
+    types = parse_definitions(node["AttributeDefinitions"], text)
+    table.key = make_table_key(node["KeySchema"], parse_key_schema(node["KeySchema"], types, text))
+    table.indexes += parse_indexes(node["GlobalSecondaryIndexes"], types, text)
+    table.indexes += parse_indexes(node["LocalSecondaryIndexes"], types, text, local=True)
+    table.stream = parse_stream(node["StreamSpecification"])
 
 
-def as_key(attributes: Mapping[str, str]) -> tuple[KeyAttribute, ...]:
-    """Key attributes of names and types that are known to be well."""
+def make_key(attributes: Mapping[str, str]) -> tuple[KeyAttribute, ...]:
+    """Make key attributes from valid names and types."""
     return tuple(KeyAttribute(name, cast("KeyType", kind)) for name, kind in attributes.items())

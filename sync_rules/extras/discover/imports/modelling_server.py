@@ -1,9 +1,8 @@
-"""The schema.json of AWS Labs' DynamoDB modelling server: tables, entities with key templates, access patterns.
+"""The schema.json of AWS Labs' DynamoDB modelling server: tables, entities with key templates, access patterns. Its
+keys are text: the server turns numbers into text in keys, except for a key that is one number alone. An access
+pattern is an operation on an entity with the parameters of each call. The importer finds the field of a parameter by
+its name, else by its place: first the partition key, then the sort key, then the ends of a range.
 
-Its keys are text: the server turns numbers into text where it makes keys, but for a key that is one number alone.
-
-An access pattern is an operation on an entity with the parameters of each call. The importer finds the field of a
-parameter by its name, else by its place: first the partition key, then the sort key, then the ends of a range.
 https://github.com/awslabs/mcp/tree/main/src/dynamodb-mcp-server
 """
 
@@ -20,9 +19,15 @@ from sync_rules.extras.discover.imports.imported_model import (
     ImportedModel,
     RangeForm,
     Verb,
-    whole_table,
+    make_whole_table_entity,
 )
-from sync_rules.extras.discover.imports.key_schemas import Parts, attribute_name, key_parts, projection_of, table_key
+from sync_rules.extras.discover.imports.key_schemas import (
+    Parts,
+    choose_projection,
+    make_key_parts,
+    make_table_key,
+    require_attribute_name,
+)
 from sync_rules.language.yaml_source import KeyPath
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
@@ -67,54 +72,54 @@ def read(root: DocumentNode) -> ImportedModel:
     for node in root["tables"].list():
         config = node.require_map()["table_config"].require_map("a map with table_name and partition_key")
         name = config["table_name"].text("the table's name")
-        templates = _templates(node)
-        types = _types(templates)
-        key = table_key(config, _key(config, config, types))
+        templates = _list_templates(node)
+        types = _find_types(templates)
+        key = make_table_key(config, _make_key(config, config, types))
         table = FoundTable(name, name, key, at=config["table_name"].place)
-        table.indexes = [_index(one, types) for one in node["gsi_list"].list("a list of indexes")]
+        table.indexes = [_make_index(one, types) for one in node["gsi_list"].list("a list of indexes")]
         found.tables.append(table)
         by_entity: dict[KeyPath, dict[str, str]] = {}
         for attribute, template, holder in templates:
             by_entity.setdefault(holder.path, {}).setdefault(attribute, template)  # the table's own come first
         entities = [
-            (called, _entity(table, called, one, by_entity.get(one.path, {})), one)
+            (called, _make_entity(table, called, one, by_entity.get(one.path, {})), one)
             for called, one in node["entities"].items()
         ]
-        found.entities += [entity for _, entity, _ in entities] or [whole_table(table)]
+        found.entities += [entity for _, entity, _ in entities] or [make_whole_table_entity(table)]
         others |= {called: entity for called, entity, _ in entities}
         asked += [(entity, one) for _, entity, one in entities]
     for entity, holder in asked:
-        found.patterns += _patterns(entity, holder, others)
-    found.patterns += map(_across, root["cross_table_access_patterns"].list("a list of access patterns"))
+        found.patterns += _list_patterns(entity, holder, others)
+    found.patterns += map(_make_cross_pattern, root["cross_table_access_patterns"].list("a list of access patterns"))
     return found
 
 
-def _templates(node: DocumentNode) -> Templates:
+def _list_templates(node: DocumentNode) -> Templates:
     """Every template of a table's entities, with the key attribute that it makes."""
     made: Templates = []
     for _, entity in node["entities"].items("a map of entities"):
         entity.require_map("an entity: a map with pk_template and fields")
-        made += _pair(entity, entity, node["table_config"])
+        made += _pair_templates(entity, entity, node["table_config"])
         for mapping in entity["gsi_mappings"].list("a list of index mappings"):
             name = mapping.require_map()["name"].text("the index's name")
             index = next((one for one in node["gsi_list"].list() if one.require_map()["name"].value == name), None)
             if index is None:
                 mapping["name"].fail("an index of gsi_list", found=repr(name)[:80])
-            made += _pair(mapping, entity, index)
+            made += _pair_templates(mapping, entity, index)
     return made
 
 
-def _pair(holder: DocumentNode, entity: DocumentNode, key: DocumentNode) -> Templates:
+def _pair_templates(holder: DocumentNode, entity: DocumentNode, key: DocumentNode) -> Templates:
     """The templates of one key: `key` names its attributes, `holder` has their templates."""
     return [
         (attribute.text_or_empty, template.text("a key template"), entity)
         for part, templates in (("partition_key", "pk_template"), ("sort_key", "sk_template"))
-        for attribute, template in zip(key[part].ones(), holder[templates].ones(), strict=False)
+        for attribute, template in zip(key[part].list_entries(), holder[templates].list_entries(), strict=False)
         if attribute.text_or_empty
     ]
 
 
-def _types(templates: Templates) -> dict[str, KeyType]:
+def _find_types(templates: Templates) -> dict[str, KeyType]:
     """The types of key attributes: N where each entity gives one number alone, else S."""
     seen: dict[str, set[KeyType]] = {}
     for attribute, template, entity in templates:
@@ -128,21 +133,21 @@ def _types(templates: Templates) -> dict[str, KeyType]:
     return {attribute: "N" if kinds == {"N"} else "S" for attribute, kinds in seen.items()}
 
 
-def _key(node: DocumentNode, holder: DocumentNode, types: dict[str, KeyType]) -> Parts:
+def _make_key(node: DocumentNode, holder: DocumentNode, types: dict[str, KeyType]) -> Parts:
     def attribute(part: DocumentNode) -> KeyAttribute:
-        name = attribute_name(part)
+        name = require_attribute_name(part)
         return KeyAttribute(name, types.get(name, "S"))
 
-    return key_parts(node, holder["partition_key"], holder["sort_key"], attribute)
+    return make_key_parts(node, holder["partition_key"], holder["sort_key"], attribute)
 
 
-def _index(node: DocumentNode, types: dict[str, KeyType]) -> Index:
+def _make_index(node: DocumentNode, types: dict[str, KeyType]) -> Index:
     name = node.require_map()["name"].text("the index's name")
-    shown = projection_of(node["projection"].text_or_empty, node["included_attributes"])
-    return Index(name, *_key(node["partition_key"], node, types), shown)
+    shown = choose_projection(node["projection"].text_or_empty, node["included_attributes"])
+    return Index(name, *_make_key(node["partition_key"], node, types), shown)
 
 
-def _entity(table: FoundTable, called: str, node: DocumentNode, key: dict[str, str]) -> FoundEntity:
+def _make_entity(table: FoundTable, called: str, node: DocumentNode, key: dict[str, str]) -> FoundEntity:
     fields = [one.require_map() for one in node["fields"].list("a list of fields")]
     names = [one["name"].text("the field's name") for one in fields]
     keys = table.types.keys() - {one.name for one in table.key}
@@ -160,10 +165,12 @@ def _entity(table: FoundTable, called: str, node: DocumentNode, key: dict[str, s
 
 
 # ---------------------------------------------------------------- access patterns
-def _patterns(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> Iterator[FoundPattern]:
+def _list_patterns(
+    entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]
+) -> Iterator[FoundPattern]:
     """The patterns of one entity. `others` are all entities, by the names of the source."""
     for one in node["access_patterns"].list("a list of access patterns"):
-        yield _pattern(entity, one.require_map("an access pattern: a map with name and operation"), others)
+        yield _make_pattern(entity, one.require_map("an access pattern: a map with name and operation"), others)
 
 
 def _read_pattern_name(node: DocumentNode) -> tuple[str, str]:
@@ -174,11 +181,11 @@ def _read_pattern_name(node: DocumentNode) -> tuple[str, str]:
     return name, f"{mark}: {described}" if isinstance(mark, int | str) else described
 
 
-def _pattern(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> FoundPattern:
+def _make_pattern(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> FoundPattern:
     called, said = _read_pattern_name(node)
     operation = node["operation"].text_or_empty
     if operation in WRITES:
-        return _write(entity, node, others)
+        return _make_write_pattern(entity, node, others)
     if operation not in READS:
         refused = SCAN if operation == "Scan" else f"{quote_name(operation)} neither reads nor writes items by key"
         return FoundPattern(called, said=said, refused=refused)
@@ -209,13 +216,13 @@ def _add_fields(made: FoundPattern, node: DocumentNode, index: Index | None) -> 
     if condition and form is None:
         made.refused = f"its range condition {quote_name(condition)} is not known"
         return
-    given = _parameters(node)
+    given = _list_parameters(node)
     filtered = _add_filters(made, node, given)
     given = [name for name in given if name not in filtered]
     ends = (2 if form == "between" else 1) if form else 0
     fields = made.entity.list_fields(key)
     whole = fields if node["operation"].text_or_empty != "Query" else made.entity.list_fields(partition)
-    left_over = _by(made, given[: len(given) - ends], whole, fields)
+    left_over = _assign_parameters(made, given[: len(given) - ends], whole, fields)
     free = [field for field in fields if field not in made.by]
     made.checks += [f"no key says what the parameter {name} is for: it is left out" for name in left_over]
     if form is None:
@@ -227,7 +234,9 @@ def _add_fields(made: FoundPattern, node: DocumentNode, index: Index | None) -> 
     made.checks += [OPEN_END] if condition in (">", "<") else []
 
 
-def _by(made: FoundPattern, given: Sequence[str], whole: Sequence[str], fields: Sequence[str]) -> list[str]:
+def _assign_parameters(
+    made: FoundPattern, given: Sequence[str], whole: Sequence[str], fields: Sequence[str]
+) -> list[str]:
     """Ask by parameters: by their names, else by their places in `whole`. Returns those that are neither."""
     assert made.entity is not None
     by: list[str] = []
@@ -246,7 +255,7 @@ def _by(made: FoundPattern, given: Sequence[str], whole: Sequence[str], fields: 
     return left_over
 
 
-def _parameters(node: DocumentNode) -> list[str]:
+def _list_parameters(node: DocumentNode) -> list[str]:
     """The names of the parameters that are values."""
     ones = [one.require_map("a parameter: a map with name") for one in node["parameters"].list("a list of parameters")]
     return [one["name"].text("the parameter's name") for one in ones if one["type"].text_or_empty != "entity"]
@@ -270,7 +279,7 @@ def _add_filters(made: FoundPattern, node: DocumentNode, given: Sequence[str]) -
     return found
 
 
-def _write(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> FoundPattern:
+def _make_write_pattern(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEntity]) -> FoundPattern:
     called, said = _read_pattern_name(node)
     operation = node["operation"].text_or_empty
     made = FoundPattern(called, WRITES[operation], entity, said=said)
@@ -278,7 +287,7 @@ def _write(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEn
         made.checks.append(BATCH)
     if made.verb == "update":
         keys = entity.list_fields(entity.table.key)
-        made.sets = [name for name in _parameters(node) if name in entity.attributes and name not in keys]
+        made.sets = [name for name in _list_parameters(node) if name in entity.attributes and name not in keys]
     named = [one["entity_type"].text_or_empty for one in node["parameters"].list() if isinstance(one.value, dict)]
     more = [name for name in named if name in others and others[name] is not entity]
     if more:
@@ -286,7 +295,7 @@ def _write(entity: FoundEntity, node: DocumentNode, others: Mapping[str, FoundEn
     return made
 
 
-def _across(node: DocumentNode) -> FoundPattern:
+def _make_cross_pattern(node: DocumentNode) -> FoundPattern:
     """A pattern across tables, as a comment: a transaction reads or writes items of several entities."""
     called, said = _read_pattern_name(node.require_map("an access pattern: a map with name and operation"))
     parts = (f"{one['action'].text_or_empty} {one['entity'].text_or_empty}" for one in node["entities_involved"].list())

@@ -1,7 +1,7 @@
-"""Names and cleans what an importer found: each table and entity once, with templates that can be told apart.
+"""Name and clean what an importer found: each table and entity once, with templates that can be told apart.
 
-Invariant: nothing is dropped in silence. A table that comes twice, an index that no rule can use, a template that
-cannot be parsed and an entity that could be taken for another one each leave a check or a note.
+Invariant: nothing is dropped silently. A repeated table, an unusable index, a template that cannot be parsed and an
+ambiguous entity each leave a check or a note.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sync_rules.extras.discover.imports.identifiers import (
     RESERVED,
     Unique,
     keep_name,
-    table_slug,
-    variable,
-    words,
+    make_table_slug,
+    make_variable_name,
+    split_words,
 )
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundPattern, FoundTable, ImportedModel
-from sync_rules.language.links import default_template
+from sync_rules.language.links import make_default_template
 from sync_rules.language.schema import INDEX_NAME
 from sync_rules.language.variables import VARIABLE
 from sync_rules.model.entities import Index, KeyAttribute, Table, check_table_name, find_clashes
@@ -35,7 +35,7 @@ TABLE_CURE: Final = "give the table a name that DynamoDB takes, and export the f
 
 @dataclass(eq=False)
 class SettledTable:
-    """A table by its name in the file. `physical` is empty where that is its name in DynamoDB too."""
+    """A table by its name in the file. `physical` is empty if that is also its name in DynamoDB."""
 
     name: str
     found: FoundTable
@@ -46,7 +46,7 @@ class SettledTable:
 
 @dataclass(eq=False)
 class SettledEntity:
-    """An entity by its name in the file. `refused` says why it stands as a comment."""
+    """An entity by its name in the file. `refused` says why it is written as a comment."""
 
     name: str
     table: SettledTable
@@ -74,7 +74,7 @@ class SettledEntity:
 
 @dataclass(eq=False)
 class SettledPattern:
-    """An access pattern by its name in the file. `refused` says why it stands as a comment."""
+    """An access pattern by its name in the file. `refused` says why it is written as a comment."""
 
     name: str
     entities: tuple[SettledEntity, ...]
@@ -95,35 +95,35 @@ class SettledModel:
 def settle(found: ImportedModel, file: str) -> SettledModel:
     """Name and clean all that was found."""
     settled = SettledModel(notes=list(found.notes))
-    tables = _tables(found.tables, file, settled)
+    tables = _settle_tables(found.tables, file, settled)
     names = Unique()
     named: list[SettledEntity] = []
     for entity in found.entities:
         table = tables.get(id(entity.table))
         if table is not None:
-            named.append(_entity(names.name(keep_name(entity.called)), table, entity))
+            named.append(_settle_entity(names.name(keep_name(entity.called)), table, entity))
     settled.entities = _separate(named)
     by_found = {id(entity.found): entity for entity in settled.entities}
     patterns = Unique()
     for one in found.patterns:
         asked = (*([] if one.entity is None else [one.entity]), *one.beside)
         known = tuple(by_found[id(entity)] for entity in asked if id(entity) in by_found)
-        settled.patterns.append(_pattern(patterns.name(_pattern_name(one.called)), known, one))
+        settled.patterns.append(_settle_pattern(patterns.name(_make_pattern_name(one.called)), known, one))
     return settled
 
 
 # ---------------------------------------------------------------- patterns
-def _pattern(name: str, entities: tuple[SettledEntity, ...], found: FoundPattern) -> SettledPattern:
+def _settle_pattern(name: str, entities: tuple[SettledEntity, ...], found: FoundPattern) -> SettledPattern:
     commented = next((f"entity {one.name} is written as a comment" for one in entities if one.refused), "")
     refused = found.refused or (commented if entities else "what it is for is not known")
     return SettledPattern(name, entities, found, refused)
 
 
-def _pattern_name(called: str) -> str:
+def _make_pattern_name(called: str) -> str:
     """A name for a pattern: as it is where a rules file can have it, else of its words."""
     if PATTERN_NAME.fullmatch(called) and called not in RESERVED:
         return called
-    parts = words(called)
+    parts = split_words(called)
     while parts and parts[0].isdigit():
         parts = parts[1:]
     made = "-".join(parts)
@@ -133,10 +133,10 @@ def _pattern_name(called: str) -> str:
 
 
 # ---------------------------------------------------------------- tables
-def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> dict[int, SettledTable]:
+def _settle_tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> dict[int, SettledTable]:
     names, by_found = Unique(), dict[int, SettledTable]()
-    named = [(table, *_physical(table, file)) for table in found]
-    effective = [fill_defaults(physical) or table_slug(table.called) for table, physical, _ in named]
+    named = [(table, *_choose_physical_name(table, file)) for table in found]
+    effective = [fill_defaults(physical) or make_table_slug(table.called) for table, physical, _ in named]
     bare = (Table(str(number), physical, KeyAttribute("", "S")) for number, physical in enumerate(effective))
     twins = {table.name: first.name for first, table in find_clashes(bare)}
     for number, (table, physical, checks) in enumerate(named):
@@ -147,8 +147,8 @@ def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> di
             )
             settled.notes.append(message)
             continue
-        name = names.name(table_slug(table.called))
-        indexes, remarks = _indexes(table)
+        name = names.name(make_table_slug(table.called))
+        indexes, remarks = _select_indexes(table)
         made = SettledTable(name, table, "" if physical == name else physical, indexes, [*checks, *remarks])
         by_found[id(table)] = made
         settled.tables.append(made)
@@ -156,7 +156,7 @@ def _tables(found: Iterable[FoundTable], file: str, settled: SettledModel) -> di
 
 
 def fill_defaults(physical: str) -> str:
-    """The name with the defaults of its variables; "" where one has none."""
+    """Return the name with the defaults of its variables; "" if a variable has no default."""
     missing = False
 
     def value(match: re.Match[str]) -> str:
@@ -168,20 +168,20 @@ def fill_defaults(physical: str) -> str:
     return "" if missing else text
 
 
-def _physical(table: FoundTable, file: str) -> tuple[str, list[str]]:
+def _choose_physical_name(table: FoundTable, file: str) -> tuple[str, list[str]]:
     """The name in DynamoDB, and what to check of it. Raises ImportedFileError for one that DynamoDB refuses."""
     text = fill_defaults(table.physical)
     wrong = check_table_name(text) if text else ""
     if not wrong:
         return table.physical, list(table.checks)
     if VARIABLE.search(table.physical):
-        made = f"${{{variable(table.called, 'table')}:-{table_slug(table.called)}-table}}"
+        made = f"${{{make_variable_name(table.called, 'table')}:-{make_table_slug(table.called)}-table}}"
         return made, [*table.checks, "the name that the source makes is none of DynamoDB: give the right one"]
     expected = "a table's name: 3 to 255 of A-Z a-z 0-9 _ - ."
     raise ImportedFileError(file, table.at, expected, quote_name(table.physical), TABLE_CURE)
 
 
-def _indexes(table: FoundTable) -> tuple[list[Index], list[str]]:
+def _select_indexes(table: FoundTable) -> tuple[list[Index], list[str]]:
     """The indexes that a rules file can have, and a check for each of the others."""
     types = {one.name: one.type for one in table.key}
     kept: dict[str, Index] = {}
@@ -201,7 +201,7 @@ def _indexes(table: FoundTable) -> tuple[list[Index], list[str]]:
 
 
 # ---------------------------------------------------------------- entities
-def _entity(name: str, table: SettledTable, found: FoundEntity) -> SettledEntity:
+def _settle_entity(name: str, table: SettledTable, found: FoundEntity) -> SettledEntity:
     types = {one.name: one.type for index in table.indexes for one in index.attributes}
     types |= {one.name: one.type for one in table.found.key}
     checks = list(found.checks)
@@ -220,7 +220,7 @@ def _entity(name: str, table: SettledTable, found: FoundEntity) -> SettledEntity
             checks.append(f"{quote_name(attribute)} is of type {types[attribute]}, which holds one field and no text")
         elif template.whole != attribute:
             templates[attribute] = template
-    base = {one.name: templates.get(one.name) or default_template(one.name) for one in table.found.key}
+    base = {one.name: templates.get(one.name) or make_default_template(one.name) for one in table.found.key}
     key = {attribute: template.text for attribute, template in templates.items()}
     return SettledEntity(name, table, found, key, checks, "", base)
 
@@ -231,7 +231,7 @@ def _separate(entities: list[SettledEntity]) -> list[SettledEntity]:
     nodes: set[int] = set()
     for entity in sorted(entities, key=lambda one: -one.letters):
         others = kept.setdefault(id(entity.table), [])
-        alike = [other for other in others if _overlap(entity, other)]
+        alike = [other for other in others if _can_overlap(entity, other)]
         wrong = next((other for other in alike if entity.repeats == other.repeats), None)
         if wrong is not None:
             entity.refused = f"a key of table {entity.table.name} may be of {wrong.name} and of {entity.name}"
@@ -242,5 +242,5 @@ def _separate(entities: list[SettledEntity]) -> list[SettledEntity]:
     return sorted(entities, key=lambda one: (tables[id(one.table)], bool(one.refused), id(one) not in nodes))
 
 
-def _overlap(one: SettledEntity, two: SettledEntity) -> bool:
+def _can_overlap(one: SettledEntity, two: SettledEntity) -> bool:
     return all(may_overlap(template, two.templates[name]) for name, template in one.templates.items())

@@ -11,8 +11,14 @@ from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel, Projection
-from sync_rules.extras.discover.imports.key_schemas import Parts, attribute_name, key_parts, projection_of, table_key
-from sync_rules.extras.discover.imports.table_variables import table_of_model
+from sync_rules.extras.discover.imports.key_schemas import (
+    Parts,
+    choose_projection,
+    make_key_parts,
+    make_table_key,
+    require_attribute_name,
+)
+from sync_rules.extras.discover.imports.table_variables import make_table
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
 NAME: Final = "OneTable schema"
@@ -35,7 +41,7 @@ def read(root: DocumentNode) -> ImportedModel:
     schema = _Schema(root)
     name = root["table"].text_or_empty
     why = "a schema does not say its table's name"
-    table = table_of_model(name or "onetable", name, why, schema.key(), root["table"].place)
+    table = make_table(name or "onetable", name, why, schema.key(), root["table"].place)
     for index, node in root["indexes"].items():
         if index == "primary":
             continue
@@ -61,30 +67,32 @@ class _Schema:
         self.type_field = str(self.params.get("typeField") or "_type")
 
     def key(self) -> tuple[KeyAttribute, ...]:
-        return table_key(self.primary, self._parts(self.primary))
+        return make_table_key(self.primary, self._make_parts(self.primary))
 
     def index(self, name: str, node: DocumentNode) -> Index:
-        return Index(name, *self._parts(node), self._projection(node))
+        return Index(name, *self._make_parts(node), self._make_projection(node))
 
     def local(self, name: str, node: DocumentNode) -> Index:
         """A local secondary index: the table's partition key, and a sort key of its own."""
-        return Index(name, self.key()[:1], (self._attribute(node["sort"]),), self._projection(node), local=True)
+        return Index(
+            name, self.key()[:1], (self._make_attribute(node["sort"]),), self._make_projection(node), local=True
+        )
 
-    def _projection(self, node: DocumentNode) -> Projection:
+    def _make_projection(self, node: DocumentNode) -> Projection:
         given = node["project"]
-        return projection_of("include" if isinstance(given.value, list) else given.text_or_empty, given)
+        return choose_projection("include" if isinstance(given.value, list) else given.text_or_empty, given)
 
-    def _parts(self, node: DocumentNode) -> Parts:
-        return key_parts(node, node["hash"], node["sort"], self._attribute)
+    def _make_parts(self, node: DocumentNode) -> Parts:
+        return make_key_parts(node, node["hash"], node["sort"], self._make_attribute)
 
-    def _attribute(self, node: DocumentNode) -> KeyAttribute:
-        name = attribute_name(node)
-        return KeyAttribute(name, self._type(name))
+    def _make_attribute(self, node: DocumentNode) -> KeyAttribute:
+        name = require_attribute_name(node)
+        return KeyAttribute(name, self._find_type(name))
 
-    def _type(self, attribute: str) -> KeyType:
+    def _find_type(self, attribute: str) -> KeyType:
         """The type of a key attribute, from the first model that says it."""
         for model in self.models:
-            field = _field(model, attribute)
+            field = _find_field(model, attribute)
             kind = field["type"].text_or_empty.lower() if field is not None else ""
             if not kind:
                 continue
@@ -99,30 +107,30 @@ class _Schema:
         sure = {name for name, one in fields.items() if _is_always(one)}
         made = FoundEntity(called, table, attributes=[_find_stored_name(name, one) for name, one in fields.items()])
         for attribute in own:
-            field = _field(model, attribute)
-            sure |= set(_variables(field)) if field is not None else set()
+            field = _find_field(model, attribute)
+            sure |= set(_list_variables(field)) if field is not None else set()
         for attribute in table.types:
-            field = _field(model, attribute)
+            field = _find_field(model, attribute)
             if field is None:
                 if attribute in own and attribute != self.type_field:
                     made.checks.append(
                         f"the model does not say how {quote_name(attribute)} is made: write its template"
                     )
                 continue
-            variables = _variables(field)
+            variables = _list_variables(field)
             missing = [name for name in variables if name not in sure and name != self.type_field]
             if attribute not in own and missing:
                 made.checks.append(
                     f"{attribute} is there only on items with {', '.join(missing)}, so it has no template here"
                 )
                 continue
-            self._template(made, attribute, field, fields)
+            self._make_template(made, attribute, field, fields)
             if attribute not in own and not variables and attribute not in made.key and _is_always(field):
                 made.required.append(attribute)
         made.attributes = [name for name in made.attributes if name not in own and name not in made.key]
         return made
 
-    def _template(
+    def _make_template(
         self, made: FoundEntity, attribute: str, field: DocumentNode, fields: Mapping[str, DocumentNode]
     ) -> None:
         value = field["value"].value
@@ -161,7 +169,7 @@ class _Schema:
         made.key[attribute] = text
 
 
-def _field(model: DocumentNode, attribute: str) -> DocumentNode | None:
+def _find_field(model: DocumentNode, attribute: str) -> DocumentNode | None:
     """The field of a model that is stored as an attribute."""
     return next(
         (one for name, one in model.items("a map of fields") if _find_stored_name(name, one) == attribute), None
@@ -172,7 +180,7 @@ def _find_stored_name(name: str, field: DocumentNode) -> str:
     return field["map"].text_or_empty or name
 
 
-def _variables(field: DocumentNode) -> list[str]:
+def _list_variables(field: DocumentNode) -> list[str]:
     return [piece.split(":")[0] for piece in VARIABLE.findall(field["value"].text_or_empty)]
 
 

@@ -1,7 +1,7 @@
-"""Entities made of items: a name for each kind of key, and the templates of its key attributes.
+"""Entities made from items: a name for each kind of key, and the templates of its key attributes.
 
-Invariant: each key that was looked at is of the entity that was made of it. Only words of keys are ever written, which
-all keys of a kind share. Values stay where they are.
+Invariant: each sampled key belongs to the entity that was made from it. Only words that all keys of a kind share are
+written. Values are never written.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sync_rules.extras.discover.imports.identifiers import (
     GENERIC,
     RESERVED,
     SHORT_MAX,
-    letters,
-    says_nothing,
-    singular,
-    slug,
-    table_slug,
-    words,
+    is_generic_key,
+    join_words,
+    make_singular,
+    make_slug,
+    make_table_slug,
+    split_words,
 )
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable
 from sync_rules.extras.discover.imports.key_kinds import (
@@ -32,9 +32,9 @@ from sync_rules.extras.discover.imports.key_kinds import (
     Sample,
     Token,
     Tokens,
-    clusters_of,
     join_tokens,
-    tokens_of,
+    list_clusters,
+    split_tokens,
 )
 from sync_rules.model.errors import UserError
 from sync_rules.model.templates import parse_template
@@ -44,19 +44,19 @@ SHOWN_MIN: Final = 2  # different values, that two columns are the same by more 
 
 @dataclass
 class Values:
-    """The attributes of the items of a kind, as text, and the fields that were bound so far, with each item's value."""
+    """The attributes of the items of a kind, as text, and the fields that are bound so far, with each item's value."""
 
     plain: Sequence[Mapping[str, str]]
     bound: dict[str, list[str]]
 
-    def same(self, values: list[str], spoken: str, mine: Collection[str], *, sure: bool) -> str:
-        """The field that was bound to the same values, if that is no chance; "" if there is none."""
+    def find_same_field(self, values: list[str], spoken: str, mine: Collection[str], *, sure: bool) -> str:
+        """Return the field that is bound to the same values, if that is not chance; "" if there is none."""
         several = sure or len(set(values)) >= SHOWN_MIN
         alike = (name for name, others in self.bound.items() if others == values and name not in mine)
         return next((name for name in alike if several or name == spoken), "")
 
     def bind(self, wanted: Sequence[str], values: list[str]) -> str:
-        """Bind the first name that is free, else the first with a number."""
+        """Bind the first free name, else the first name with a number, and return it."""
         numbered = (f"{wanted[0]}_{number}" for number in count(2))
         free = next(name for name in chain(wanted, numbered) if name not in self.bound)
         self.bound[free] = values
@@ -65,13 +65,13 @@ class Values:
 
 @dataclass(frozen=True)
 class Namer:
-    """Makes templates. `roots` are the entities that words stand for: c for customer."""
+    """A maker of templates. `roots` maps words to the entities that they abbreviate: c for customer."""
 
     roots: Mapping[str, str]
     fields: dict[str, str] = field(default_factory=dict)  # by word, as the first entity named them
 
     def template(self, attribute: str, column: Sequence[Tokens], known: Values, alias: str = "") -> str:
-        """The template of a column of keys of one kind. `known` gains the fields that it binds."""
+        """Make the template of a column of keys of one kind. `known` gains the fields that it binds."""
         text, word, used = "", "", False
         mine: set[str] = set()
         single = sum(not token.word for token in column[0]) == 1
@@ -82,16 +82,18 @@ class Namer:
                 word, used = token.text or word, False
                 continue
             values = [tokens[number].text for tokens in column]
-            start = _start(values)
+            start = _find_common_start(values)
             text += start
             values = [value.removeprefix(start) for value in values]
             spoken = self._suggest_name(start or word, values, first=not used)
-            name = known.same(values, spoken, mine, sure=letters(word) in GENERIC)
+            name = known.find_same_field(values, spoken, mine, sure=join_words(word) in GENERIC)
             if not name:
-                tells = len(start or word) > SHORT_MAX or not single or says_nothing(attribute)
-                own = "" if tells else slug(attribute)
+                tells = len(start or word) > SHORT_MAX or not single or is_generic_key(attribute)
+                own = "" if tells else make_slug(attribute)
                 spoken = "" if used and spoken in known.bound else spoken
-                name = self._new(attribute, values, known, spoken=spoken, alias=alias if single else "", own=own)
+                name = self._bind_new_field(
+                    attribute, values, known, spoken=spoken, alias=alias if single else "", own=own
+                )
                 if (start or word) and not used:
                     self.fields.setdefault(start or word, name)
             mine.add(name)
@@ -99,31 +101,37 @@ class Namer:
             used = True
         return text
 
-    def _new(self, attribute: str, values: list[str], known: Values, *, spoken: str, alias: str, own: str) -> str:
+    def _bind_new_field(
+        self, attribute: str, values: list[str], known: Values, *, spoken: str, alias: str, own: str
+    ) -> str:
         """A new field: the attribute that holds the same, the name of the key attribute, or what the word says."""
-        held = [name for name in known.plain[0] if _simple(name) and [one.get(name) for one in known.plain] == values]
+        held = [
+            name for name in known.plain[0] if _is_simple(name) and [one.get(name) for one in known.plain] == values
+        ]
         told = sorted(held, key=lambda name: (not name.lower().endswith("id"), name.lower() == "id"))
         known_word = spoken in self.fields.values() and (spoken in held or spoken not in known.plain[0])
         wanted = [spoken if known_word else "", alias, *told, own, spoken]
-        return known.bind([name for name in wanted if name and _simple(name)] or [f"{slug(attribute)}_part"], values)
+        return known.bind(
+            [name for name in wanted if name and _is_simple(name)] or [f"{make_slug(attribute)}_part"], values
+        )
 
     def _suggest_name(self, word: str, values: Sequence[str], *, first: bool) -> str:
         """The name that the word before a value suggests; "" without a word."""
         if first and word in self.fields:
             return self.fields[word]
-        parts = [part for part in words(self.roots.get(word, word)) if part.isalpha()]
+        parts = [part for part in split_words(self.roots.get(word, word)) if part.isalpha()]
         if not parts or parts[0] in RESERVED:
             return ""
         ending = "at" if all(DATED.match(value) for value in values) else "id"
-        return "_".join([*parts[:-1], singular(parts[-1]), ending])
+        return "_".join([*parts[:-1], make_singular(parts[-1]), ending])
 
 
-def _simple(name: str) -> bool:
+def _is_simple(name: str) -> bool:
     """True if a name can stand in braces."""
     return name.replace("_", "a").isalnum() and name.isascii() and not name[0].isdigit()
 
 
-def _start(values: Sequence[str]) -> str:
+def _find_common_start(values: Sequence[str]) -> str:
     """The word that all of several values begin with, as in authorname_smith."""
     if len(set(values)) < SHOWN_MIN:
         return ""
@@ -140,18 +148,20 @@ def _start(values: Sequence[str]) -> str:
     return ""
 
 
-def entities_of(table: FoundTable, samples: Sequence[Sample], *, live: bool = False) -> list[FoundEntity]:
-    """The entities of a table's items. `live`: a word must be shared by several items, for it may be a value."""
+def list_entities(table: FoundTable, samples: Sequence[Sample], *, live: bool = False) -> list[FoundEntity]:
+    """List the entities of a table's items. `live`: a word must be shared by several items, because it may be a
+    value.
+    """
     usable = [sample for sample in samples if all(_holds(sample, one.name, one.type) for one in table.key)]
     if len(samples) > len(usable):
         table.checks.append(f"{len(samples) - len(usable)} of its {len(samples)} items lack the key and were left out")
     if not usable:
         return []
-    clusters = clusters_of(table, usable, live=live)
-    type_name = _type_attribute(table, usable)
+    clusters = list_clusters(table, usable, live=live)
+    type_name = _find_type_attribute(table, usable)
     named = _name_kinds(table, clusters, type_name, live=live)
-    default = singular(table_slug(table.called))  # says nothing of a word
-    namer = Namer(_roots(clusters, [name if sure or name != default else "" for name, sure in named]))
+    default = make_singular(make_table_slug(table.called))  # says nothing of a word
+    namer = Namer(_map_roots(clusters, [name if sure or name != default else "" for name, sure in named]))
     made = {}  # those that others point to come first, and name the fields
     for cluster, (name, sure) in sorted(zip(clusters, named, strict=True), key=lambda one: not _is_root(one[0])):
         made[id(cluster)] = _Maker(table, cluster, name, namer, type_name, live=live).entity(sure=sure)
@@ -164,12 +174,12 @@ def _holds(sample: Sample, name: str, kind: str) -> bool:
 
 
 # ---------------------------------------------------------------- names
-def _type_attribute(table: FoundTable, samples: Sequence[Sample]) -> str:
+def _find_type_attribute(table: FoundTable, samples: Sequence[Sample]) -> str:
     """The attribute that names the type of each item; "" where none does."""
     names = dict.fromkeys(name for sample in samples for name in sample.item if name not in table.types)
     for wanted in TYPE_NAMES:
         for name in names:
-            if letters(name) == wanted and all(words(sample.text(name) or "") for sample in samples):
+            if join_words(name) == wanted and all(split_words(sample.text(name) or "") for sample in samples):
                 return name
     return ""
 
@@ -186,9 +196,9 @@ def _name_kinds(
         given = next(iter(only)) if len(only) == 1 else ""
         shared = len(cluster.samples) > 1 and WORD.fullmatch(given) is not None  # else it may be a value
         taken = {name for name, _ in made.values()}
-        spoken = _suggest_name(cluster, singular(table_slug(table.called)), taken)
-        if words(given) and (shared or not live):
-            more = given in taken and words(spoken) != words(given)
+        spoken = _suggest_name(cluster, make_singular(make_table_slug(table.called)), taken)
+        if split_words(given) and (shared or not live):
+            more = given in taken and split_words(spoken) != split_words(given)
             made[id(cluster)] = f"{given}_{spoken}" if more else given, True
         else:
             made[id(cluster)] = spoken, False
@@ -198,7 +208,8 @@ def _name_kinds(
 def _suggest_name(cluster: Cluster, default: str, taken: set[str]) -> str:
     """A name of the words in the keys of a kind: the last that tells something, with the first where it is taken."""
     spoken = [
-        ["_".join(one for one in words(word or "") if one.isalpha()) for _, word in part] for part in cluster.shape
+        ["_".join(one for one in split_words(word or "") if one.isalpha()) for _, word in part]
+        for part in cluster.shape
     ]
     first, *others = ([word for word in part if len(word) > SHORT_MAX and word not in GENERIC] for part in spoken)
     rest = [word for part in others for word in part]
@@ -206,7 +217,7 @@ def _suggest_name(cluster: Cluster, default: str, taken: set[str]) -> str:
     return f"{first[-1]}_{wanted}" if wanted in taken and rest and first and wanted != first[-1] else wanted
 
 
-def _roots(clusters: Sequence[Cluster], names: Sequence[str]) -> dict[str, str]:
+def _map_roots(clusters: Sequence[Cluster], names: Sequence[str]) -> dict[str, str]:
     """The entity that a word in front of a value stands for: where an entity's key is that word and one value."""
     found: dict[str, str] = {}
     for cluster, name in zip(clusters, names, strict=True):
@@ -227,7 +238,7 @@ def _is_root(cluster: Cluster) -> bool:
     values = all(token.word or token.text == key[0][1].text for key in cluster.keys for token in key[-1])
     fixed = all(token.word for token in last)
     telling = [token for token in last if token.word and token.text not in ("", first[0].text)]
-    return values and (fixed or all(letters(token.text) in GENERIC for token in telling))
+    return values and (fixed or all(join_words(token.text) in GENERIC for token in telling))
 
 
 def _speaks(cluster: Cluster, word: str, name: str) -> bool:
@@ -243,7 +254,7 @@ class _Maker:
         self, table: FoundTable, cluster: Cluster, name: str, namer: Namer, type_name: str, *, live: bool
     ) -> None:
         own = {one.name for one in table.key}
-        ignored = {type_name, *own, *(name for name in table.types if says_nothing(name))}
+        ignored = {type_name, *own, *(name for name in table.types if is_generic_key(name))}
         held = Counter(one for sample in cluster.samples for one in sample.item if one not in ignored)
         self.table, self.cluster, self.namer, self.live = table, cluster, namer, live
         facets = list(dict.fromkeys(sample.facet for sample in cluster.samples if sample.facet))
@@ -264,7 +275,7 @@ class _Maker:
 
     def _add_base(self, name: str, column: Sequence[Tokens]) -> None:
         alias = next((one for sample in self.cluster.samples if (one := sample.aliases.get(name))), "")
-        alias = "" if letters(alias) == letters(name) else alias
+        alias = "" if join_words(alias) == join_words(name) else alias
         if len(column[0]) == 1 and not column[0][0].word and not alias:
             self.values.bound[name] = [tokens[0].text for tokens in column]
             return
@@ -287,15 +298,15 @@ class _Maker:
                     f"{name} is on {held} of {len(self.cluster.samples)} items: the others are in no index by it"
                 )
             return
-        column = self._column(texts)
+        column = self._split_column(texts)
         if column is None:
             self.made.checks.append(f"the texts in {name} do not follow one template: write it if a rule needs it")
         elif len(column[0]) > 1 or column[0][0].word:
             self._keep(name, column)
 
-    def _column(self, texts: Sequence[str]) -> list[Tokens] | None:
+    def _split_column(self, texts: Sequence[str]) -> list[Tokens] | None:
         """The pieces of the texts in one column, a word only where all have it; None where they differ in more."""
-        column = [tokens_of(text) for text in texts]
+        column = [split_tokens(text) for text in texts]
         if len({tuple(token.before for token in tokens) for tokens in column}) > 1:
             return None
         held = [set(one.values()) for one in self.values.plain]

@@ -11,11 +11,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import DocumentNode
-from sync_rules.extras.discover.imports.identifiers import words
-from sync_rules.extras.discover.imports.imported_model import FoundPattern, FoundTable, ImportedModel, whole_table
+from sync_rules.extras.discover.imports.identifiers import split_words
+from sync_rules.extras.discover.imports.imported_model import (
+    FoundPattern,
+    FoundTable,
+    ImportedModel,
+    make_whole_table_entity,
+)
 from sync_rules.extras.discover.imports.key_kinds import Sample
-from sync_rules.extras.discover.imports.key_schemas import fill
-from sync_rules.extras.discover.imports.sample_entities import entities_of
+from sync_rules.extras.discover.imports.key_schemas import fill_table
+from sync_rules.extras.discover.imports.sample_entities import list_entities
 
 NAME: Final = "table description of DynamoDB"
 MODEL: Final = "data model of the DynamoDB modelling server"
@@ -34,39 +39,39 @@ def fits(document: Any) -> bool:
 def read(root: DocumentNode) -> ImportedModel:
     """The tables of a document, and the entities of its items."""
     if not root["tables"]:
-        table = table_of(root["Table"] or root)
-        return ImportedModel(NAME, [table], [whole_table(table)])
+        table = parse_table(root["Table"] or root)
+        return ImportedModel(NAME, [table], [make_whole_table_entity(table)])
     found = ImportedModel(MODEL)
     for node in root["tables"].list("a list of tables"):
-        table = table_of(node)
+        table = parse_table(node)
         table.stream = table.stream if node["StreamSpecification"] else "unknown"
         items = root["items"][table.physical] if isinstance(root["items"].value, dict) else root.of(None)
-        samples = [Sample(item) for item in _items(items)]
+        samples = [Sample(item) for item in _list_items(items)]
         found.tables.append(table)
-        found.entities += entities_of(table, samples) or [whole_table(table)]
+        found.entities += list_entities(table, samples) or [make_whole_table_entity(table)]
     for number, node in enumerate(root["access_patterns"].list("a list of access patterns"), start=1):
-        found.patterns.append(_pattern(node.require_map("an access pattern: a map with pattern"), number))
+        found.patterns.append(_make_pattern(node.require_map("an access pattern: a map with pattern"), number))
     return found
 
 
-def _pattern(node: DocumentNode, number: int) -> FoundPattern:
+def _make_pattern(node: DocumentNode, number: int) -> FoundPattern:
     """An access pattern by its description, as a comment: its command is not read."""
     mark = node["pattern"].text_or_empty or str(number)
     described = node["description"].text_or_empty
     said = f"{mark}: {described}" if described else f"access pattern {mark}"
-    called = "-".join(words(described)) or f"pattern-{mark}"
+    called = "-".join(split_words(described)) or f"pattern-{mark}"
     reason = node["reason"].text_or_empty
     return FoundPattern(called, said=said, refused=f"its source says: {reason}" if reason else NOT_READ)
 
 
-def table_of(node: DocumentNode) -> FoundTable:
+def parse_table(node: DocumentNode) -> FoundTable:
     name = node.require_map(EXPECTED)["TableName"].text("the table's name")
     table = FoundTable(name, name, (), at=node["TableName"].place)
-    fill(table, node)
+    fill_table(table, node)
     return table
 
 
-def _items(node: DocumentNode) -> list[dict[str, dict[str, Any]]]:
+def _list_items(node: DocumentNode) -> list[dict[str, dict[str, Any]]]:
     made = []
     for one in node.list("a list of PutRequests"):
         request = one.require_map()["PutRequest"]

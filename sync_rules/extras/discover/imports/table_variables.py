@@ -1,6 +1,5 @@
-"""Names of tables that are known only when something is deployed: they become variables of the rules file.
-
-`${VAR:-default}` where the source has a default, `${VAR}` where it has none.
+"""Names of tables that are known only after a deployment: they become variables of the rules file. `${VAR:-default}` if
+the source has a default, else `${VAR}`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync_rules.extras.discover.imports.identifiers import table_slug, variable
+from sync_rules.extras.discover.imports.identifiers import make_table_slug, make_variable_name
 from sync_rules.extras.discover.imports.imported_model import FoundTable
 from sync_rules.model.entities import KeyAttribute
 
@@ -27,37 +26,37 @@ class TableName:
     checks: list[str] = field(default_factory=list)
 
 
-def variable_text(name: str, default: object) -> str:
-    """A variable of the rules file, with its default if it has one that can be written."""
+def format_variable(name: str, default: object) -> str:
+    """Return a variable of the rules file, with its default if that can be written."""
     text = str(default) if isinstance(default, str | int) and not isinstance(default, bool) else ""
-    return f"${{{variable(name)}:-{text}}}" if DEFAULT.fullmatch(text) else f"${{{variable(name)}}}"
+    return f"${{{make_variable_name(name)}:-{text}}}" if DEFAULT.fullmatch(text) else f"${{{make_variable_name(name)}}}"
 
 
 def make_variable(called: str, why: str) -> TableName:
-    """The name of a table that the source does not say: a variable of its own."""
-    name = variable(table_slug(called), "table")
-    return TableName(f"${{{name}:-{pad_name(table_slug(called))}}}", [f"{why}: set {name}, or write the name"])
+    """Make the name of a table that the source does not give: a variable of its own."""
+    name = make_variable_name(make_table_slug(called), "table")
+    return TableName(f"${{{name}:-{pad_name(make_table_slug(called))}}}", [f"{why}: set {name}, or write the name"])
 
 
-def table_of_model(called: str, given: str, why: str, key: tuple[KeyAttribute, ...], at: str) -> FoundTable:
-    """A table by the name that a source gives; "" where it gives none, and `why`."""
+def make_table(called: str, given: str, why: str, key: tuple[KeyAttribute, ...], at: str) -> FoundTable:
+    """Make a table by the name that a source gives; `given` is "" if it gives none, and `why` says why."""
     name = TableName(given) if given else make_variable(called, why)
     return FoundTable(called, name.text, key, checks=list(name.checks), at=at)
 
 
 def pad_name(name: str) -> str:
-    """A name that is long enough for a table."""
+    """Return a name that is long enough for a table."""
     return name if len(name) > 2 else f"{name}-table"  # noqa: PLR2004 - DynamoDB takes three letters or more
 
 
 def check_variables(text: str) -> TableName:
-    """The name of a table in a text, with a check of each variable that the template has no default for."""
+    """Return the name of a table in a text, with a check for each variable without a default."""
     unset = ", ".join(dict.fromkeys(UNSET.findall(text)))
     return TableName(text, [f"set {unset}: the template has no default for it"] if unset else [])
 
 
 def substitute(text: str, value: Callable[[str], str]) -> str:
-    """A text with the value of each ${name} in it; "" if one of them has none."""
+    """Return a text with the value of each ${name} in it; "" if a value is missing."""
     values = [value(name.strip()) for name in REFERENCE.findall(text)]
     given = iter(values)
     return REFERENCE.sub(lambda _: next(given), text) if all(values) else ""

@@ -11,18 +11,23 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import DocumentNode
-from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, Projection, whole_table
+from sync_rules.extras.discover.imports.imported_model import (
+    FoundTable,
+    ImportedModel,
+    Projection,
+    make_whole_table_entity,
+)
 from sync_rules.extras.discover.imports.key_schemas import (
     Parts,
-    attribute_name,
-    definitions,
-    key_parts,
-    projection_of,
-    schema,
-    stream_of,
-    table_key,
+    choose_projection,
+    choose_stream,
+    make_key_parts,
+    make_table_key,
+    parse_definitions,
+    parse_key_schema,
+    require_attribute_name,
 )
-from sync_rules.extras.discover.imports.table_variables import table_of_model
+from sync_rules.extras.discover.imports.table_variables import make_table
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 
 NAME: Final = "Terraform"
@@ -53,9 +58,9 @@ def read(root: DocumentNode) -> ImportedModel:
     """The tables of a state or a plan, each with one entity."""
     found = ImportedModel(NAME)
     for called, node in _list_tables(root):
-        table = _table(called, node)
+        table = _make_table(called, node)
         found.tables.append(table)
-        found.entities.append(whole_table(table))
+        found.entities.append(make_whole_table_entity(table))
     if not found.tables:
         root.fail(f"a resource {RESOURCE}", HCL_CURE, "none")
     return found
@@ -78,35 +83,35 @@ def _list_tables(root: DocumentNode) -> Iterator[tuple[str, DocumentNode]]:
         modules += list(module["child_modules"].list("a list of modules"))
 
 
-def _table(called: str, node: DocumentNode) -> FoundTable:
-    types = definitions(node["attribute"], name="name", kind="type")
-    key = table_key(node, _key(node, types))
+def _make_table(called: str, node: DocumentNode) -> FoundTable:
+    types = parse_definitions(node["attribute"], name="name", kind="type")
+    key = make_table_key(node, _make_key(node, types))
     given = node["name"].text("the table's name") if node["name"] else ""
-    table = table_of_model(called, given, "Terraform makes its name when it applies the plan", key, node.place)
-    table.stream = stream_of(node["stream_view_type"].value, enabled=node["stream_enabled"].value is True)
+    table = make_table(called, given, "Terraform makes its name when it applies the plan", key, node.place)
+    table.stream = choose_stream(node["stream_view_type"].value, enabled=node["stream_enabled"].value is True)
     for one in node["global_secondary_index"].list():
-        parts = _key(one.require_map("an index"), types)
-        table.indexes.append(Index(one["name"].text("the index's name"), *parts, _projection(one)))
+        parts = _make_key(one.require_map("an index"), types)
+        table.indexes.append(Index(one["name"].text("the index's name"), *parts, _make_projection(one)))
     for one in node["local_secondary_index"].list():
-        sort = (_attribute(one.require_map("an index")["range_key"], types),)
+        sort = (_make_attribute(one.require_map("an index")["range_key"], types),)
         index = one["name"].text("the index's name")
-        table.indexes.append(Index(index, table.key[:1], sort, _projection(one), local=True))
+        table.indexes.append(Index(index, table.key[:1], sort, _make_projection(one), local=True))
     return table
 
 
-def _key(node: DocumentNode, types: dict[str, KeyType]) -> Parts:
+def _make_key(node: DocumentNode, types: dict[str, KeyType]) -> Parts:
     if node["key_schema"].value:
-        return schema(node["key_schema"], types, names=("attribute_name", "key_type"))
+        return parse_key_schema(node["key_schema"], types, names=("attribute_name", "key_type"))
     partition, sort = (node[key].of(node[key].value or None) for key in ("hash_key", "range_key"))
-    return key_parts(node, partition, sort, lambda part: _attribute(part, types))
+    return make_key_parts(node, partition, sort, lambda part: _make_attribute(part, types))
 
 
-def _attribute(node: DocumentNode, types: dict[str, KeyType]) -> KeyAttribute:
-    name = attribute_name(node)
+def _make_attribute(node: DocumentNode, types: dict[str, KeyType]) -> KeyAttribute:
+    name = require_attribute_name(node)
     if name not in types:
         node.fail("an attribute that the table defines", found=f"{name!r}")
     return KeyAttribute(name, types[name])
 
 
-def _projection(node: DocumentNode) -> Projection:
-    return projection_of(node["projection_type"].text_or_empty, node["non_key_attributes"])
+def _make_projection(node: DocumentNode) -> Projection:
+    return choose_projection(node["projection_type"].text_or_empty, node["non_key_attributes"])

@@ -14,24 +14,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sync_rules.extras.discover.imports.foreign_document import DocumentNode, quote_name
-from sync_rules.extras.discover.imports.identifiers import letters, says_nothing, words
+from sync_rules.extras.discover.imports.identifiers import is_generic_key, join_words, split_words
 from sync_rules.extras.discover.imports.imported_model import (
     FoundEntity,
     FoundPattern,
     FoundTable,
     ImportedModel,
-    whole_table,
+    make_whole_table_entity,
 )
 from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.key_schemas import (
     Parts,
-    attribute_name,
-    key_parts,
-    key_type,
-    projection,
-    table_key,
+    make_key_parts,
+    make_table_key,
+    parse_projection,
+    require_attribute_name,
+    require_key_type,
 )
-from sync_rules.extras.discover.imports.sample_entities import entities_of
+from sync_rules.extras.discover.imports.sample_entities import list_entities
 from sync_rules.model.entities import Index, KeyAttribute
 
 SAYS_NOTHING: Final = "neither the aliases of the facet nor its sample data say what its key is made of"
@@ -50,54 +50,54 @@ def read(root: DocumentNode) -> ImportedModel:
     """The tables, entities and access patterns of a model."""
     found = ImportedModel(NAME)
     for node in root["DataModel"].list("a list of tables"):
-        table = _table(node)
-        entities = _entities(table, node)
+        table = _make_table(node)
+        entities = _list_entities(table, node)
         found.tables.append(table)
         found.entities += entities
-        found.patterns += [*_patterns(table, entities, node), *_list_unread_patterns(node)]
+        found.patterns += [*_list_patterns(table, entities, node), *_list_unread_patterns(node)]
     found.patterns += _list_unread_patterns(root)
     return found
 
 
-def _table(node: DocumentNode) -> FoundTable:
+def _make_table(node: DocumentNode) -> FoundTable:
     name = node.require_map("a table: a map with TableName and KeyAttributes")["TableName"].text("the table's name")
-    key = table_key(node, _key(node["KeyAttributes"]))
+    key = make_table_key(node, _make_key(node["KeyAttributes"]))
     table = FoundTable(name, name, key, at=node["TableName"].place)
     for one in node["GlobalSecondaryIndexes"].list("a list of indexes"):
-        parts = _key(one.require_map()["KeyAttributes"])
+        parts = _make_key(one.require_map()["KeyAttributes"])
         called = one["IndexName"].text("the index's name")
-        table.indexes.append(Index(called, *parts, projection(one["Projection"])))
+        table.indexes.append(Index(called, *parts, parse_projection(one["Projection"])))
     return table
 
 
-def _key(node: DocumentNode) -> Parts:
+def _make_key(node: DocumentNode) -> Parts:
     node.require_map("the key: a map with PartitionKey and SortKey")
-    return key_parts(node, node["PartitionKey"], node["SortKey"], _attribute)
+    return make_key_parts(node, node["PartitionKey"], node["SortKey"], _make_attribute)
 
 
-def _attribute(node: DocumentNode) -> KeyAttribute:
+def _make_attribute(node: DocumentNode) -> KeyAttribute:
     node.require_map("an attribute: a map with AttributeName and AttributeType")
-    return KeyAttribute(attribute_name(node["AttributeName"]), key_type(node["AttributeType"]))
+    return KeyAttribute(require_attribute_name(node["AttributeName"]), require_key_type(node["AttributeType"]))
 
 
-def _entities(table: FoundTable, node: DocumentNode) -> list[FoundEntity]:
+def _list_entities(table: FoundTable, node: DocumentNode) -> list[FoundEntity]:
     samples: list[Sample] = []
     bare: list[FoundEntity] = []
     for facet in node["TableFacets"].list("a list of facets"):
         name = facet.require_map("a facet: a map with FacetName")["FacetName"].text("the facet's name")
-        aliases = _aliases(table, facet)
-        items = [Sample(item, name, aliases) for item in items_of(facet["TableData"])]
+        aliases = _find_aliases(table, facet)
+        items = [Sample(item, name, aliases) for item in list_items(facet["TableData"])]
         samples += items
         if not items:
-            bare.append(_bare(table, facet, name, aliases))
-    seen = {_key_text(table, sample.item) for sample in samples}
-    plain = (Sample(item) for item in items_of(node["TableData"]))
-    samples += [sample for sample in plain if _key_text(table, sample.item) not in seen]
-    found = [*entities_of(table, samples), *bare]
-    return found or [whole_table(table, _names(node["NonKeyAttributes"]))]
+            bare.append(_make_bare_entity(table, facet, name, aliases))
+    seen = {_format_key(table, sample.item) for sample in samples}
+    plain = (Sample(item) for item in list_items(node["TableData"]))
+    samples += [sample for sample in plain if _format_key(table, sample.item) not in seen]
+    found = [*list_entities(table, samples), *bare]
+    return found or [make_whole_table_entity(table, _list_names(node["NonKeyAttributes"]))]
 
 
-def _aliases(table: FoundTable, facet: DocumentNode) -> dict[str, str]:
+def _find_aliases(table: FoundTable, facet: DocumentNode) -> dict[str, str]:
     parts = ("PartitionKeyAlias", "SortKeyAlias")
     given = facet["KeyAttributeAlias"]
     return {
@@ -107,7 +107,7 @@ def _aliases(table: FoundTable, facet: DocumentNode) -> dict[str, str]:
     }
 
 
-def _bare(table: FoundTable, facet: DocumentNode, name: str, aliases: Mapping[str, str]) -> FoundEntity:
+def _make_bare_entity(table: FoundTable, facet: DocumentNode, name: str, aliases: Mapping[str, str]) -> FoundEntity:
     """A facet without items: its aliases may be templates, such as USER#<id>."""
     key = {}
     for attribute, alias in aliases.items():
@@ -115,41 +115,41 @@ def _bare(table: FoundTable, facet: DocumentNode, name: str, aliases: Mapping[st
         if alias != attribute:
             key[attribute] = text if text != alias or not re.fullmatch(r"[A-Za-z_]\w*", alias) else f"{{{alias}}}"
     checks = ["the facet has no sample data: its key is made of the aliases"]
-    attributes = _names(facet["NonKeyAttributes"])
+    attributes = _list_names(facet["NonKeyAttributes"])
     return FoundEntity(name, table, key, attributes, checks=checks, facets=(name,))
 
 
-def _key_text(table: FoundTable, item: Mapping[str, Any]) -> str:
+def _format_key(table: FoundTable, item: Mapping[str, Any]) -> str:
     return repr([item.get(one.name) for one in table.key])
 
 
-def items_of(node: DocumentNode) -> Iterator[dict[str, dict[str, Any]]]:
-    """The items of a list in DynamoDB's JSON; what is no attribute value is left out."""
+def list_items(node: DocumentNode) -> Iterator[dict[str, dict[str, Any]]]:
+    """List the items in a list, in DynamoDB's JSON, without entries that are not attribute values."""
     for one in node.list("a list of items"):
         item = one.require_map("an item: a map of attributes in DynamoDB's JSON").value
         yield {str(name): value for name, value in item.items() if isinstance(value, dict)}
 
 
 # ---------------------------------------------------------------- access patterns
-def _patterns(table: FoundTable, entities: Sequence[FoundEntity], node: DocumentNode) -> Iterator[FoundPattern]:
+def _list_patterns(table: FoundTable, entities: Sequence[FoundEntity], node: DocumentNode) -> Iterator[FoundPattern]:
     """The patterns of a table's facets, and those of its indexes that all items of a facet are in."""
     for facet in node["TableFacets"].list("a list of facets"):
         name = facet["FacetName"].text()
         shown = [one for one in entities if name in one.facets]
-        called = "-".join(words(name))
+        called = "-".join(split_words(name))
         if not shown:
             yield FoundPattern(called, said=f"facet {name}", refused=NO_ITEMS)
         for entity in shown:
-            own = called if len(shown) == 1 else "-".join([called, *words(entity.called)])
-            yield from _of_facet(table, entity, own, name, _names(facet["NonKeyAttributes"]))
+            own = called if len(shown) == 1 else "-".join([called, *split_words(entity.called)])
+            yield from _list_facet_patterns(table, entity, own, name, _list_names(facet["NonKeyAttributes"]))
 
 
-def _of_facet(
+def _list_facet_patterns(
     table: FoundTable, entity: FoundEntity, called: str, name: str, attributes: Sequence[str]
 ) -> Iterator[FoundPattern]:
     returns = [one for one in attributes if one not in table.types]
     by = entity.list_fields(table.key[:1])
-    if any(says_nothing(one) for one in by):
+    if any(is_generic_key(one) for one in by):
         yield FoundPattern(called, said=f"facet {name}", refused=SAYS_NOTHING)
         return
     one = set(entity.list_fields(table.key)) == set(by)
@@ -158,16 +158,16 @@ def _of_facet(
     for index in table.indexes:
         if all(one.name in held for one in index.attributes):
             fields = entity.list_fields(index.partition)
-            ending = [*(word for field in fields for word in words(field))] or words(index.name)
+            ending = [*(word for field in fields for word in split_words(field))] or split_words(index.name)
             own = "-".join([called, "by", *ending])
-            refused = SAYS_NOTHING if any(says_nothing(field) for field in fields) else ""
+            refused = SAYS_NOTHING if any(is_generic_key(field) for field in fields) else ""
             said = f"facet {name}, by index {index.name}"
             yield FoundPattern(
                 own, "get", entity, fields, returns=returns, via=index.name, said=said, refused=refused
             )  # fmt: skip
 
 
-def _names(node: DocumentNode) -> list[str]:
+def _list_names(node: DocumentNode) -> list[str]:
     """The names of attributes, listed as texts or as maps."""
     entries = node.value if isinstance(node.value, list) else []
     names = (entry.get("AttributeName") if isinstance(entry, dict) else entry for entry in entries)
@@ -177,7 +177,7 @@ def _names(node: DocumentNode) -> list[str]:
 def _list_unread_patterns(holder: DocumentNode) -> Iterator[FoundPattern]:
     """The access patterns that a model or a table of it holds beside facets: each is named, and none is read."""
     for key, node in holder.items():
-        if letters(key).endswith("accesspatterns") and isinstance(node.value, list):
+        if join_words(key).endswith("accesspatterns") and isinstance(node.value, list):
             for number, one in enumerate(node.list(), start=1):
                 name = next(filter(None, (one[key].text_or_empty for key in NAMED)), "")
                 said = f"access pattern {quote_name(name)}" if name else f"access pattern {number}"

@@ -1,1 +1,1 @@
-"""Rules proposed from the data that tables hold: what is a copy, a count or a path of what, and how far it holds."""
+"""Propose rules from the data in tables: copies, counts, paths and other derivations, with the share that agrees."""

@@ -1,4 +1,5 @@
-"""Leads, which may be rules, and the choice among them: one for each attribute, along its shortest link, in no circle.
+"""Leads, which may become rules, and the choice among them: one for each attribute, along its shortest link, in no
+circle.
 
 Invariant: the module that makes a lead judges it once, and the choice changes no figure. At most one chosen lead writes
 an attribute, and no chosen leads cause each other.
@@ -22,7 +23,7 @@ AS_GOOD: Final = 0.005  # of the items: leads that differ by less agree as well
 
 @dataclass(eq=False)
 class Lead:
-    """Something that may be a rule. `writes` are the columns that it explains, `reads` those that it is made of."""
+    """A possible rule. `writes` are the columns that it explains, `reads` the columns that it is made from."""
 
     kind: str
     source: Frame
@@ -46,7 +47,7 @@ class Lead:
     overwrites: int = 0  # values that a backfill would replace or remove
 
     def hold_back(self, why: str) -> None:
-        """Make it a comment with the reason."""
+        """Make the lead a comment with the reason."""
         self.grade = "weak"
         self.spoke_against.append(why)
 
@@ -65,22 +66,22 @@ class Lead:
 
     @property
     def is_likely(self) -> bool:
-        """True for what becomes a rule; anything less stands as a comment."""
+        """True if the lead becomes a rule; otherwise it becomes a comment."""
         return self.weight >= GRADES["likely"]
 
     def __repr__(self) -> str:
         return f"{self.kind} {dict(self.rule)} {self.agree}/{self.checked} {self.grade}"
 
 
-def first_keys(keys: Iterable[str]) -> tuple[str, ...]:
-    """The keys to keep as examples: the first in their order."""
+def select_examples(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys to keep as examples: the first in their order."""
     return tuple(sorted(keys)[:EXAMPLES])
 
 
 def choose(leads: Sequence[Lead]) -> list[Lead]:
-    """The leads that become rules, those that stand as comments among them."""
+    """Choose the leads that become rules or comments."""
     by_column: dict[int, list[Lead]] = defaultdict(list)
-    doubles = _mirrors(leads)
+    doubles = _choose_mirrors(leads)
     mirrored = {id(one.target) for one in doubles}
     others = (one for one in leads if one.kind != "mirror" or one.grade == "weak")
     leads = [one for one in others if not _is_of_mirror(one, doubles)]
@@ -92,13 +93,13 @@ def choose(leads: Sequence[Lead]) -> list[Lead]:
     derived = {key for key, lead in first.items() if lead.is_likely}
     taken: list[Lead] = []
     for each in by_column.values():
-        best = _best(each, derived, mirrored)
+        best = _choose_best(each, derived, mirrored)
         if best not in taken:
             taken.append(best)
-    left = _without_parts(_one_writer(taken))
+    left = _drop_parts(_keep_one_writer(taken))
     _hold_back_doubtful_links(left)
     comments = [one for one in left if not one.is_likely]
-    return [*_without_circles([*doubles, *(one for one in left if one.is_likely)]), *comments]
+    return [*_drop_circles([*doubles, *(one for one in left if one.is_likely)]), *comments]
 
 
 def _hold_back_doubtful_links(leads: Sequence[Lead]) -> None:
@@ -111,7 +112,7 @@ def _hold_back_doubtful_links(leads: Sequence[Lead]) -> None:
                 lead.hold_back(f"{column.path} may be wrong itself: it is not {other.reads[0].column_name} for all")
 
 
-def _mirrors(leads: Sequence[Lead]) -> list[Lead]:
+def _choose_mirrors(leads: Sequence[Lead]) -> list[Lead]:
     """The mirrors: of two entities that mirror each other the one whose source tells more, and none of a mirror."""
     sure = [one for one in leads if one.kind == "mirror" and one.grade == "sure"]
     taken: list[Lead] = []
@@ -140,7 +141,7 @@ def _score(lead: Lead) -> tuple[float, ...]:
     return lead.weight, lead.rate, lead.named, -lead.plainness
 
 
-def _best(leads: Sequence[Lead], derived: Collection[int], mirrored: Collection[int]) -> Lead:
+def _choose_best(leads: Sequence[Lead], derived: Collection[int], mirrored: Collection[int]) -> Lead:
     """The lead that explains an attribute best: of those that agree as well, the one from the original."""
     top = max(one.weight for one in leads)
     known = [one for one in leads if one.weight >= min(top, GRADES["likely"])]
@@ -168,7 +169,7 @@ def _is_listable(lead: Lead) -> bool:
     return lead.join is None or all(len(column.road) == 1 for column in lead.join.columns)
 
 
-def _one_writer(leads: Sequence[Lead]) -> list[Lead]:
+def _keep_one_writer(leads: Sequence[Lead]) -> list[Lead]:
     """One lead for each attribute: of two that write the same attribute, the one that explains more stays."""
     taken: dict[int, Lead] = {}
     kept = []
@@ -179,7 +180,7 @@ def _one_writer(leads: Sequence[Lead]) -> list[Lead]:
     return kept
 
 
-def _without_parts(leads: Sequence[Lead]) -> list[Lead]:
+def _drop_parts(leads: Sequence[Lead]) -> list[Lead]:
     """The leads, without those for what lies inside a map that another one explains whole."""
     whole = {(id(column.frame), column.road): lead for lead in leads if lead.is_likely for column in lead.writes}
 
@@ -191,28 +192,30 @@ def _without_parts(leads: Sequence[Lead]) -> list[Lead]:
 
 
 # ---------------------------------------------------------------- circles
-def _without_circles(leads: Sequence[Lead]) -> list[Lead]:
+def _drop_circles(leads: Sequence[Lead]) -> list[Lead]:
     """The leads, without the one that says least of each circle of attributes that would write each other."""
     kept = list(leads)
-    while circle := _circle(kept):
-        last = min(circle, key=_direction)
+    while circle := _find_circle(kept):
+        last = min(circle, key=_weigh_direction)
         kept.remove(last)
         match [one for one in circle if one is not last]:
-            case [other] if other.join and _direction(other)[:3] == _direction(last)[:3]:  # two that write each other
+            case [other] if (
+                other.join and _weigh_direction(other)[:3] == _weigh_direction(last)[:3]
+            ):  # two that write each other
                 other.remarks.append(
                     f"{last.writes[0].column_name} may be the copy and {other.writes[0].column_name} the source"
                 )
     return kept
 
 
-def _direction(lead: Lead) -> tuple[float, ...]:
+def _weigh_direction(lead: Lead) -> tuple[float, ...]:
     """Weigh this direction of a copy between items that name each other: names, then the source that tells more."""
     told, theirs = _count_attributes(lead.source), _count_attributes(lead.target)
     several = 2 if lead.kind == "mirror" else lead.join is None or lead.join.each > MANY
     return several, lead.weight, lead.named, lead.source.rows, told - theirs, -len(lead.reads)
 
 
-def _circle(leads: Iterable[Lead]) -> list[Lead]:
+def _find_circle(leads: Iterable[Lead]) -> list[Lead]:
     """The leads of a circle; empty without one."""
     writers: dict[int, Lead] = {id(column): one for one in leads for column in one.writes}
     done: set[int] = set()

@@ -1,9 +1,8 @@
-"""Copies: attributes of targets that equal an attribute of the source which they name.
+"""Copies: attributes of targets that equal an attribute of their source.
 
-Invariant: candidates are found in a sample that keeps the targets of a source together, and counted over all items.
-
-A copy is a snapshot where differences pile up at targets that are older than the last change of their source. Where
-what differs may be meant, it is a comment.
+Invariant: candidates are found in a sample that keeps the targets of a source together, and counted over all items. A
+copy is a snapshot if the differing targets are older than the last change of their source. If differences may be
+intended, the copy is a comment.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from sync_rules.extras.discover.propose.evidence import (
     HALF_NAMED,
     VALUES_ALONE,
     Agreement,
-    chance_of,
+    compute_chance,
     grade_copy,
-    names_fit,
+    score_names,
 )
 from sync_rules.extras.discover.propose.frames import MOST, Column
-from sync_rules.extras.discover.propose.link_search import Join, present
+from sync_rules.extras.discover.propose.link_search import Join, make_presence
 
 SAMPLE: Final = 6_000  # pairs of a target and its source
 RATE_MIN: Final = 0.3  # in the sample, of what is counted; snapshots agree in part
@@ -91,7 +90,7 @@ def find_agreements(rows: Sequence[tuple[Any, ...]], width: int) -> dict[tuple[i
     for pair, agree in hits.items():
         mine, theirs = 1 + pair[0], width + 1 + pair[1]
         pairs = sum(1 for row in rows if row[mine] is not None or row[theirs] is not None)
-        chance = chance_of(counters[mine], counters[theirs], pairs)
+        chance = compute_chance(counters[mine], counters[theirs], pairs)
         repeats = sum(count * count for count in Counter(by_source[pair].values()).values()) / len(by_source[pair]) ** 2
         agreement = Agreement(pairs, agree, chance, len(values[pair]), len(by_source[pair]), repeats)
         if agreement.rate >= RATE_MIN and agreement.kappa >= RATE_MIN:
@@ -106,7 +105,7 @@ def _count(database: Database, join: Join, alike: dict[tuple[Column, Column], Ag
         t, s = f"t.{target.sql}", f"s.{source.sql}"
         parts += [f"count(*) FILTER ({t} IS NOT DISTINCT FROM {s})", f"count(*) FILTER ({t} = {s})"]
         parts += [f"count(*) FILTER ({t} IS NOT NULL OR {s} IS NOT NULL)", f"count({t})"]
-    there = present(join.columns, "t")
+    there = make_presence(join.columns, "t")
     total, joined, sources, *counts = database.row(
         f"SELECT (SELECT count(*) FROM {join.target.sql} t WHERE {there}), count(*), count(DISTINCT s.rid), "
         f"{', '.join(parts)} FROM {join.target.sql} t JOIN {join.source.sql} s ON {join.on()}"
@@ -115,7 +114,7 @@ def _count(database: Database, join: Join, alike: dict[tuple[Column, Column], Ag
     for number, ((target, source), sample) in enumerate(alike.items()):
         agree, equal, either, filled = counts[4 * number : 4 * number + 4]
         agreement = replace(sample, pairs=either, agree=equal)
-        lead = _lead(join, target, source, agreement)
+        lead = _make_lead(join, target, source, agreement)
         if lead.grade == "none" and filled < either and equal >= MOST * filled and lead.named >= HALF_NAMED:
             lead.grade = "weak"
             lead.spoke_against.append(f"{joined - filled:,} lack it, and of the others {equal:,} of {filled:,} agree")
@@ -157,8 +156,8 @@ def _judge(database: Database, join: Join, agreement: Agreement, lead: Lead, fil
         lead.hold_back(f"it would overwrite {lead.overwrites:,} values of {why}: mode: snapshot, or no rule?")
 
 
-def _lead(join: Join, target: Column, source: Column, agreement: Agreement) -> Lead:
-    named = names_fit(target, source, join.columns)
+def _make_lead(join: Join, target: Column, source: Column, agreement: Agreement) -> Lead:
+    named = score_names(target, source, join.columns)
     grade, pro, contra = grade_copy(target, source, agreement, named, by_chance=join.by_chance)
     rule = {"copy": source.column_name, "into": target.column_name, **join.options()}
     figures = {

@@ -63,7 +63,9 @@ class Database:
             return self._connection.execute(sql, list(values) or None).fetchall()
 
     def each(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, with few of them in memory. No other query may run meanwhile. Raises like `run`."""
+        """Yield the rows of a query, with few of them in memory. No other query may run meanwhile. Raises like
+        `run`.
+        """
         with self._translate_errors():
             answer = self._connection.execute(sql)
             while some := answer.fetchmany(CHUNK):
@@ -86,7 +88,7 @@ class Database:
             raise UserError(FULL, FULL_CURE) from error
 
     def load(self, table: str, file: Path, columns: Mapping[str, str]) -> None:
-        """Append a spool: lines of texts between tabs, nothing for what is missing."""
+        """Append a spool: lines of texts between tabs, with nothing for a missing value."""
         types = ", ".join(f"{quote_sql(name)}: {quote_sql(kind)}" for name, kind in columns.items())
         names = ", ".join(columns)
         self.run(
@@ -102,8 +104,8 @@ class Database:
 
 
 @contextmanager
-def full_disk_as_mistake(directory: Path) -> Iterator[None]:
-    """Turn what says that a disk is full into the UserError with the cure."""
+def explain_full_disk(directory: Path) -> Iterator[None]:
+    """Turn the error of a full disk into a UserError with the cure."""
     try:
         yield
     except OSError as error:
@@ -113,11 +115,11 @@ def full_disk_as_mistake(directory: Path) -> Iterator[None]:
 
 
 def require_duckdb() -> None:
-    """Raises UserError without the extra that installs DuckDB."""
+    """Raise UserError if the extra that installs DuckDB is missing."""
     if find_spec("duckdb") is None:
         raise UserError(MISSING, CURE)
 
 
 def quote_sql(value: str) -> str:
-    """A text in SQL."""
+    """Return a text as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"

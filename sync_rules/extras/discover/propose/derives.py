@@ -12,8 +12,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.identifiers import says_nothing
-from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead, first_keys
+from sync_rules.extras.discover.imports.identifiers import is_generic_key
+from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead, select_examples
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.differences import (
     FAULTS_MIN,
@@ -31,14 +31,14 @@ from sync_rules.extras.discover.propose.evidence import (
     ONE_VALUE,
     Agreement,
     Grade,
-    chance_of,
+    compute_chance,
 )
-from sync_rules.extras.discover.propose.formula_search import Guess, guesses, may_fill
+from sync_rules.extras.discover.propose.formula_search import Guess, list_guesses, may_fill
 from sync_rules.extras.discover.propose.frames import Column, Frame
-from sync_rules.extras.discover.propose.value_texts import STRING, TEXTS, keep_text, value_of
-from sync_rules.model.durations import seconds_of
+from sync_rules.extras.discover.propose.value_texts import STRING, TEXTS, keep_text, parse_value
+from sync_rules.model.durations import parse_duration
 from sync_rules.model.values import AttributeValue
-from sync_rules.rules.formula import Formula, moment_of
+from sync_rules.rules.formula import Formula, parse_moment
 
 SAMPLE: Final = 400  # items on which guesses are tried
 SEEDS: Final = 12  # items to make guesses from
@@ -52,7 +52,7 @@ Values = Mapping[Column, AttributeValue]
 
 
 def find_derives(database: Database, frame: Frame) -> list[Lead]:
-    """Find the attributes that are made of others of their item."""
+    """Find the attributes that are made from other attributes of their item."""
     usable = [one for one in frame.columns if one.profile.count]
     every = max(1, frame.rows // (4 * SAMPLE))
     names = ", ".join(one.sql for one in usable)
@@ -62,7 +62,8 @@ def find_derives(database: Database, frame: Frame) -> list[Lead]:
         f"SELECT {names} FROM {frame.sql} WHERE hash(rid) % {every} = 0 ORDER BY hash(rid) LIMIT {SAMPLE}"
     )
     items = [
-        {column: value for column, text in zip(usable, row, strict=True) if (value := value_of(text))} for row in rows
+        {column: value for column, text in zip(usable, row, strict=True) if (value := parse_value(text))}
+        for row in rows
     ]
     found: list[Lead] = []
     for target in usable:
@@ -78,10 +79,10 @@ def _can_be_derived(target: Column) -> bool:
     return (target.writable or target.in_index) and bool(target.profile.types & set(TEXTS))
 
 
-def _sources(target: Column, usable: Sequence[Column]) -> list[Column]:
+def _list_sources(target: Column, usable: Sequence[Column]) -> list[Column]:
     def fits(column: Column) -> bool:
         inside = column.road[: len(target.road)] == target.road or target.road[: len(column.road)] == column.road
-        other_key = column.in_index and says_nothing(column.road[-1])
+        other_key = column.in_index and is_generic_key(column.road[-1])
         hidden = column.is_shadowed if not target.in_index else column.is_field and not column.in_identity
         return not inside and not other_key and not hidden and not column.profile.is_constant
 
@@ -94,7 +95,7 @@ def _search_texts(
 ) -> Iterator[Lead]:
     if not target.profile.types <= {STRING, "z"}:
         return
-    sources = _sources(target, usable)
+    sources = _list_sources(target, usable)
     there = [item for item in items if target in item]
     tried: dict[str, tuple[Guess, Agreement]] = {}
     full = sorted(there, key=lambda item: -len(item))
@@ -102,13 +103,13 @@ def _search_texts(
     sources = [one for one in sources if _may_be_part(one, target, seeds)]
     for seed in seeds:
         values = {one: seed[one] for one in sources if one in seed}
-        for guess in guesses(seed[target]["S"], values):
+        for guess in list_guesses(seed[target]["S"], values):
             for one in (guess, guess.join_slots()):
                 if one is not None and str(one.rule) not in tried and _says_something(one, target):
                     probe = _try(one, target, items[:PROBE])
                     tried[str(one.rule)] = one, _try(one, target, items) if probe.rate >= PROBE_MIN else probe
     good = [(guess, agreement) for guess, agreement in tried.values() if agreement.rate >= RATE_MIN]
-    good.sort(key=lambda one: (-round(one[1].rate, 2), one[0].letters, _oddness(one[0]), len(one[0].pieces)))
+    good.sort(key=lambda one: (-round(one[1].rate, 2), one[0].letters, _count_oddities(one[0]), len(one[0].pieces)))
     for place, (guess, agreement) in enumerate(good[:KEPT]):
         yield _count(database, frame, target, guess, sample=agreement, place=place)
 
@@ -119,7 +120,7 @@ def _may_be_part(source: Column, target: Column, seeds: Sequence[Values]) -> boo
     return bool(there) and 2 * sum(there) >= len(there)
 
 
-def _oddness(guess: Guess) -> tuple[int, int]:
+def _count_oddities(guess: Guess) -> tuple[int, int]:
     """Formats that could be left out, and joined texts, which take whatever is there."""
     return sum(slot.formats.count(":") for slot in guess.slots), int(guess.separator is not None)
 
@@ -127,7 +128,7 @@ def _oddness(guess: Guess) -> tuple[int, int]:
 def _says_something(guess: Guess, target: Column) -> bool:
     """False for one column as it is, but in the key of an index, and for what no rules file can have."""
     bare = len(guess.pieces) == 1 and not guess.slots[0].formats
-    if bare and not (target.in_index and says_nothing(target.road[-1])):
+    if bare and not (target.in_index and is_generic_key(target.road[-1])):
         return False
     return guess.formula is not None
 
@@ -153,14 +154,16 @@ def _try(guess: Guess, target: Column, items: Sequence[Values]) -> Agreement:
         if made == there:
             agree += 1
             values.add(made)
-    chance = chance_of(mine, theirs, pairs)
+    chance = compute_chance(mine, theirs, pairs)
     return Agreement(pairs, agree, chance, len(values), agree, chance)
 
 
 def _count(database: Database, frame: Frame, target: Column, guess: Guess, *, sample: Agreement, place: int) -> Lead:
     formula = guess.formula
     assert formula is not None
-    agree, overwrites, examples, differing = _over_all(database, frame, target, guess.columns, _text_of(formula))
+    agree, overwrites, examples, differing = _count_over_all(
+        database, frame, target, guess.columns, _make_text_function(formula)
+    )
     grade, pro, contra = _grade(guess, sample, agree / frame.rows, in_index=target.in_index)
     rule = {"derive": target.column_name, **guess.rule}
     lead = Lead(
@@ -181,7 +184,7 @@ def _count(database: Database, frame: Frame, target: Column, guess: Guess, *, sa
 
 
 def _grade(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> tuple[Grade, list[str], list[str]]:
-    pro = [sample.against_chance(rate)]
+    pro = [sample.format_against_chance(rate)]
     if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
         return "none", pro, ["too few agree"]
     if sample.values <= 1:
@@ -196,7 +199,7 @@ def _grade(guess: Guess, sample: Agreement, rate: float, *, in_index: bool) -> t
     return ("likely" if sample.values >= CASES_MIN or sample.bits > BITS_ALONE / 4 else "weak"), pro, ["few items"]
 
 
-def _text_of(formula: Formula) -> Any:
+def _make_text_function(formula: Formula) -> Any:
     def make_text(read: Any) -> str | None:
         text = formula.text(read)
         return None if text is None else STRING + keep_text(text)
@@ -204,7 +207,7 @@ def _text_of(formula: Formula) -> Any:
     return make_text
 
 
-def _over_all(
+def _count_over_all(
     database: Database, frame: Frame, target: Column, columns: Sequence[Column], make: Any
 ) -> tuple[int, int, tuple[str, ...], list[OddValue]]:
     """Count the items whose value is what is made of their columns, and those with another value; keys and values of
@@ -214,27 +217,27 @@ def _over_all(
     names = "".join(f", t.{column.sql}" for column in columns)
     agree, overwrites, keys, differing = 0, 0, list[str](), list[OddValue]()
     for row in database.each(f"SELECT {frame.make_key_sql()}, t.{target.sql}{names} FROM {frame.sql} t"):
-        made = make(lambda path, row=row: value_of(row[by_path[path]]))
+        made = make(lambda path, row=row: parse_value(row[by_path[path]]))
         if made == row[1]:
             agree += 1
             continue
         keys.append(row[0])
         if len(keys) > 100 * EXAMPLES:
-            keys = list(first_keys(keys))
+            keys = list(select_examples(keys))
         overwrites += row[1] is not None
         if row[1] is not None and overwrites <= ROWS_MAX:
             differing.append(OddValue(overwrites, row[1], made, is_elsewhere=False))
-    return agree, overwrites, first_keys(keys), differing
+    return agree, overwrites, select_examples(keys), differing
 
 
 def _list_values(database: Database, frame: Frame, guess: Guess, held: AbstractSet[str]) -> set[str]:
     """List the values, of some that items hold, that a formula makes of any item."""
     assert guess.formula is not None
-    make = _text_of(guess.formula)
+    make = _make_text_function(guess.formula)
     by_path = {column.path: number for number, column in enumerate(guess.columns)}
     names = ", ".join(column.sql for column in guess.columns)
     rows = database.each(f"SELECT {names} FROM {frame.sql}")
-    return {made for row in rows if (made := make(lambda path, row=row: value_of(row[by_path[path]]))) in held}
+    return {made for row in rows if (made := make(lambda path, row=row: parse_value(row[by_path[path]]))) in held}
 
 
 # ---------------------------------------------------------------- Time to Live
@@ -247,7 +250,7 @@ def _search_expiry(
     for source in usable:
         if source is target or not source.profile.is_date or source.is_shadowed:
             continue
-        apart = Counter(_apart(item.get(source), item.get(target)) for item in items)
+        apart = Counter(_compute_seconds_apart(item.get(source), item.get(target)) for item in items)
         apart.pop(None, None)
         (span, count), *_ = apart.most_common(1) or [(None, 0)]
         if not span or span <= 0 or count < AGREE_MIN * len(items) or source.profile.distinct < CASES_MIN:
@@ -255,11 +258,11 @@ def _search_expiry(
         unit, size = next((unit, size) for unit, size in DURATIONS if span % size == 0)
         duration = f"{span // size}{unit}"
 
-        def make_text(read: Any, path: str = source.path, after: int = seconds_of(duration)) -> str | None:
-            moment = moment_of(read(path) or {})
+        def make_text(read: Any, path: str = source.path, after: int = parse_duration(duration)) -> str | None:
+            moment = parse_moment(read(path) or {})
             return None if moment is None else f"n{int(moment.timestamp()) + after}"
 
-        agree, overwrites, examples, _ = _over_all(database, frame, target, [source], make_text)
+        agree, overwrites, examples, _ = _count_over_all(database, frame, target, [source], make_text)
         rule = {"derive": target.column_name, "as": f"ttl({source.path}, {duration})"}
         lead = Lead(
             "derive", frame, frame, (target,), (source,), rule, "sure", frame.rows, agree,
@@ -270,7 +273,7 @@ def _search_expiry(
         yield lead
 
 
-def _apart(first: AttributeValue | None, last: AttributeValue | None) -> int | None:
-    start = moment_of(first) if first else None
+def _compute_seconds_apart(first: AttributeValue | None, last: AttributeValue | None) -> int | None:
+    start = parse_moment(first) if first else None
     end = last.get("N") if last else None
     return None if start is None or end is None or not end.isdecimal() else int(end) - int(start.timestamp())

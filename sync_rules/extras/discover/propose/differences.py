@@ -1,7 +1,8 @@
-"""Values that differ from a rule: faults that a backfill may repair, or values that may be meant.
+"""Values that differ from a rule: faults that a backfill may repair, or values that may be intended.
 
-Invariant: a value is a fault only if the data show it: it is another item's, a slip of typing, or on an item that is
-newer than one with the right value. What a source once held, and what a mark of the item explains, may be meant.
+Invariant: a value is a fault only if the data show it. It is another item's value, a typing error, or on an item that
+is newer than an item with the right value. A former value of the source, or a value that a mark of the item explains,
+may be intended.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.frames import Column, Frame
-from sync_rules.extras.discover.propose.link_search import Join, equal
+from sync_rules.extras.discover.propose.link_search import Join, make_equality
 
 FAULTS_MIN: Final = 0.9  # of the values that differ, to overwrite them
 ROWS_MAX: Final = 50_000
@@ -45,7 +46,7 @@ Order = tuple[float, str]
 # ---------------------------------------------------------------- by shape
 @dataclass(frozen=True)
 class OddValue:
-    """A value that differs: the item that it is copied from, the value, the right one, and if another item has it."""
+    """A value that differs: its source's number, the value, the right value, and whether another item has it."""
 
     source: int
     held: str
@@ -54,7 +55,7 @@ class OddValue:
 
 
 def list_odd_values(database: Database, rows: str, copy: Column, source: Column, alias: str = "t") -> list[OddValue]:
-    """The values of a copy that are not those of its source. `rows` begins with FROM; it has the source as `s`."""
+    """List the values of a copy that differ from its source. `rows` begins with FROM and names the source `s`."""
     held, right = f"{alias}.{copy.sql}", f"s.{source.sql}"
     known = f"EXISTS (SELECT 1 FROM {source.frame.sql} o WHERE o.{source.sql} = {held})"
     where = f"{held} IS DISTINCT FROM {right} AND {held} IS NOT NULL"
@@ -63,7 +64,7 @@ def list_odd_values(database: Database, rows: str, copy: Column, source: Column,
 
 
 def is_slip(held: str, right: str | None) -> bool:
-    """True for the right value in another type or writing, or with one letter wrong."""
+    """Return True for the right value in another type or spelling, or with one wrong letter."""
     if right is None or held[0] not in "snb" or right[0] not in "snb":
         return False
     one, other = (re.sub(r"[\W_]+", "", text[1:]).casefold() for text in (held, right))
@@ -83,7 +84,7 @@ def is_slip(held: str, right: str | None) -> bool:
 
 
 def list_other_values(found: Sequence[OddValue], *, unique: bool) -> list[OddValue]:
-    """The values that are no fault by their shape. `unique`: a value of a source tells it from others."""
+    """List the values whose form does not show a fault. `unique`: a value of a source tells it from other sources."""
     sources: dict[str, set[int]] = defaultdict(set)
     for one in found:
         sources[one.held].add(one.source)
@@ -119,13 +120,13 @@ class OddCopies:
     source: Column
 
     def find_reason(self) -> tuple[str, str]:
-        """Judge them: "faults", "snapshot" or "history", with the reason."""
+        """Return "faults", "snapshot" or "history" for the differing copies, with the reason."""
         found = list_odd_values(self.database, self._pairs, self.target, self.source)
         left = list_other_values(found, unique=is_unique(self.source))
         why = "what differs is another item's value, or a slip" if len(left) <= (1 - FAULTS_MIN) * len(found) else ""
         is_telling = is_unique(self.source) and self.source.profile.is_text
-        for moment, kin in self._moments():
-            rows = self._rows(moment, kin)
+        for moment, kin in self._list_moments():
+            rows = self._list_rows(moment, kin)
             if _is_piled(rows):
                 return "snapshot", f"what differs is older by {moment.path} than what agrees"
             if not why and is_telling and kin is None and _is_time(moment, rows) and _is_scattered(rows):
@@ -137,11 +138,11 @@ class OddCopies:
     def _pairs(self) -> str:
         return f"FROM {self.join.target.sql} t JOIN {self.join.source.sql} s ON {self.join.on()}"
 
-    def _rows(self, moment: Column, kin: tuple[Column, Column] | None) -> list[tuple[int, bool, Order]]:
+    def _list_rows(self, moment: Column, kin: tuple[Column, Column] | None) -> list[tuple[int, bool, Order]]:
         """Targets: their source, whether they differ, and their place in the order of time."""
         also, alias = "", "t"
         if kin is not None:
-            also, alias = f"JOIN {moment.frame.sql} k ON {equal(kin[0], 't', kin[1], 'k')}", "k"
+            also, alias = f"JOIN {moment.frame.sql} k ON {make_equality(kin[0], 't', kin[1], 'k')}", "k"
         rows = self.database.rows(
             f"SELECT s.rid, t.{self.target.sql} IS DISTINCT FROM s.{self.source.sql}, {alias}.{moment.sql} "
             f"{self._pairs} {also} WHERE {alias}.{moment.sql} IS NOT NULL AND t.{self.target.sql} IS NOT NULL "
@@ -150,7 +151,7 @@ class OddCopies:
         whole = moment.profile.is_whole
         return [(rid, differs, (float(text[1:]), "") if whole else (0.0, text[1:])) for rid, differs, text in rows]
 
-    def _moments(self) -> list[tuple[Column, tuple[Column, Column] | None]]:
+    def _list_moments(self) -> list[tuple[Column, tuple[Column, Column] | None]]:
         """The columns that may tell the age of a target: its dates and ids, then dates of items with the same field."""
         columns = [one for one in self.join.target.columns if one is not self.target and one not in self.join.columns]
         dates = [one for one in columns if one.profile.is_date and not one.is_shadowed]
@@ -210,8 +211,7 @@ def is_beginning(column: Column) -> bool:
 
 # ---------------------------------------------------------------- by a mark
 def find_mark(database: Database, frame: Frame, rows: str, differs: str, without: Iterable[Column]) -> str:
-    """The attribute that tells the items that differ from others, by a value or by being there; "" if none does.
-
+    """Return the attribute that tells the differing items from others, by a value or by its presence; "" if none does.
     `rows` is the part of a statement after FROM, which calls the items of `frame` `i`; `differs` is a condition.
     """
     marks = list(_list_marks(frame, {id(one) for one in without}))
@@ -228,7 +228,7 @@ def find_mark(database: Database, frame: Frame, rows: str, differs: str, without
         value, count = each.most_common(1)[0]
         share = count / len(wrong)
         usual = (sum(row[place] == value for row in right) + 1) / (len(right) + 2)
-        if share >= MARKED and share > usual and _chance(share, usual, len(wrong)) < MARK_CHANCE / tried:
+        if share >= MARKED and share > usual and _compute_chance(share, usual, len(wrong)) < MARK_CHANCE / tried:
             return marks[place][0]
     return ""
 
@@ -247,7 +247,7 @@ def _list_marks(frame: Frame, skipped: Collection[int]) -> Iterator[tuple[str, s
             yield one.path, f"i.{one.sql} IS NOT NULL"
 
 
-def _chance(share: float, usual: float, count: int) -> float:
+def _compute_chance(share: float, usual: float, count: int) -> float:
     """The chance that a share so far above the usual one comes about, at most."""
     rest = (1 - share) * math.log((1 - share) / (1 - usual)) if share < 1 else 0.0
     return math.exp(-count * (share * math.log(share / usual) + rest))

@@ -1,7 +1,7 @@
-"""How much the agreement of two columns says: against chance, by sources, and by names.
+"""How much the agreement of two columns proves: against chance, by sources, and by names.
 
-Invariant: agreement alone is no evidence. What counts is how far it exceeds that of pairs drawn at random, over how
-many different sources, in how many different values.
+Invariant: agreement alone is not evidence. The evidence is how far it exceeds that of random pairs, over how many
+sources, in how many values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sync_rules.extras.discover.imports.identifiers import singular
+from sync_rules.extras.discover.imports.identifiers import make_singular
 from sync_rules.extras.discover.propose.frames import Column
 
 Grade = Literal["sure", "likely", "weak", "none"]
@@ -60,8 +60,8 @@ class Agreement:
         """The figures that explain the grade."""
         return {"chance": self.chance, "kappa": self.kappa, "values": self.values}
 
-    def against_chance(self, rate: float) -> str:
-        """The share of all items that agrees, beside the share that would by chance."""
+    def format_against_chance(self, rate: float) -> str:
+        """Return the share of all items that agrees, and the share expected by chance, as text."""
         return f"{rate:.1%} agree, {self.chance:.1%} would by chance"
 
     @property
@@ -77,8 +77,8 @@ class Agreement:
     def grade(
         self, named: float, *, bits: float = BITS_ALONE, values: int = VALUES_SURE, by_chance: bool = False
     ) -> tuple[Grade, str]:
-        """The grade of what enough parents hold of their children, and what speaks against it. `bits` and `values` are
-        asked for where no name speaks for it, more of them if the link may be by chance.
+        """Return the grade of what enough parents hold of their children, and the evidence against it. `bits` and
+        `values` are the minimum if no name supports it; more are needed if the link may be by chance.
         """
         if by_chance and (self.values < VALUES_ALONE or self.bits < 2 * bits):
             return "none", BY_CHANCE
@@ -89,17 +89,17 @@ class Agreement:
         return "weak", f"only {self.sources} parents agree, in {self.values} values"
 
 
-def chance_of(left: Counter[str], right: Counter[str], pairs: int) -> float:
-    """The chance that a value of each, drawn at random, are equal; missing ones never are."""
+def compute_chance(left: Counter[str], right: Counter[str], pairs: int) -> float:
+    """Return the chance that two random values, one of each counter, are equal; missing values never are."""
     if not pairs:
         return 0.0
     return sum(count * right[value] for value, count in left.items()) / (pairs * pairs)
 
 
-def names_fit(target: Column, source: Column, along: tuple[Column, ...] = ()) -> float:
-    """How far the name of a copy says what it is a copy of: 0 to 1."""
+def score_names(target: Column, source: Column, along: tuple[Column, ...] = ()) -> float:
+    """Return how well the name of a copy names its source: 0 to 1."""
     mine, theirs = target.words, source.words
-    entity = frozenset({*source.frame.words, *(singular(word) for word in source.frame.words)})
+    entity = frozenset({*source.frame.words, *(make_singular(word) for word in source.frame.words)})
     role = entity | {word for column in along for word in column.words}
     if mine == theirs:
         return 1.0
@@ -116,7 +116,7 @@ def names_fit(target: Column, source: Column, along: tuple[Column, ...] = ()) ->
 
 
 def look_alike(column: Column) -> str:
-    """The reason that equal values of a column say little; "" if there is none."""
+    """Return why equal values of a column prove little; "" if they do prove something."""
     profile = column.profile
     if profile.is_constant:
         return "all its values are the same"
@@ -140,8 +140,8 @@ def is_generic_moment(column: Column) -> bool:
 def grade_copy(
     target: Column, source: Column, agreement: Agreement, named: float, *, by_chance: bool
 ) -> tuple[Grade, list[str], list[str]]:
-    """The grade of a copy, and the reasons for and against it. `by_chance`: its link may be by chance."""
-    pro = [agreement.against_chance(agreement.rate)]
+    """Return the grade of a copy, and the reasons for and against it. `by_chance`: its link may be by chance."""
+    pro = [agreement.format_against_chance(agreement.rate)]
     contra: list[str] = []
     if named >= HALF_NAMED:
         pro.append("its name says so")

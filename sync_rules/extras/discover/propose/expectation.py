@@ -1,6 +1,6 @@
-"""The value that a parent should hold, made of its children as a rule would make it, beside the one that it holds.
+"""The value that a parent should hold, made from its children as a rule would make it, to compare with the held value.
 
-Invariant: both have the same form, so that they are equal if the parent is right.
+Invariant: both have the same form, so they are equal if the parent is right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.extras.discover.propose.parents import Parent, Row
-from sync_rules.extras.discover.propose.value_texts import NUMBER, STRING, TEXTS, keep_text, value_of, write_plain_map
+from sync_rules.extras.discover.propose.value_texts import (
+    NUMBER,
+    STRING,
+    TEXTS,
+    keep_text,
+    parse_value,
+    write_plain_map,
+)
 from sync_rules.rules.formula import Formula
 
 SEPARATOR_MAX: Final = 6  # letters between two values of a text
@@ -25,7 +32,7 @@ def rank(text: str | None) -> tuple[int, Any]:
     return (1, Decimal(text[1:])) if text[0] == NUMBER else (2, text[1:])
 
 
-def set_of(place: int, letter: str) -> Expected:
+def make_set(place: int, letter: str) -> Expected:
     def make_value(rows: Sequence[Row]) -> Any:
         kind = letter or STRING
         values = (row[place] for row in rows if row[place] and row[place][0] in TEXTS and len(row[place]) > 1)
@@ -34,7 +41,7 @@ def set_of(place: int, letter: str) -> Expected:
     return make_value
 
 
-def list_of(place: int, key: Callable[[Row], Any], *, reverse: bool, distinct: bool, limit: int) -> Expected:
+def make_list(place: int, key: Callable[[Row], Any], *, reverse: bool, distinct: bool, limit: int) -> Expected:
     def make_value(rows: Sequence[Row]) -> Any:
         usable = [row for row in rows if row[place] and row[place][0] in TEXTS and len(row[place]) > 1]
         values = [row[place] for row in sorted(usable, key=key, reverse=reverse)]
@@ -44,15 +51,15 @@ def list_of(place: int, key: Callable[[Row], Any], *, reverse: bool, distinct: b
     return make_value
 
 
-def text_of(listed: Expected, separator: str) -> Expected:
+def make_text(listed: Expected, separator: str) -> Expected:
     def make_value(rows: Sequence[Row]) -> Any:
         return separator.join(value[1:] for value in listed(rows)) or None
 
     return make_value
 
 
-def between(text: str, values: Sequence[str | None]) -> str | None:
-    """The text between two values of a text that is made of all of them; None for any other text."""
+def find_text_between(text: str, values: Sequence[str | None]) -> str | None:
+    """Return the text between two values in a text that is made from all of them; None for any other text."""
     told = sorted({value[1:] for value in values if value and len(value) > 1}, key=len, reverse=True)
     places = sorted((at, len(one)) for one in told if (at := text.find(one, 1)) > 0)
     if len(told) <= 1 or len(places) < len(told) or places[0][0] != 1:
@@ -62,7 +69,7 @@ def between(text: str, values: Sequence[str | None]) -> str | None:
     return between if 0 < len(between) <= SEPARATOR_MAX else None
 
 
-def counts_of(place: int) -> Expected:
+def make_counts(place: int) -> Expected:
     def make_value(rows: Sequence[Row]) -> Any:
         counts = Counter(row[place][1:] for row in rows if row[place] and len(row[place]) > 1)
         return {value: Decimal(count) for value, count in counts.items()}
@@ -70,7 +77,7 @@ def counts_of(place: int) -> Expected:
     return make_value
 
 
-def sums_of(place: int, amount: int) -> Expected:
+def make_sums(place: int, amount: int) -> Expected:
     def make_value(rows: Sequence[Row]) -> Any:
         found: dict[str, Decimal] = defaultdict(Decimal)
         for row in rows:
@@ -81,41 +88,41 @@ def sums_of(place: int, amount: int) -> Expected:
     return make_value
 
 
-def _fields_of(row: Row, cells: Sequence[tuple[str, int]]) -> dict[str, str]:
+def _select_fields(row: Row, cells: Sequence[tuple[str, int]]) -> dict[str, str]:
     return {name: row[place] for name, place in cells if row[place] is not None}
 
 
-def map_of(name: Callable[[Row], str], cells: Sequence[tuple[str, int]]) -> Expected:
+def make_map(name: Callable[[Row], str], cells: Sequence[tuple[str, int]]) -> Expected:
     def make_value(rows: Sequence[Row]) -> Any:
-        return {name(row): _fields_of(row, cells) for row in rows}
+        return {name(row): _select_fields(row, cells) for row in rows}
 
     return make_value
 
 
-def maps_of(cells: Sequence[tuple[str, int]], key: Callable[[Row], Any], *, reverse: bool, limit: int) -> Expected:
+def make_maps(cells: Sequence[tuple[str, int]], key: Callable[[Row], Any], *, reverse: bool, limit: int) -> Expected:
     def make_value(rows: Sequence[Row]) -> Any:
         ordered = sorted(rows, key=key)
         ordered = ordered[-limit:] if limit else ordered
-        return [_fields_of(row, cells) for row in (reversed(ordered) if reverse else ordered)]
+        return [_select_fields(row, cells) for row in (reversed(ordered) if reverse else ordered)]
 
     return make_value
 
 
-def first_of(cells: Sequence[tuple[str, int]], key: Callable[[Row], Any], *, reverse: bool, is_map: bool) -> Expected:
-    """The fields of the first child in an order, as the typed text of a map; or the one field itself."""
+def make_first(cells: Sequence[tuple[str, int]], key: Callable[[Row], Any], *, reverse: bool, is_map: bool) -> Expected:
+    """Make the fields of the first child in an order, as the typed text of a map, or its single field."""
 
     def make_value(rows: Sequence[Row]) -> Any:
         if not rows:
             return None
-        fields = _fields_of((max if reverse else min)(rows, key=key), cells)
+        fields = _select_fields((max if reverse else min)(rows, key=key), cells)
         return write_plain_map(fields) if is_map else fields.get(cells[0][0])
 
     return make_value
 
 
-def formed_of(formula: Formula, places: Mapping[str, int]) -> Expected:
+def make_formed_set(formula: Formula, places: Mapping[str, int]) -> Expected:
     def make_value(rows: Sequence[Row]) -> Any:
-        values = ({path: value_of(row[place]) for path, place in places.items()} for row in rows)
+        values = ({path: parse_value(row[place]) for path, place in places.items()} for row in rows)
         texts = (formula.text(each.__getitem__) for each in values)
         return frozenset(STRING + keep_text(text) for text in texts if text) or None
 

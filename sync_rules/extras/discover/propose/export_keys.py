@@ -1,7 +1,7 @@
-"""The keys and indexes of exported tables, which an export does not hold: as they are given, or read off the items.
+"""The keys and indexes of exported tables, which an export does not contain: as given, or inferred from the items.
 
-Invariant: a key is never guessed. One that is read off the items is held by each of them with one type and one value
-for no two of them, and where several could be the key, none is taken.
+Invariant: a key is never guessed. Each item holds an inferred key with one type, and no two items share its values. If
+several attributes qualify, none is taken.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.identifiers import letters, singular, table_slug, words
-from sync_rules.extras.discover.imports.key_schemas import as_key
+from sync_rules.extras.discover.imports.identifiers import join_words, make_singular, make_table_slug, split_words
+from sync_rules.extras.discover.imports.key_schemas import make_key
 from sync_rules.model.entities import Index, KeyAttribute, KeyType
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
@@ -34,17 +34,17 @@ OR_NAME: Final = ", or name the table in the account with --table"
 
 @dataclass(frozen=True)
 class GivenKeys:
-    """The attributes of tables' keys, and of their indexes' keys by the index's name, as they are given."""
+    """The key attributes of tables and, by index name, of their indexes, as the user gave them."""
 
     keys: Mapping[str, Names]
     indexes: Mapping[str, Mapping[str, Names]]
 
 
 def parse_keys(keys: Iterable[str], tables: Collection[str]) -> GivenKeys:
-    """The keys in texts such as shop=PK,SK, and those of indexes in texts such as shop/GSI1=GSI1PK,GSI1SK.
+    """Parse keys from texts such as shop=PK,SK, and index keys from texts such as shop/GSI1=GSI1PK,GSI1SK.
 
     Raises:
-        UserError: when a text is not of this form, or its table is not one of `tables`.
+        UserError: if a text has another form, or its table is not in `tables`.
     """
     by_table: dict[str, Names] = {}
     of_indexes: dict[str, dict[str, Names]] = {}
@@ -82,29 +82,29 @@ class Shape:
     def add(self, item: Item) -> None:
         """Look at one more item."""
         if not self.items:
-            self.types = {name: kind for name, value in item.items() if (kind := _key_type(value)) is not None}
+            self.types = {name: kind for name, value in item.items() if (kind := _find_key_type(value)) is not None}
         else:
             for name in [name for name, kind in self.types.items() if kind not in item.get(name, ())]:
                 self.lost.add(name)
                 del self.types[name]
         self.items += 1
         for name in self.asked:
-            if name not in self._asked and (kind := _key_type(item.get(name))) is not None:
+            if name not in self._asked and (kind := _find_key_type(item.get(name))) is not None:
                 self._asked[name] = kind
 
     def index(self, name: str, names: Names) -> Index:
         """An index whose key has these attributes. One that no item showed is a text."""
-        partition, *sort = as_key({one: self._asked.get(one, "S") for one in names})
+        partition, *sort = make_key({one: self._asked.get(one, "S") for one in names})
         return Index(name, (partition,), tuple(sort))
 
 
-def _key_type(value: object) -> KeyType | None:
+def _find_key_type(value: object) -> KeyType | None:
     return next((kind for kind in TYPES if kind in value), None) if isinstance(value, Mapping) else None
 
 
 # ---------------------------------------------------------------- the key
 class KeyNotToldError(UserError):
-    """The key of a table cannot be told by its items. `option` is what gives it."""
+    """The items do not determine the key of a table. `option` is the option that gives it."""
 
     def __init__(self, table: str, found: str, option: str) -> None:
         super().__init__(f"table {table}: the key cannot be told from the export: {found}", f"{GIVE} {option}{OR_NAME}")
@@ -124,14 +124,14 @@ def explain_untold(errors: Sequence[KeyNotToldError]) -> UserError:
 Unique = Callable[[Sequence[Names]], Sequence[Names]]  # those of some keys whose values no two items share
 
 
-def key_of(table: str, shape: Shape, given: Names | None, unique: Unique) -> tuple[KeyAttribute, ...]:
-    """The key of a table that has items.
+def choose_key(table: str, shape: Shape, given: Names | None, unique: Unique) -> tuple[KeyAttribute, ...]:
+    """Return the key of a table that has items.
 
     Raises:
-        UserError: when the given key is none of theirs, or theirs cannot be told.
+        UserError: if the given key does not fit the items, or the items do not determine the key.
     """
     names = _check_key(table, shape, given, unique) if given else _infer_key(table, shape, unique)
-    return as_key({name: shape.types[name] for name in names})
+    return make_key({name: shape.types[name] for name in names})
 
 
 def _check_key(table: str, shape: Shape, given: Names, unique: Unique) -> Names:
@@ -150,7 +150,7 @@ def _check_key(table: str, shape: Shape, given: Names, unique: Unique) -> Names:
 
 
 def _infer_key(table: str, shape: Shape, unique: Unique) -> Names:
-    named = _by_name(shape.types)
+    named = _find_named_key(shape.types)
     if named and unique([named]):
         return named
     alone = unique([(name,) for name in list(shape.types)[:TRIED_MAX]])
@@ -165,17 +165,17 @@ def _infer_key(table: str, shape: Shape, unique: Unique) -> Names:
     raise KeyNotToldError(table, found, f"--key {table}={could[0] if could else 'PARTITION,SORT'}")
 
 
-def _by_name(types: Iterable[str]) -> Names:
+def _find_named_key(types: Iterable[str]) -> Names:
     """The attributes that are called as keys often are."""
-    partition = next((name for name in types if letters(name) in PARTITIONS), "")
-    sort = next((name for name in types if letters(name) in SORTS), "")
+    partition = next((name for name in types if join_words(name) in PARTITIONS), "")
+    sort = next((name for name in types if join_words(name) in SORTS), "")
     return tuple(name for name in (partition, sort) if name) if partition else ()
 
 
 def _is_id(name: str, table: str) -> bool:
     """True for a name such as id, and customer_id in a table of customers."""
-    one = "".join(words(singular(table_slug(table))))
-    return letters(name) in IDS | {f"{one}{ending}" for ending in IDS}
+    one = "".join(split_words(make_singular(make_table_slug(table))))
+    return join_words(name) in IDS | {f"{one}{ending}" for ending in IDS}
 
 
 def _join_names(names: Iterable[str]) -> str:

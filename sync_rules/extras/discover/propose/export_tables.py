@@ -19,7 +19,7 @@ from typing import Final
 
 from sync_rules.adapters.files import open_whole
 from sync_rules.extras.discover.imports.imported_model import FoundTable
-from sync_rules.extras.discover.propose.export_keys import GivenKeys, Names, Shape, key_of
+from sync_rules.extras.discover.propose.export_keys import GivenKeys, Names, Shape, choose_key
 from sync_rules.extras.discover.propose.table_files import GatheredTable
 from sync_rules.jobs.export_files import (
     AGAIN,
@@ -29,12 +29,12 @@ from sync_rules.jobs.export_files import (
     Folder,
     Shelf,
     TableExport,
-    find_exports,
+    list_exports,
     parse_item,
     read_lines,
 )
 from sync_rules.model import json_bytes
-from sync_rules.model.entities import address_of
+from sync_rules.model.entities import parse_address
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import parse_number
 from sync_rules.model.values import Item
@@ -64,14 +64,14 @@ def name_exports(place: str, shelf: Shelf, called: str) -> list[NamedExport]:
         beside = str(PurePosixPath(name).parent / FILES)
         if PurePosixPath(name).name == SUMMARY and beside not in names:
             raise UserError(f"{place}: expected {beside}, found none: the export is not whole. {AGAIN}")
-    found = find_exports(place, shelf)
+    found = list_exports(place, shelf)
     unnamed = {name for name in names if name.endswith(DATA)}.difference(*(one.files for one in found))
     if unnamed or (not found[0].folder and any("AWSDynamoDB/" in f"{place}/{name}" for name in names)):
         name = min(unnamed or names)
         raise UserError(f"{place}: no manifest names {name}: a part of the manifests is missing. {AGAIN}")
     for one in found:
         _require_sum(one)
-    return [NamedExport(address_of(one.table_arn).name if one.table_arn else called, one) for one in found]
+    return [NamedExport(parse_address(one.table_arn).name if one.table_arn else called, one) for one in found]
 
 
 def _require_sum(export: TableExport) -> None:
@@ -110,7 +110,7 @@ class Reading:
             UserError: when a file is not what it should be, or the key cannot be told.
             StoreError: when a file cannot be fetched.
         """
-        paths = self._local(export.files)
+        paths = self._fetch_files(export.files)
         indexes = {} if found else given.indexes.get(export.table, {})
         key = tuple(one.name for one in found.key) if found else given.keys.get(export.table)
         shape = Shape({name for names in indexes.values() for name in names})
@@ -123,14 +123,14 @@ class Reading:
             return GatheredTable(found, tuple(paths.values()), shape.items, size)
         if not shape.items:
             return None
-        unique = partial(self._unique, export.files, paths)
+        unique = partial(self._list_unique_keys, export.files, paths)
         checks = [*([] if key else [READ_OFF]), *([] if indexes else [NO_INDEXES])]
-        made = FoundTable(export.table, export.table, key_of(export.table, shape, key, unique), checks=checks)
+        made = FoundTable(export.table, export.table, choose_key(export.table, shape, key, unique), checks=checks)
         made.indexes = [shape.index(index, names) for index, names in indexes.items()]
         return GatheredTable(made, tuple(paths.values()), shape.items, size)
 
     # ------------------------------------------------------------ files
-    def _local(self, export: TableExport) -> dict[str, Path]:
+    def _fetch_files(self, export: TableExport) -> dict[str, Path]:
         """The files on this machine, whole as far as sums tell."""
         with ThreadPoolExecutor(self.workers) as pool:
             paths = list(pool.map(partial(self._fetch_file, export), export.files))
@@ -148,7 +148,7 @@ class Reading:
                 with export.shelf.open(name) as source, open_whole(path) as target:
                     shutil.copyfileobj(source, target, CHUNK_BYTES)
         expected = export.files[name].md5
-        if expected is not None and _md5(path) != expected:
+        if expected is not None and _compute_md5(path) != expected:
             if not isinstance(export.shelf, Folder):
                 path.unlink()  # the next run fetches it again
             raise UserError(
@@ -160,11 +160,11 @@ class Reading:
     # ------------------------------------------------------------ items
     def _look(self, export: TableExport, name: str, path: Path, shape: Shape) -> None:
         before = shape.items
-        for item in self._items(export, name, path, reporting=True):
+        for item in self._read_items(export, name, path, reporting=True):
             shape.add(item)
         export.require_items(name, shape.items - before)
 
-    def _items(self, export: TableExport, name: str, path: Path, *, reporting: bool = False) -> Iterator[Item]:
+    def _read_items(self, export: TableExport, name: str, path: Path, *, reporting: bool = False) -> Iterator[Item]:
         number = 0
         for number, (place, line) in enumerate(
             read_lines(partial(Folder(path.parent).open, path.name), export.locate(name)), 1
@@ -174,11 +174,11 @@ class Reading:
             yield _require_item(line, place)
         self._go_on(number % REPORTED_EVERY_ITEMS if reporting else 0)
 
-    def _unique(self, export: TableExport, paths: Mapping[str, Path], keys: Sequence[Names]) -> list[Names]:
+    def _list_unique_keys(self, export: TableExport, paths: Mapping[str, Path], keys: Sequence[Names]) -> list[Names]:
         """The keys among these whose values no two items share."""
         seen: dict[Names, set[int]] = {names: set() for names in keys}
         for name, path in paths.items():
-            for item in self._items(export, name, path):
+            for item in self._read_items(export, name, path):
                 for names in list(seen):
                     value = hash(tuple(repr(item[one]) for one in names))
                     if value in seen[names]:
@@ -238,7 +238,7 @@ def _require_key(export: TableExport, found: FoundTable, shape: Shape) -> None:
             )
 
 
-def _md5(path: Path) -> str:
+def _compute_md5(path: Path) -> str:
     """The sum in base64, as a manifest has it."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False))

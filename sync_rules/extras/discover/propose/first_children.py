@@ -44,10 +44,10 @@ class FirstChildren:
         if names:
             counts = [Counter(row[place] for row in one.children) for one in self.parents]
             self.differ[place] = [each.most_common(1)[0][1] <= USUAL_MAX * each.total() for each in counts]
-        for name in names if self.is_map or (names and self._tells(place)) else ():
+        for name in names if self.is_map or (names and self._is_telling(place)) else ():
             self.filled.setdefault(name, []).append(place)
 
-    def _tells(self, place: int) -> bool:
+    def _is_telling(self, place: int) -> bool:
         return sum(self.differ[place]) >= TELLING * len(self.parents)
 
     def find_cells(
@@ -69,5 +69,5 @@ class FirstChildren:
         """Score a column for a field: if children that differ tell it, if its name does, the parents that agree."""
         hits = [text == row[place] for text, row in zip(self.held[name], chosen, strict=True)]
         right = sum(hit for hit, differ in zip(hits, self.differ[place], strict=True) if differ)
-        tells = self._tells(place) and right >= AGREE_MIN * sum(self.differ[place])
+        tells = self._is_telling(place) and right >= AGREE_MIN * sum(self.differ[place])
         return tells, self.columns[place].path == name, sum(hits)

@@ -1,4 +1,4 @@
-"""Formulas read off an item: how one of its texts may be made of its other values.
+"""Formulas inferred from an item: how a text of the item may be made from its other values.
 
 Invariant: a formula is only a guess from one item; the caller tries it on others.
 """
@@ -14,7 +14,7 @@ from typing import Final
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import AttributeValue
-from sync_rules.rules.formula import Formula, join_fields, moment_of, parse_formula
+from sync_rules.rules.formula import Formula, join_fields, parse_formula, parse_moment
 
 RUN: Final = re.compile(r"[^\W\d_]+|\d+|.", re.DOTALL)
 PADDED: Final = re.compile(r"(0\d*)(\.\d+)?")
@@ -43,7 +43,7 @@ class FormulaSlot:
 
 @dataclass(frozen=True)
 class Guess:
-    """A formula: texts and slots. With a separator its slots are joined, those that are there."""
+    """A formula: texts and slots. With a separator, its present slots are joined."""
 
     pieces: tuple[str | FormulaSlot, ...]
     separator: str | None = None
@@ -107,14 +107,14 @@ class Guess:
         return Guess(self.pieces, str(between[0]))
 
 
-def guesses(text: str, values: Mapping[Column, AttributeValue]) -> list[Guess]:
-    """The formulas that make a text of some values, those that explain most of it first."""
+def list_guesses(text: str, values: Mapping[Column, AttributeValue]) -> list[Guess]:
+    """List the formulas that make a text from some values, those that explain most of it first."""
     runs = [match.span() for match in RUN.finditer(text)]
     starts = {start for start, _ in runs}
     ends = {end for _, end in runs}
     rendered: dict[str, list[FormulaSlot]] = {}
     for column, value in values.items():
-        for shown, formats in _renderings(value):
+        for shown, formats in _list_renderings(value):
             if shown and shown in text:
                 rendered.setdefault(shown, []).append(FormulaSlot(column, formats))
     found: list[Guess] = []
@@ -131,7 +131,7 @@ def guesses(text: str, values: Mapping[Column, AttributeValue]) -> list[Guess]:
             ):
                 found.append(Guess(pieces))
             return
-        for end, slot in _slots_at(text, position, ends, rendered, values):
+        for end, slot in _list_slots(text, position, ends, rendered, values):
             walk(end, (*pieces, slot))
         end = next(stop for start, stop in runs if start <= position < stop)
         more = text[position:end]
@@ -148,7 +148,7 @@ def _has_braces(piece: str | FormulaSlot) -> bool:
     return isinstance(piece, str) and bool({"{", "}"} & {*piece})
 
 
-def _slots_at(
+def _list_slots(
     text: str,
     position: int,
     ends: set[int],
@@ -172,11 +172,11 @@ def _slots_at(
 
 
 def may_fill(value: AttributeValue, text: str) -> bool:
-    """True if a text has a value in some form."""
-    return any(shown and shown in text for shown, _ in _renderings(value))
+    """Return True if a text contains a value in some form."""
+    return any(shown and shown in text for shown, _ in _list_renderings(value))
 
 
-def _renderings(value: AttributeValue) -> Sequence[tuple[str, str]]:
+def _list_renderings(value: AttributeValue) -> Sequence[tuple[str, str]]:
     ((kind, text),) = value.items()
     return _render(kind, str(text))
 
@@ -193,7 +193,7 @@ def _render(kind: str, text: str) -> tuple[tuple[str, str], ...]:
         ):  # fmt: skip
             shown.setdefault(made, formats)
     if kind != "N" or len(text.partition(".")[0]) >= SECONDS_DIGITS:
-        moment = moment_of(value)
+        moment = parse_moment(value)
         if moment is not None:
             for pattern in DATES:
                 formula = parse_formula("{x:date(" + pattern + ")}", {})

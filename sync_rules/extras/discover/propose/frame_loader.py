@@ -1,6 +1,6 @@
-"""From files of items to frames: entities read off the keys, rows staged, tables loaded.
+"""From files of items to frames: infer entities from keys, stage rows, load tables.
 
-Invariant: each item of a file is in the frame of its entity, or is counted as one that fits none.
+Invariant: each item of a file is in the frame of its entity, or counts as an item of no entity.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.identifiers import singular, table_slug
+from sync_rules.extras.discover.imports.identifiers import make_singular, make_table_slug
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable, ImportedModel
 from sync_rules.extras.discover.imports.key_kinds import Sample
 from sync_rules.extras.discover.imports.normalization import SettledEntity, SettledModel, settle
-from sync_rules.extras.discover.imports.sample_entities import entities_of
+from sync_rules.extras.discover.imports.sample_entities import list_entities
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame
-from sync_rules.extras.discover.propose.link_search import equal
+from sync_rules.extras.discover.propose.link_search import make_equality
 from sync_rules.extras.discover.propose.proposal import Progress
 from sync_rules.extras.discover.propose.row_staging import (
     ENTRY_COLUMNS,
     Layout,
     StagedBatch,
     find_opened_maps,
-    layout_of,
+    make_layout,
     stage,
 )
 from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable, read_items
@@ -50,7 +50,7 @@ ROUNDS: Final = 3  # times that entities are read off again, for items that fit 
 
 @dataclass
 class LoadedFrames:
-    """The frames of all tables, and what to say of them."""
+    """The frames of all tables, and what to report about them."""
 
     settled: SettledModel
     frames: list[Frame] = field(default_factory=list)
@@ -62,11 +62,11 @@ def load(database: Database, gathered: Gathered, directory: Path, progress: Prog
     """Stage and load all tables. Progress goes from 0 to 0.5.
 
     Raises:
-        UserError: when a file is no file of items.
+        UserError: if a file is not a file of items.
     """
     samples = {id(one.found): list(read_items(one.files, max(1, one.items // SAMPLES))) for one in gathered.tables}
     for attempt in range(ROUNDS):
-        settled = _entities([one.found for one in gathered.tables], samples)
+        settled = _find_entities([one.found for one in gathered.tables], samples)
         loaded, strangers = _attempt(
             database, gathered, settled, samples, directory=directory, progress=progress, threads=threads
         )
@@ -77,7 +77,7 @@ def load(database: Database, gathered: Gathered, directory: Path, progress: Prog
     return loaded
 
 
-def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> SettledModel:
+def _find_entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[str, Any]]]) -> SettledModel:
     found = ImportedModel("items")
     others = [
         (name, content)
@@ -91,17 +91,17 @@ def _entities(tables: Sequence[FoundTable], samples: Mapping[int, Sequence[dict[
             table.called, table.physical, table.key, list(table.indexes), table.stream, list(table.checks)
         )
         found.tables.append(fresh)
-        entities = entities_of(fresh, [Sample(item) for item in samples[id(table)]], live=True)
+        entities = list_entities(fresh, [Sample(item) for item in samples[id(table)]], live=True)
         own = {one.name for one in table.key}
         texts = {content for name, content in others if name not in own}
-        _with_whole_parts(entities, texts, samples[id(table)])
+        _restore_whole_parts(entities, texts, samples[id(table)])
         if len(entities) == 1:
-            _with_whole_ids(entities[0], texts, samples[id(table)])
+            _restore_whole_ids(entities[0], texts, samples[id(table)])
         found.entities += entities
     return settle(found, "items")
 
 
-def _with_whole_ids(entity: FoundEntity, texts: AbstractSet[str], items: Sequence[Mapping[str, Any]]) -> None:
+def _restore_whole_ids(entity: FoundEntity, texts: AbstractSet[str], items: Sequence[Mapping[str, Any]]) -> None:
     """Take ids such as cus_123 for the field itself in the one kind of a table, unless others leave the word out."""
     for attribute in entity.table.key:
         template = entity.key.get(attribute.name, "")
@@ -115,10 +115,10 @@ def _with_whole_ids(entity: FoundEntity, texts: AbstractSet[str], items: Sequenc
         is_held = sum(field_name in item for item in items) > len(items) // 2
         if whole > len(cut & texts) or (start[-1] in "_-" and not is_held):
             del entity.key[attribute.name]
-            entity.called = singular(table_slug(entity.table.called))
+            entity.called = make_singular(make_table_slug(entity.table.called))
 
 
-def _with_whole_parts(
+def _restore_whole_parts(
     entities: Sequence[FoundEntity], texts: AbstractSet[str], items: Sequence[Mapping[str, Any]]
 ) -> None:
     """Take the word of an id such as usr_12 in USER#usr_12 for a part of it, where others name it with the word."""
@@ -157,7 +157,7 @@ def _attempt(
         if table is None:
             continue
         entities = [each for each in settled.entities if each.table is table]  # the refused come last
-        layouts = _layouts(entities, samples[id(one.found)])
+        layouts = _make_layouts(entities, samples[id(one.found)])
 
         def on_share(share: float, before: int = done, items: int = one.items) -> None:
             progress("reading items", 0.5 * (before + share * items) / total)
@@ -166,7 +166,7 @@ def _attempt(
         strangers[id(one.found)] = [item for part in parts for item in part.strangers]
         loaded.unknown[table.name] = sum(part.unknown for part in parts)
         for entity, layout in zip(entities, layouts, strict=True):
-            loaded.frames.append(_frame(database, entity, layout, parts, len(loaded.frames)))
+            loaded.frames.append(_load_frame(database, entity, layout, parts, len(loaded.frames)))
             loaded.unknown[table.name] += loaded.frames[-1].rows if entity.refused else 0
             loaded.left_out[entity.name] = sum(part.entities[layout.name].left_out for part in parts)
         done += one.items
@@ -174,16 +174,16 @@ def _attempt(
     return loaded, strangers
 
 
-def _layouts(entities: Sequence[SettledEntity], samples: Sequence[dict[str, Any]]) -> list[Layout]:
+def _make_layouts(entities: Sequence[SettledEntity], samples: Sequence[dict[str, Any]]) -> list[Layout]:
     """The layouts, the one whose keys say most first, as a key may fit a looser one too."""
-    plain = [layout_of(one) for one in entities]
+    plain = [make_layout(one) for one in entities]
     own: dict[str, list[dict[str, Any]]] = {one.name: [] for one in plain}
     for item in samples:
         for layout in plain:
             if layout.read_fields(item) is not None:
                 own[layout.name].append(item)
                 break
-    return [layout_of(one, find_opened_maps(own[one.name])) for one in entities]
+    return [make_layout(one, find_opened_maps(own[one.name])) for one in entities]
 
 
 def _stage_all(
@@ -233,7 +233,7 @@ def _end_silently() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _frame(
+def _load_frame(
     database: Database, entity: SettledEntity, layout: Layout, parts: Sequence[StagedBatch], number: int
 ) -> Frame:
     staged = [part.entities[entity.name] for part in parts]
@@ -287,7 +287,7 @@ def _count_contradictions(database: Database, frame: Frame, name: str) -> int:
     others = [one for one in frame.columns if not (one.is_field or one.in_index) and len(one.road) == 1]
     if field.in_identity or not others:
         return 0
-    agree = (f"count(*) FILTER ({equal(one, 't', field, 't')}), count({one.sql})" for one in others)
+    agree = (f"count(*) FILTER ({make_equality(one, 't', field, 't')}), count({one.sql})" for one in others)
     counts = database.row(f"SELECT {', '.join(agree)} FROM {frame.sql} t WHERE {field.sql} IS NOT NULL")
     found = zip(others, counts[::2], counts[1::2], strict=True)
     return max(

@@ -1,4 +1,4 @@
-"""Entities as tables of DuckDB, and what is known of each of their columns.
+"""Entities as tables of DuckDB, and statistics of their columns.
 
 Invariant: the name of a column is the path that a rule would read.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from sync_rules.extras.discover.imports.identifiers import words
+from sync_rules.extras.discover.imports.identifiers import split_words
 from sync_rules.extras.discover.imports.normalization import SettledEntity
 from sync_rules.extras.discover.propose.database import Database
-from sync_rules.extras.discover.propose.row_staging import code_of
+from sync_rules.extras.discover.propose.row_staging import compute_road_code
 from sync_rules.extras.discover.propose.value_texts import BINARY, BOOLEAN, NULL, NUMBER, STRING, TEXTS
 from sync_rules.model.values import Path as Road
 from sync_rules.model.values import show_path
@@ -126,10 +126,10 @@ class Column:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return frozenset(word for part in self.road for word in words(part))
+        return frozenset(word for part in self.road for word in split_words(part))
 
     def bare(self, alias: str) -> str:
-        """The expression of its value without the type."""
+        """Return the SQL expression of the value without its type letter."""
         return f"substr({alias}.{self.sql}, 2)"
 
     def __repr__(self) -> str:
@@ -168,7 +168,7 @@ class Frame:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return frozenset(words(self.name))
+        return frozenset(split_words(self.name))
 
     def make_key_sql(self, alias: str = "t") -> str:
         """The expression of an item's key for people: the name of the entity and its fields."""
@@ -176,8 +176,8 @@ class Frame:
         return f"'{self.name} ' || {parts}" if parts else f"'{self.name}'"
 
     def code(self, road: Road) -> int:
-        """The number of a road in the table of entries."""
-        return code_of(road)
+        """Return the number of a road in the table of entries."""
+        return compute_road_code(road)
 
 
 # ---------------------------------------------------------------- profiles
@@ -221,7 +221,7 @@ def add_periods(database: Database, frames: Sequence[Frame]) -> None:
 
 
 def is_linkable(column: Column) -> bool:
-    """True for what may name an item: texts and numbers, or binary values, not all the same."""
+    """Return True if a column may name an item: texts and numbers, or binary values, not all the same."""
     profile = column.profile
     types = profile.types - {NULL}
     return profile.count > profile.empty and (types == {BINARY} or (bool(types) and types <= {*TEXTS}))

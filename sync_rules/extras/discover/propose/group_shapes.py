@@ -1,4 +1,4 @@
-"""Ways to make the map, list, set or text of a parent of its children: the rules that are worth a comparison.
+"""Ways to make a parent's map, list, set or text from its children: the rules that are worth a comparison.
 
 Invariant: some parents suggest a shape. Another module counts how many parents agree with it.
 """
@@ -14,11 +14,11 @@ from typing import Any, Final
 from sync_rules.extras.discover.propose import expectation
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN, CASES_MIN
 from sync_rules.extras.discover.propose.first_children import FirstChildren
-from sync_rules.extras.discover.propose.formula_search import Guess, guesses
+from sync_rules.extras.discover.propose.formula_search import Guess, list_guesses
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
 from sync_rules.extras.discover.propose.parents import Parent, Row
-from sync_rules.extras.discover.propose.value_texts import LIST, MAP, NUMBER, STRING, TEXTS, unescape, value_of
+from sync_rules.extras.discover.propose.value_texts import LIST, MAP, NUMBER, STRING, TEXTS, parse_value, unescape
 
 PROBE: Final = 40  # parents on which something is tried first
 JOIN_TRIES: Final = 10  # if none of the first parents shows a joined text, the others are not read
@@ -66,7 +66,7 @@ class GroupShapes:
         self.own_places = [self.places[id(one)] for one in self.own]
 
     def of(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
-        """The ways to make what some parents hold in a column."""
+        """Yield the ways to make what some parents hold in a column."""
         types = column.profile.types - {"z"}
         if types <= {STRING} or types == {MAP}:
             yield from self._take_first(column, sample)
@@ -79,9 +79,9 @@ class GroupShapes:
         most = MOST * len(entries)
         inner = Counter(entry.value[:1] for entry in entries)
         if types <= {"S", "N"} or (LIST in types and inner[STRING] + inner[NUMBER] >= most):
-            yield from self._values(column, sample)
+            yield from self._list_values(column, sample)
         elif MAP in types and inner[NUMBER] >= most:
-            yield from self._by_value(column)
+            yield from self._list_counts_by_value(column)
         elif types & {MAP, LIST} and inner[MAP] >= most:
             yield from self._embed(column, sample)
 
@@ -103,14 +103,14 @@ class GroupShapes:
     def _take_first(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """The text of the first child in an order, such as the newest one, or a map of some of its columns."""
         first = FirstChildren(column, self.columns, sample)
-        for order, key, reverse, cells in first.find_cells(islice(self._orders(None), 1, None)):
+        for order, key, reverse, cells in first.find_cells(islice(self._list_orders(None), 1, None)):
             fields = {name: self.columns[place] for name, place in cells}
             rule: dict[str, Any] = {"collect": self.child, "into": column.column_name, "order": order, "limit": 1}
             if first.is_map:
                 rule["fields"] = _show_fields(fields)
             else:
                 rule |= {"collect": fields[""].column_name, "join": ", "}
-            made = expectation.first_of(cells, key, reverse=reverse, is_map=first.is_map)
+            made = expectation.make_first(cells, key, reverse=reverse, is_map=first.is_map)
             yield GroupShape("collect", rule, tuple(fields.values()), made, lambda parent: parent.held)
 
     def _form_elements(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
@@ -121,9 +121,9 @@ class GroupShapes:
         for entry, parent in probe[:PROBE]:
             texts = set[str]()
             for row in parent.children[:PROBE]:
-                pairs = ((one, value_of(text)) for one, text in zip(self.columns, row, strict=True))
+                pairs = ((one, parse_value(text)) for one, text in zip(self.columns, row, strict=True))
                 usable = {one: value for one, value in pairs if value and next(iter(value.values())) in entry.value}
-                for guess in guesses(unescape(entry.value[1:]), usable) if len(usable) > 1 else ():
+                for guess in list_guesses(unescape(entry.value[1:]), usable) if len(usable) > 1 else ():
                     if len(guess.columns) > 1 and not guess.letters and not any(one.formats for one in guess.slots):
                         texts.add(guess.text)
                         made.setdefault(guess.text, guess)
@@ -134,10 +134,10 @@ class GroupShapes:
                 continue
             places = {one.path: self.places[id(one)] for one in made[text].columns}
             rule = {"collect": self.child, "into": column.column_name, "as": text}
-            expected = expectation.formed_of(formula, places)
+            expected = expectation.make_formed_set(formula, places)
             yield GroupShape("collect", rule, made[text].columns, expected, expectation.read_set)
 
-    def _values(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
+    def _list_values(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """Sets and lists of a column's values, or of the children's ids."""
         is_list = LIST in column.profile.types
         if column.profile.types <= {"S", "z"}:
@@ -148,13 +148,15 @@ class GroupShapes:
             if not is_list:
                 as_id = self.own == [one]
                 rule = {"collect": self.child if as_id else one.column_name, "into": column.column_name}
-                told = _with(rule, **{"as": f"{{{one.path}}}" if as_id else ""}, numbers=bool(letter))
-                yield GroupShape("collect", told, (one,), expectation.set_of(place, letter), expectation.read_set)
+                told = _add_options(rule, **{"as": f"{{{one.path}}}" if as_id else ""}, numbers=bool(letter))
+                yield GroupShape("collect", told, (one,), expectation.make_set(place, letter), expectation.read_set)
                 continue
             rule = {"collect": one.column_name, "into": column.column_name, "as": "list"}
-            for (order, key, reverse), limit, distinct in product(self._orders(one), _limits(sample), (False, True)):
-                told = _with(rule, order=order, distinct=distinct, limit=limit)
-                made = expectation.list_of(place, key, reverse=reverse, distinct=distinct, limit=limit)
+            for (order, key, reverse), limit, distinct in product(
+                self._list_orders(one), _list_limits(sample), (False, True)
+            ):
+                told = _add_options(rule, order=order, distinct=distinct, limit=limit)
+                made = expectation.make_list(place, key, reverse=reverse, distinct=distinct, limit=limit)
                 yield GroupShape("collect", told, (one,), made, expectation.read_list)
 
     def _join_texts(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
@@ -166,31 +168,34 @@ class GroupShapes:
             place = self.places[id(one)]
             if not one.profile.types <= {*TEXTS, "z"} or one.profile.is_constant:
                 continue
-            texts = (expectation.between(each.held or "", [row[place] for row in each.children]) for each in several)
+            texts = (
+                expectation.find_text_between(each.held or "", [row[place] for row in each.children])
+                for each in several
+            )
             few = list(islice(texts, JOIN_TRIES))
             found = Counter(text for text in chain(few, texts if any(few) else ()) if text is not None)
             (separator, count), *_ = found.most_common(1) or [("", 0)]
             if not separator or count < PROBE_MIN * len(several):
                 continue
             rule = {"collect": one.column_name, "into": column.column_name, "join": unescape(separator)}
-            for (order, key, reverse), distinct in product(self._orders(one), (False, True)):
-                listed = expectation.list_of(place, key, reverse=reverse, distinct=distinct, limit=0)
-                made = expectation.text_of(listed, separator)
-                told = _with(rule, order=order, distinct=distinct)
+            for (order, key, reverse), distinct in product(self._list_orders(one), (False, True)):
+                listed = expectation.make_list(place, key, reverse=reverse, distinct=distinct, limit=0)
+                made = expectation.make_text(listed, separator)
+                told = _add_options(rule, order=order, distinct=distinct)
                 yield GroupShape("collect", told, (one,), made, expectation.read_text)
 
-    def _by_value(self, column: Column) -> Iterator[GroupShape]:
+    def _list_counts_by_value(self, column: Column) -> Iterator[GroupShape]:
         """A map with a number for each value of a column: a count, or a sum."""
         for one in self.columns:
             if one.in_identity or not one.profile.types <= {*TEXTS, "z"} or one.profile.distinct > KINDS_MAX:
                 continue
             place = self.places[id(one)]
             rule = {"count": self.child, "into": column.column_name, "per": one.path}
-            yield GroupShape("count", rule, (one,), expectation.counts_of(place), expectation.read_numbers)
+            yield GroupShape("count", rule, (one,), expectation.make_counts(place), expectation.read_numbers)
             for amount in self.columns:
                 if amount is not one and amount.profile.is_number and not amount.in_identity:
                     told = {"sum": amount.column_name, "into": column.column_name, "per": one.path}
-                    made = expectation.sums_of(place, self.places[id(amount)])
+                    made = expectation.make_sums(place, self.places[id(amount)])
                     yield GroupShape("sum", told, (one, amount), made, expectation.read_numbers)
 
     def _embed(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
@@ -199,7 +204,7 @@ class GroupShapes:
         total = sum(len(parent.entries) for parent in sample)
         fields: dict[str, Column] = {}
         for name, count in names.items():
-            best = self._field(name, sample)
+            best = self._find_field(name, sample)
             if best is not None:
                 fields[name] = best
             elif count > STRAY_MAX * total:
@@ -212,18 +217,18 @@ class GroupShapes:
         reads = tuple(fields.values())
         most = max(len(parent.entries) for parent in sample)
         if MAP in column.profile.types:
-            for by, made in self._namings(sample):
-                told = _with(rule, by=by, fields=shown, limit={"items": max(LIMIT_MIN, 2 * most)})
-                yield GroupShape("embed", told, reads, expectation.map_of(made, cells), expectation.read_map)
+            for by, made in self._list_namings(sample):
+                told = _add_options(rule, by=by, fields=shown, limit={"items": max(LIMIT_MIN, 2 * most)})
+                yield GroupShape("embed", told, reads, expectation.make_map(made, cells), expectation.read_map)
             return
-        for (order, key, reverse), limit in product(self._orders(None), _limits(sample)):
+        for (order, key, reverse), limit in product(self._list_orders(None), _list_limits(sample)):
             items = {"items": limit or max(LIMIT_MIN, 2 * most)}
-            told = _with(rule, fields=shown, **{"as": "list"}, order=order, limit=items)
+            told = _add_options(rule, fields=shown, **{"as": "list"}, order=order, limit=items)
             told |= {"on_overflow": "oldest"} if limit else {}
-            made = expectation.maps_of(cells, key, reverse=reverse, limit=limit)
+            made = expectation.make_maps(cells, key, reverse=reverse, limit=limit)
             yield GroupShape("embed", told, reads, made, expectation.read_maps)
 
-    def _field(self, name: str, sample: Sequence[Parent]) -> Column | None:
+    def _find_field(self, name: str, sample: Sequence[Parent]) -> Column | None:
         """The column of the children that fills a field of the entries."""
         hits: Counter[int] = Counter()
         total = 0
@@ -238,14 +243,14 @@ class GroupShapes:
         best = named or sorted(good, key=lambda place: (-hits[place], -self.columns[place].profile.distinct))
         return self.columns[best[0]] if best else None
 
-    def _id(self, row: Row) -> str:
+    def _format_id(self, row: Row) -> str:
         """The id of a child: its own fields, joined."""
         return "#".join((row[place] or " ")[1:] for place in self.own_places)
 
-    def _namings(self, sample: Sequence[Parent]) -> Iterator[tuple[str, Callable[[Row], str]]]:
+    def _list_namings(self, sample: Sequence[Parent]) -> Iterator[tuple[str, Callable[[Row], str]]]:
         """The names of the entries: the ids of the children, or one of their columns."""
-        if self.own and _names_overlap(sample, self._id):
-            yield "", self._id
+        if self.own and _has_overlapping_names(sample, self._format_id):
+            yield "", self._format_id
             return
         for one in self.columns:
             place = self.places[id(one)]
@@ -253,19 +258,19 @@ class GroupShapes:
             def by_column(row: Row, place: int = place) -> str:
                 return (row[place] or " ")[1:]
 
-            if one.profile.types <= {*TEXTS, "z"} and _names_overlap(sample, by_column):
+            if one.profile.types <= {*TEXTS, "z"} and _has_overlapping_names(sample, by_column):
                 yield f"{{{one.path}}}", by_column
 
-    def _orders(self, own: Column | None) -> Iterator[tuple[str, Callable[[Row], Any], bool]]:
+    def _list_orders(self, own: Column | None) -> Iterator[tuple[str, Callable[[Row], Any], bool]]:
         """The orders that lists may have: by value or by name, then by each column, both ways."""
-        yield "", (self._id if own is None else lambda row: expectation.rank(row[self.places[id(own)]])), False
+        yield "", (self._format_id if own is None else lambda row: expectation.rank(row[self.places[id(own)]])), False
         candidates = [one for one in self.columns if one.profile.types <= {*TEXTS, "z"} and one.profile.distinct > 1]
         candidates.sort(key=lambda one: (not one.profile.is_date, not one.in_identity, -one.profile.distinct))
         for one in candidates[:ORDERS_MAX]:
             place = self.places[id(one)]
 
             def by_column(row: Row, place: int = place) -> Any:
-                return expectation.rank(row[place]), self._id(row)
+                return expectation.rank(row[place]), self._format_id(row)
 
             yield one.path, by_column, False
             yield f"-{one.path}", by_column, True
@@ -277,12 +282,12 @@ def _show_fields(fields: Mapping[str, Column]) -> Any:
     return list(fields) if plain else {one.path: name for name, one in fields.items()}
 
 
-def _with(rule: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+def _add_options(rule: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """A rule with those options that have a value."""
     return {**rule, **{name: value for name, value in options.items() if value}}
 
 
-def _limits(sample: Sequence[Parent]) -> list[int]:
+def _list_limits(sample: Sequence[Parent]) -> list[int]:
     """No limit; or the length that no list exceeds, if parents of more children have it."""
     most = max(len(one.entries) for one in sample)
     full = sum(len(one.entries) == most for one in sample if len(one.children) > most)
@@ -308,7 +313,7 @@ def _rank_columns(sample: Sequence[Parent], columns: Sequence[Column], places: M
     return sorted(good, key=lambda one: (-scores[id(one)], not one.in_identity))[:OVERLAPPING_MAX]
 
 
-def _names_overlap(sample: Sequence[Parent], name: Callable[[Row], str]) -> bool:
+def _has_overlapping_names(sample: Sequence[Parent], name: Callable[[Row], str]) -> bool:
     total = hits = 0
     for parent in [one for one in sample if one.entries][: 4 * PROBE]:
         own = {name(row) for row in parent.children}

@@ -1,6 +1,7 @@
-"""Maps, lists and sets of parents that their children make: embed, collect, and counts by a value: which agree best.
+"""Maps, lists and sets of parents that are made from their children: embed, collect, and counts by a value; the best is
+chosen.
 
-Invariant: what a parent should hold is made of its children as the rule would make it, and compared as a whole.
+Invariant: the expected value of a parent is made from its children as the rule would make it, and compared as a whole.
 """
 
 from __future__ import annotations
@@ -9,11 +10,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.identifiers import singular
-from sync_rules.extras.discover.propose.choice import Lead, first_keys
+from sync_rules.extras.discover.imports.identifiers import make_singular
+from sync_rules.extras.discover.propose.choice import Lead, select_examples
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.differences import FAULTS_MIN
-from sync_rules.extras.discover.propose.evidence import AGREE_MIN, KAPPA_MIN, ONE_VALUE, Agreement, Grade, chance_of
+from sync_rules.extras.discover.propose.evidence import (
+    AGREE_MIN,
+    KAPPA_MIN,
+    ONE_VALUE,
+    Agreement,
+    Grade,
+    compute_chance,
+)
 from sync_rules.extras.discover.propose.expectation import score_entries
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.group_shapes import PROBE, PROBE_MIN, GroupShape, GroupShapes
@@ -42,8 +50,8 @@ EVEN: Final = 0.0005  # of two that differ by less, the first one stays
 FIRST: Final = frozenset({"first", "last", "latest", "newest", "oldest", "earliest", "recent", "recently", "previous"})
 
 
-def groups(database: Database, join: Join) -> list[Lead]:
-    """Find the maps, lists and sets of the items that a link points to which hold the items that point."""
+def find_groups(database: Database, join: Join) -> list[Lead]:
+    """Find the maps, lists and sets of a link's sources that hold its targets."""
     source = join.source
     columns = {column.road: column for column in source.columns if column.writable}
     roads = [columns[road] for road in source.roads if road in columns]
@@ -78,10 +86,10 @@ class _GroupSearch:
         if len(there) <= 1:
             return
         best: tuple[GroupShape, Agreement, ChildCondition | None] | None = None
-        for condition in [None, *self._conditions(column, sample)]:
+        for condition in [None, *self._list_conditions(column, sample)]:
             shown = filter_children(sample, condition, self.places)
             for shape in self.shapes.of(column, shown):
-                agreement = _agreement(shape, shown)
+                agreement = _measure_agreement(shape, shown)
                 if agreement is not None and (
                     best is None or agreement.rate > best[1].rate + (BETTER if condition else EVEN)
                 ):
@@ -93,7 +101,7 @@ class _GroupSearch:
         if best is not None:
             yield self._count(column, *best)
 
-    def _conditions(self, column: Column, sample: Sequence[Parent]) -> Iterator[ChildCondition]:
+    def _list_conditions(self, column: Column, sample: Sequence[Parent]) -> Iterator[ChildCondition]:
         """Conditions under which as many children are left as the parents have entries."""
         probe = [one for one in sample if one.entries][:PROBE]
         if column.profile.types <= {"S", "N"}:
@@ -131,7 +139,7 @@ class _GroupSearch:
                         more = _count_surplus(expected, held)
                         strays += more > 0 and not (shape.kind in ("count", "sum") and held.keys() <= expected.keys())
                         overwrites += more if isinstance(held, dict) or shape.adds_elements else 1
-            differing = list(first_keys(differing))
+            differing = list(select_examples(differing))
         named = _score_name(column, self.join, shape)
         rate = agree / checked if checked else 0.0
         grade, contra = _grade(self.join, sample, rate, named)
@@ -158,7 +166,7 @@ class _GroupSearch:
 
 
 # ---------------------------------------------------------------- judging
-def _agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
+def _measure_agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
     """The agreement of the parents that hold something, or should; after a probe of a few."""
     there = [one for one in sample if one.held or one.children]
     probe = [one for one in there if one.held][:PROBE]
@@ -179,7 +187,7 @@ def _agreement(shape: GroupShape, sample: Sequence[Parent]) -> Agreement | None:
             agree += 1
             values.add(shown)
             several += len(parent.children) > 1
-    chance = chance_of(mine, theirs, len(there))
+    chance = compute_chance(mine, theirs, len(there))
     groups = several or agree // 2
     return Agreement(len(there), agree, chance, len(values), groups, chance, alike / len(there))
 
@@ -198,9 +206,9 @@ def _show(value: Any) -> str:
 
 
 def _score_name(column: Column, join: Join, shape: GroupShape) -> float:
-    mine = {singular(word) for word in column.words}
-    child = {singular(word) for word in join.target.words}
-    read = {singular(word) for one in shape.reads for word in one.words}
+    mine = {make_singular(word) for word in column.words}
+    child = {make_singular(word) for word in join.target.words}
+    read = {make_singular(word) for one in shape.reads for word in one.words}
     return min(1.0, 0.6 * bool(mine & child) + 0.6 * bool(mine & read))
 
 

@@ -26,9 +26,9 @@ from sync_rules.cli.signals import stop_signals
 from sync_rules.extras.discover.propose.export_tables import NamedExport, Reading
 from sync_rules.extras.discover.propose.item_sources import Given, Workspace, collect_exports, gather_exports
 from sync_rules.extras.discover.propose.table_files import Gathered
-from sync_rules.extras.discover.propose.table_scans import LiveTable, ReadingProgress, Scanning, live_tables
-from sync_rules.jobs.dryrun.money import on_demand
-from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.extras.discover.propose.table_scans import LiveTable, ReadingProgress, Scanning, describe_tables
+from sync_rules.jobs.dryrun.money import compute_on_demand_price
+from sync_rules.jobs.dryrun.prices import read_own_prices
 from sync_rules.jobs.export_files import find_doubt, find_shelf
 from sync_rules.model.errors import UserError
 
@@ -82,15 +82,15 @@ class ItemCollection:
         return f"{'table' if len(self.tables) == 1 else 'tables'} {', '.join(self.tables)}"
 
     def gather(self, at: Workspace) -> Gathered | None:
-        """Read the items. None when the user does not agree to the cost.
+        """Read the items. Return None if the user does not agree to the cost.
 
         Raises:
-            KeyboardInterrupt: when it was stopped. What was read is kept.
-            UserError: when a table or an export is not what it should be.
-            StoreError: when something may not be read.
+            KeyboardInterrupt: if the user stopped it. Items that were read are kept.
+            UserError: if a table or an export is invalid.
+            StoreError: if DynamoDB or S3 refuses a read.
         """
         client = aws.dynamodb(self.endpoint_url, self.region) if self.tables else None
-        described = live_tables(client, self.tables) if client is not None else ()
+        described = describe_tables(client, self.tables) if client is not None else ()
         if self.exports or client is None:
             return self._gather_exports(at, Given(described, self.keys))
         return self._gather_tables(at, client, described)
@@ -141,13 +141,13 @@ class ItemCollection:
             _tell(line)
         left = {table: scanning.estimate_remaining_share(table) for table in tables}
         if any(left.values()):
-            for line in self._costs(client, left):
+            for line in self._list_costs(client, left):
                 _tell(line)
             if aws.is_aws(client) and not confirm("Read them?", yes=self.yes):
                 return None
         return self._scan(at, client, tables)
 
-    def _costs(self, client: DynamoDBClient, left: dict[LiveTable, float]) -> Iterator[str]:
+    def _list_costs(self, client: DynamoDBClient, left: dict[LiveTable, float]) -> Iterator[str]:
         """The price of the rest of the tables, by DynamoDB's own count."""
         units = 0.0
         for table, share in left.items():
@@ -159,7 +159,7 @@ class ItemCollection:
             return
         parts = [f"about {units:,.0f} read units"]
         if aws.is_aws(client):
-            parts.append(_money(client.meta.region_name, units))
+            parts.append(_format_money(client.meta.region_name, units))
         if self.rate:
             seconds = round(units / self.rate)
             parts.append(f"at least {format_duration(seconds * SECOND_MS)} at {self.rate:,.0f} read units a second")
@@ -197,7 +197,7 @@ def _tell(line: str) -> None:
 
 
 def format_remaining_time(done: float, of: float, began: float) -> list[str]:
-    """The time that is left, as a list of one text, or of none where nothing is done yet."""
+    """Return the remaining time as a list of one text; an empty list before the first progress."""
     seconds = time.monotonic() - began
     return [f"{format_duration(round(seconds * (of - done) / done) * SECOND_MS)} left"] if done > 0 else []
 
@@ -209,10 +209,10 @@ def _read_before(scanning: Scanning, tables: Sequence[LiveTable]) -> Iterator[st
             yield f"table {table.name}: read from {at} on, and kept; without the folder of --workspace it is read again"
 
 
-def _money(region: str, units: float) -> str:
-    prices = own_prices()
+def _format_money(region: str, units: float) -> str:
+    prices = read_own_prices()
     if region not in prices.regions:
         return f"at prices that are not known for {region}"
-    money = on_demand(prices.regions[region], units, 0)
+    money = compute_on_demand_price(prices.regions[region], units, 0)
     amount = f"{money:,.2f}" if money >= CENT else f"less than {CENT}"
     return f"{amount} {prices.currency} on demand in {region} (prices of {prices.date.isoformat()})"

@@ -1,6 +1,6 @@
-"""Tables of an account or exports of them, in the one form that the search for rules reads.
+"""Tables of an account, or exports of tables, in the form that the search for rules reads.
 
-Invariant: the search does not know where items came from. A table is there once. An export with an unknown key is
+Invariant: the search does not depend on the items' origin. Each table occurs once. An export with an unknown key is
 refused with the cure.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sync_rules.adapters.files import as_mistake, lock_file
+from sync_rules.adapters.files import convert_os_errors, lock_file
 from sync_rules.adapters.state import FileState
 from sync_rules.extras.discover.imports.table_variables import pad_name
 from sync_rules.extras.discover.propose.export_keys import KeyNotToldError, explain_untold, parse_keys
@@ -23,7 +23,7 @@ from sync_rules.extras.discover.propose.export_tables import NamedExport, Readin
 from sync_rules.extras.discover.propose.table_files import Gathered, GatheredTable
 from sync_rules.extras.discover.propose.table_scans import LiveTable
 from sync_rules.jobs.export_files import Shelf
-from sync_rules.model.entities import address_of
+from sync_rules.model.entities import parse_address
 from sync_rules.model.errors import UserError
 
 OWNER_ONLY: Final = 0o700
@@ -34,7 +34,7 @@ IGNORED: Final = "# Made by sync-rules propose: items of your tables. Delete the
 # ---------------------------------------------------------------- the workspace
 @dataclass(frozen=True)
 class Workspace:
-    """A folder of this machine for items that were read. It is its owner's alone, and no part of a git repository."""
+    """A folder of this machine for items that were read. Only its owner may read it, and git ignores it."""
 
     path: Path
     state: FileState
@@ -53,14 +53,14 @@ class Workspace:
 
 
 @contextmanager
-def workspace_at(path: Path) -> Iterator[Workspace]:
-    """Open a workspace, made if it is missing, for this process alone, without what a killed run left.
+def open_workspace(path: Path) -> Iterator[Workspace]:
+    """Open a workspace for this process alone, create it if missing, and remove what a killed run left.
 
     Raises:
-        UserError: when it cannot be private: it belongs to another user, or has files of others and is open to them.
+        UserError: if it cannot be private: it belongs to another user, or has files of others and is open to them.
     """
     ignored = path / ".gitignore"
-    with as_mistake(path):
+    with convert_os_errors(path):
         path.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
         about = path.stat()
         is_own = ignored.exists() and ignored.read_text() == IGNORED
@@ -88,11 +88,11 @@ class Given:
 
 
 def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExport, ...]:
-    """The exports in some places, one of each table.
+    """Return the exports in some places, one of each table.
 
     Raises:
-        UserError: when one is not whole and full, a table has two, or a described table has none.
-        StoreError: when a place does not answer.
+        UserError: if an export is not whole and full, a table has two, or a described table has none.
+        StoreError: if a place does not answer.
     """
     found: list[NamedExport] = []
     for place, shelf in places.items():
@@ -106,7 +106,7 @@ def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExp
             )
         by_table[one.table] = one
     for table in given.described:
-        if _bare(table) not in by_table:
+        if _find_bare_name(table) not in by_table:
             known = ", ".join(sorted(by_table))
             raise UserError(
                 f"table {table.name} has no export among those given, which are of {known}. Name its export with "
@@ -116,8 +116,8 @@ def collect_exports(places: Mapping[str, Shelf], given: Given) -> tuple[NamedExp
 
 
 def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Reading) -> Gathered:
-    """The tables of some exports. Raises like `Reading.gather_table`."""
-    described = {_bare(table): table.found for table in given.described}
+    """Return the tables of some exports. Raises like `Reading.gather_table`."""
+    described = {_find_bare_name(table): table.found for table in given.described}
     keys = parse_keys(given.keys, [one.table for one in exports])
     for table in (*keys.keys, *keys.indexes):
         if table in described:
@@ -135,13 +135,13 @@ def gather_exports(exports: Sequence[NamedExport], given: Given, reading: Readin
     return Gathered(tuple(table for table in tables if table is not None), empty)
 
 
-def _bare(table: LiveTable) -> str:
-    return address_of(table.name).name
+def _find_bare_name(table: LiveTable) -> str:
+    return parse_address(table.name).name
 
 
 def _choose_name(place: str, places: Mapping[str, Shelf], given: Given) -> str:
     """The name of a table whose export says none: as it is given, or that of the folder."""
-    named = [_bare(table) for table in given.described] or list(
+    named = [_find_bare_name(table) for table in given.described] or list(
         dict.fromkeys(re.split("[/=]", text)[0] for text in given.keys)
     )
     if len(places) == 1 and len(named) == 1:

@@ -1,7 +1,7 @@
-"""Links: columns of one entity whose values name items of another one, or of the same.
+"""Links: columns of one entity whose values name items of another entity, or of the same.
 
-Invariant: a link is found by inclusion of values. That numbers are included in each other says little: such a link is
-`by_chance` until a name or a copy along it speaks for it.
+Invariant: a link is found by inclusion of values. Numbers include each other easily: such a link is `by_chance` until a
+name or a copy along it supports it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import Final
 
-from sync_rules.extras.discover.imports.identifiers import singular, words
+from sync_rules.extras.discover.imports.identifiers import make_singular, split_words
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import HALF_NAMED
 from sync_rules.extras.discover.propose.frames import MOST, Column, Frame, is_linkable
@@ -31,10 +31,9 @@ GENERIC: Final = frozenset({"id", "key", "pk", "sk", "code", "number", "no", "nr
 
 @dataclass(eq=False)
 class Join:
-    """A way from targets to their source. `pairs` are a field of the source and the column of the target that holds it.
-
-    `held` is the share of the targets with these columns whose source exists, `reached` the share of the sources that
-    are named, `each` the targets of a source that has some.
+    """A link from targets to their source. `pairs` are a field of the source and the target's column that holds it.
+    `held` is the share of the targets with these columns whose source exists. `reached` is the share of the sources
+    that are named. `each` is the mean number of targets of a named source.
     """
 
     source: Frame
@@ -78,7 +77,7 @@ class Join:
         return any(column.first for column in self.columns)
 
     def options(self, where: str = "") -> dict[str, object]:
-        """The options of a rule along the link: `where` for a condition, and `link` if names differ."""
+        """Return the options of a rule along the link: `where` for a condition, and `link` if names differ."""
         return {**({"where": where} if where else {}), **({"link": self.link} if self.link else {})}
 
     @property
@@ -86,21 +85,21 @@ class Join:
         return tuple(column for _, column in self.pairs)
 
     def on(self, target: str = "t", source: str = "s") -> str:
-        return " AND ".join(equal(column, target, field, source) for field, column in self.pairs)
+        return " AND ".join(make_equality(column, target, field, source) for field, column in self.pairs)
 
     def __repr__(self) -> str:
         return f"{self.target.name}({', '.join(c.path for c in self.columns)}) -> {self.source.name}"
 
 
-def equal(one: Column, alias: str, other: Column, other_alias: str) -> str:
-    """The condition that two columns name the same: text and number alike, as links do."""
+def make_equality(one: Column, alias: str, other: Column, other_alias: str) -> str:
+    """Return the SQL condition that two columns name the same item: text and number alike, as links do."""
     if one.profile.types == other.profile.types and len(one.profile.types) == 1:
         return f"{alias}.{one.sql} = {other_alias}.{other.sql}"
     return f"{one.bare(alias)} = {other.bare(other_alias)}"
 
 
-def present(columns: Iterable[Column], alias: str) -> str:
-    """The condition that an item has these columns."""
+def make_presence(columns: Iterable[Column], alias: str) -> str:
+    """Return the SQL condition that an item has these columns."""
     return " AND ".join(f"{alias}.{one.sql} IS NOT NULL" for one in columns)
 
 
@@ -114,7 +113,7 @@ class Overlap:
 
 
 def measure_overlaps(database: Database, frames: Sequence[Frame]) -> dict[tuple[Column, Column], Overlap]:
-    """How far each column lies in the fields that name items."""
+    """Measure how far each column's values are values of the fields that name items."""
     columns = [one for frame in frames for one in frame.columns if is_linkable(one) and not one.is_shadowed]
     columns += [one for frame in frames for one in frame.periods]
     wanted = {id(one) for frame in frames for one in frame.identity}
@@ -145,8 +144,8 @@ def measure_overlaps(database: Database, frames: Sequence[Frame]) -> dict[tuple[
 
 
 # ---------------------------------------------------------------- joins
-def find_joins(database: Database, frames: Sequence[Frame], shares: dict[tuple[Column, Column], Overlap]) -> list[Join]:
-    """All links between entities, those by chance too."""
+def list_joins(database: Database, frames: Sequence[Frame], shares: dict[tuple[Column, Column], Overlap]) -> list[Join]:
+    """List all links between entities, also those by chance."""
     by_field: dict[Column, list[Column]] = defaultdict(list)
     for (column, named), share in shares.items():
         if share.rows >= HELD_MIN and _may_name(column, named):
@@ -154,17 +153,17 @@ def find_joins(database: Database, frames: Sequence[Frame], shares: dict[tuple[C
     found: list[Join] = []
     for source in frames:
         for target in frames:
-            for pairs in _pairings(source, target, by_field):
+            for pairs in _list_pairings(source, target, by_field):
                 join = _measure(database, source, target, pairs)
                 if join is not None:
                     found.append(join)
             if not any(one.source is source and one.target is target for one in found):
-                for pair in _in_part(source, target, by_field):
+                for pair in _list_partial_pairings(source, target, by_field):
                     join = _measure(database, source, target, (pair,))
                     if join is not None and not join.by_chance:
                         found.append(join)
     _tell_kin(shares)
-    return _without_idle(found)
+    return _drop_idle_joins(found)
 
 
 def _tell_kin(shares: dict[tuple[Column, Column], Overlap]) -> None:
@@ -175,7 +174,7 @@ def _tell_kin(shares: dict[tuple[Column, Column], Overlap]) -> None:
             column.frame.kin.append((column, field))
 
 
-def _without_idle(joins: Sequence[Join]) -> list[Join]:
+def _drop_idle_joins(joins: Sequence[Join]) -> list[Join]:
     """The links, without those by chance whose column names items of another entity by its name, or its own items."""
     spoken = {id(column) for join in joins if join.named >= 1.0 and join.held >= MOST for column in join.columns}
     return [join for join in joins if not (join.by_chance and any(_is_idle(one, spoken) for one in join.pairs))]
@@ -196,7 +195,7 @@ def _may_name(column: Column, field: Column) -> bool:
     return True
 
 
-def _pairings(
+def _list_pairings(
     source: Frame, target: Frame, by_field: dict[Column, list[Column]]
 ) -> Iterator[tuple[tuple[Column, Column], ...]]:
     identity = source.identity
@@ -220,7 +219,9 @@ def _pairings(
     yield from found[:COMBINED_MAX]
 
 
-def _in_part(source: Frame, target: Frame, by_field: dict[Column, list[Column]]) -> Iterator[tuple[Column, Column]]:
+def _list_partial_pairings(
+    source: Frame, target: Frame, by_field: dict[Column, list[Column]]
+) -> Iterator[tuple[Column, Column]]:
     """Columns that name an item by one field of several, which alone tells its items apart."""
     if len(source.identity) > 1 and source is not target:
         for field in source.identity:
@@ -229,8 +230,8 @@ def _in_part(source: Frame, target: Frame, by_field: dict[Column, list[Column]])
 
 
 def _measure(database: Database, source: Frame, target: Frame, pairs: tuple[tuple[Column, Column], ...]) -> Join | None:
-    there = present((column for _, column in pairs), "t")
-    on = " AND ".join(equal(column, "t", field, "s") for field, column in pairs)
+    there = make_presence((column for _, column in pairs), "t")
+    on = " AND ".join(make_equality(column, "t", field, "s") for field, column in pairs)
     names = ", ".join(f"t.{column.sql}" for _, column in pairs)
     total, held, sources = database.row(
         f"WITH named AS (SELECT {names}, count(*) k FROM {target.sql} t WHERE {there} GROUP BY ALL) "
@@ -239,7 +240,7 @@ def _measure(database: Database, source: Frame, target: Frame, pairs: tuple[tupl
     )
     if not held or held < HELD_MIN * total or sources < min(2, source.rows):
         return None
-    if source is target and _names_itself(database, source, pairs):
+    if source is target and _is_self_link(database, source, pairs):
         return None
     varying = [(field, column) for field, column in pairs if not (field.profile.is_constant and len(pairs) > 1)]
     names_fit = min((score_name(column, field) for field, column in varying), default=0.0)
@@ -252,24 +253,24 @@ def _measure(database: Database, source: Frame, target: Frame, pairs: tuple[tupl
     return Join(source, target, pairs, held / total, sources / max(source.rows, 1), held / sources, names_fit, dense)
 
 
-def _names_itself(database: Database, frame: Frame, pairs: Sequence[tuple[Column, Column]]) -> bool:
+def _is_self_link(database: Database, frame: Frame, pairs: Sequence[tuple[Column, Column]]) -> bool:
     """True if most items name themselves, by a second attribute with their id."""
-    own = " AND ".join(equal(column, "t", field, "t") for field, column in pairs)
-    there = present((column for _, column in pairs), "t")
+    own = " AND ".join(make_equality(column, "t", field, "t") for field, column in pairs)
+    there = make_presence((column for _, column in pairs), "t")
     total, same = database.row(f"SELECT count(*), count(*) FILTER ({own}) FROM {frame.sql} t WHERE {there}")
     return bool(2 * same >= total)
 
 
 def score_name(column: Column, field: Column) -> float:
-    """How far the name of a column says that it names items of the field's entity: 0 to 1."""
-    mine = frozenset(words(column.road[-1]))
-    theirs = frozenset(words(field.road[-1]))
-    spoken = [singular(word) for word in words(field.frame.name)]
+    """Return how well the name of a column says that it names items of the field's entity: 0 to 1."""
+    mine = frozenset(split_words(column.road[-1]))
+    theirs = frozenset(split_words(field.road[-1]))
+    spoken = [make_singular(word) for word in split_words(field.frame.name)]
     entity, head = frozenset({*field.frame.words, *spoken}), spoken[-1] if spoken else ""
     own = theirs - GENERIC
     if mine == theirs and own:
         return 1.0
-    kept = frozenset(singular(word) for word in mine - GENERIC)
+    kept = frozenset(make_singular(word) for word in mine - GENERIC)
     if head in kept and kept <= entity | own:
         return 1.0
     if own and own <= mine:
@@ -278,7 +279,7 @@ def score_name(column: Column, field: Column) -> float:
         return 0.8 if mine & GENERIC or not own else 0.6
     if column.frame is field.frame and mine & PARENTS:
         return 0.8
-    outer = frozenset(singular(word) for part in column.road[:-1] for word in words(part))
+    outer = frozenset(make_singular(word) for part in column.road[:-1] for word in split_words(part))
     if head in outer and mine & (GENERIC | theirs):
         return 0.9
     return 0.0

@@ -1,6 +1,6 @@
-"""Mirrors: items that have the content of another item under a key that is made of its attributes.
+"""Mirrors: items with the content of another item, under a key that is made from its attributes.
 
-Invariant: a mirror exists for each source that has what its key is made of, and holds nothing of its own.
+Invariant: a mirror exists for each source that has the attributes of its key, and holds nothing of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sync_rules.extras.discover.propose.differences import (
 )
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame, Profile
-from sync_rules.extras.discover.propose.link_search import Overlap, equal, present
+from sync_rules.extras.discover.propose.link_search import Overlap, make_equality, make_presence
 from sync_rules.extras.discover.propose.value_texts import TEXTS
 
 HELD_MIN: Final = 0.75  # of the mirrors have a source, and of the sources a mirror
@@ -34,7 +34,7 @@ def find_mirrors(database: Database, frames: Sequence[Frame], overlaps: Overlaps
     for mirror in frames:
         for source in frames:
             if mirror is not source and mirror.identity and mirror.rows >= ITEMS_MIN and source.rows >= ITEMS_MIN:
-                best = _best(database, source, mirror, overlaps)
+                best = _choose_best(database, source, mirror, overlaps)
                 if best is not None:
                     yield best
 
@@ -58,7 +58,7 @@ class MirrorSource:
         )
 
 
-def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) -> Lead | None:
+def _choose_best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) -> Lead | None:
     """The best way to fill the mirror's key from columns of the source, one of them perhaps the elements of a list."""
     choices = []
     for field in mirror.identity:
@@ -74,7 +74,7 @@ def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) 
     for number, field in enumerate(mirror.identity):
         if all(choices[:number] + choices[number + 1 :]):
             others = choices[:number], choices[number + 1 :]
-            lists = _elements(database, source, field)
+            lists = _list_element_columns(database, source, field)
             told += [(MirrorSource(source, each), [*others[0], [each], *others[1]]) for each in lists]
     found = []
     for one, ways in told:
@@ -86,7 +86,7 @@ def _best(database: Database, source: Frame, mirror: Frame, overlaps: Overlaps) 
     return max(found, key=lambda one: (one.rate, one.named), default=None)
 
 
-def _elements(database: Database, source: Frame, field: Column) -> Iterator[Column]:
+def _list_element_columns(database: Database, source: Frame, field: Column) -> Iterator[Column]:
     """The lists and sets of an entity whose elements are values of a field."""
     for road in source.roads:
         values, met = database.row(
@@ -100,8 +100,8 @@ def _elements(database: Database, source: Frame, field: Column) -> Iterator[Colu
 
 def _measure(database: Database, source: MirrorSource, mirror: Frame, columns: Sequence[Column]) -> Lead | None:
     pairs = list(zip(mirror.identity, columns, strict=True))
-    on = " AND ".join(equal(column, "s", field, "m") for field, column in pairs)
-    there = present(columns, "s")
+    on = " AND ".join(make_equality(column, "s", field, "m") for field, column in pairs)
+    there = make_presence(columns, "s")
     wanted, distinct, both = database.row(
         f"SELECT (SELECT count(*) FROM {source.sql} WHERE {there}), "
         f"(SELECT count(DISTINCT m.rid) FROM {source.sql} JOIN {mirror.sql} m ON {on}), "
@@ -109,13 +109,13 @@ def _measure(database: Database, source: MirrorSource, mirror: Frame, columns: S
     )
     if not both or distinct < both or both < HELD_MIN * wanted or distinct < HELD_MIN * mirror.rows:
         return None
-    attributes = _attributes(database, source, mirror, on)
+    attributes = _match_attributes(database, source, mirror, on)
     if attributes is None or (not attributes and len(columns) == 1 and columns[0].in_identity):
         return None
     lacking = _list_missing_fields(source.frame, columns, attributes)
     if lacking and any(other.in_identity for _, other in attributes):
         return None  # an attribute of another name says whose it is: copies go along it
-    lead = _lead(database, source, mirror, pairs, on, attributes=attributes, wanted=wanted)
+    lead = _make_lead(database, source, mirror, pairs, on, attributes=attributes, wanted=wanted)
     rows = f"FROM {source.sql} JOIN {mirror.sql} m ON {on}"
     odd = [(list_odd_values(database, rows, one, other, "m"), is_unique(other)) for one, other in attributes]
     left = sum(len(list_other_values(each, unique=unique)) for each, unique in odd)
@@ -136,7 +136,9 @@ def _list_missing_fields(
     return [one for one in source.identity if id(one) not in held]
 
 
-def _attributes(database: Database, source: MirrorSource, mirror: Frame, on: str) -> list[tuple[Column, Column]] | None:
+def _match_attributes(
+    database: Database, source: MirrorSource, mirror: Frame, on: str
+) -> list[tuple[Column, Column]] | None:
     """The attributes of the mirror with those of the source that they equal; None if it has some of its own."""
     own = [
         one
@@ -161,13 +163,13 @@ def _attributes(database: Database, source: MirrorSource, mirror: Frame, on: str
     return found
 
 
-def _lead(
+def _make_lead(
     database: Database, source: MirrorSource, mirror: Frame, pairs: list[tuple[Column, Column]], on: str,
     *, attributes: list[tuple[Column, Column]], wanted: int,
 ) -> Lead:  # fmt: skip
     kept = [(one, other) for one, other in attributes if not other.in_identity or one.path != other.path]
     alike = " AND ".join(f"m.{one.sql} IS NOT DISTINCT FROM s.{other.sql}" for one, other in kept) or "true"
-    there = present((column for _, column in pairs), "s")
+    there = make_presence((column for _, column in pairs), "s")
     agree, both = database.row(
         f"SELECT count(*) FILTER ({alike}), count(*) FROM {source.sql} JOIN {mirror.sql} m ON {on}"
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.identifiers import singular
+from sync_rules.extras.discover.imports.identifiers import make_singular
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.differences import find_mark
@@ -23,7 +23,7 @@ from sync_rules.extras.discover.propose.evidence import (
     KAPPA_MIN,
     Agreement,
     Grade,
-    chance_of,
+    compute_chance,
 )
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
@@ -98,13 +98,13 @@ BestForms = dict[int, tuple[NumberForm, Agreement]]  # of each number of the par
 
 
 def find_numbers(database: Database, join: Join) -> list[Lead]:
-    """Find the numbers of the items that a link points to which the items that point add up to."""
+    """Find the numbers of a link's sources that its targets add up to."""
     totals = [
         one for one in join.source.columns if one.writable and one.profile.is_number and not one.profile.is_constant
     ]
     if not totals or join.is_one_to_one or (join.by_chance and not _is_plausible(join)):
         return []
-    return list(_NumberSearch(database, join, totals).leads())
+    return list(_NumberSearch(database, join, totals).list_leads())
 
 
 def _is_plausible(join: Join) -> bool:
@@ -123,29 +123,31 @@ class _NumberSearch:
         self.deciders = [one for one in children if may_decide(one)][:CONDITIONS_MAX]
         every = max(1, join.source.rows // PARENTS)
         self.sample = f"SELECT * FROM {join.source.sql} s" + (f" WHERE hash(s.rid) % {every} = 0" if every > 1 else "")
-        names = ", ".join(_decimal(one, "s") for one in totals)
+        names = ", ".join(_make_decimal_sql(one, "s") for one in totals)
         self.parents = {row[0]: row[1:] for row in database.rows(f"SELECT s.rid, {names} FROM ({self.sample}) s")}
-        self.all = {rid: sums[None] for rid, sums in self._sums(None).items()}
+        self.all = {rid: sums[None] for rid, sums in self._sum_children(None).items()}
         self.varied = frozenset(place for place in range(len(self.amounts)) if self._differs(place))
         self.probe = [rid for rid, sums in self.all.items() if sums.count > 1][:PROBE]
 
-    def leads(self) -> Iterator[Lead]:
+    def list_leads(self) -> Iterator[Lead]:
         """The best lead for each number: without a condition, or with one where that says more."""
         best: BestForms = {}
-        for form in self._forms(None):
+        for form in self._list_forms(None):
             self._try(form, self.all, best)
         for column in self.deciders:
-            sums = self._sums(column)
+            sums = self._sum_children(column)
             for condition in list_conditions(column, {value for each in sums.values() for value in each}):
                 left = {rid: _add(each, condition.values) for rid, each in sums.items()}
-                for form in self._forms(condition):
+                for form in self._list_forms(condition):
                     self._try(form, left, best)
         for place, (form, agreement) in best.items():
             yield self._count(self.totals[place], form, agreement)
 
-    def _sums(self, by: Column | None) -> dict[int, dict[str | None, ChildSum]]:
+    def _sum_children(self, by: Column | None) -> dict[int, dict[str | None, ChildSum]]:
         """The children of each parent, by the values of a column."""
-        amounts = "".join(f", sum({x}), min({x}), max({x})" for x in (_decimal(one, "t") for one in self.amounts))
+        amounts = "".join(
+            f", sum({x}), min({x}), max({x})" for x in (_make_decimal_sql(one, "t") for one in self.amounts)
+        )
         value = "NULL" if by is None else f"t.{by.sql}"
         found: dict[int, dict[str | None, ChildSum]] = defaultdict(dict)
         for row in self.database.rows(
@@ -160,7 +162,7 @@ class _NumberSearch:
             found[row[0]][row[1]] = one
         return found
 
-    def _forms(self, condition: ChildCondition | None) -> Iterator[NumberForm]:
+    def _list_forms(self, condition: ChildCondition | None) -> Iterator[NumberForm]:
         """The numbers to try. An amount that names the children, as a time does, is never added up."""
         yield NumberForm("count", condition=condition)
         for place, amount in enumerate(self.amounts):
@@ -221,7 +223,7 @@ class _NumberSearch:
 
     # ---------------------------------------------------------------- over all
     def _count(self, total: Column, form: NumberForm, sample: Agreement) -> Lead:
-        over = self._over_all(total, form)
+        over = self._count_over_all(total, form)
         agree, checked = over.agree, over.checked
         rate = over.agree / over.checked if over.checked else 0.0
         named = _score_name(total, form, self.join)
@@ -237,7 +239,7 @@ class _NumberSearch:
         figures = {"rate": rate, **sample.figures, "groups": sample.sources, "name": named}
         lead = Lead(
             form.kind, child, parent, (total,), reads, rule, grade, checked, agree, join=self.join,
-            sources=over.sources, examples=over.examples, named=named, spoke_for=[sample.against_chance(rate)],
+            sources=over.sources, examples=over.examples, named=named, spoke_for=[sample.format_against_chance(rate)],
             spoke_against=contra, plainness=16 + (0 if form.kind == "count" else 1) + (2 if form.condition else 0),
             figures=figures, overwrites=over.higher + over.lower,
         )  # fmt: skip
@@ -247,14 +249,14 @@ class _NumberSearch:
             lead.hold_back(ask_if_own(total, self.join, why))
         return lead
 
-    def _over_all(self, total: Column, form: NumberForm) -> NumberCount:
+    def _count_over_all(self, total: Column, form: NumberForm) -> NumberCount:
         parent, child = self.join.source, self.join.target
-        amount = "t.rid" if form.amount is None else _decimal(form.amount, "t")
+        amount = "t.rid" if form.amount is None else _make_decimal_sql(form.amount, "t")
         where = f"FILTER ({form.condition.sql})" if form.condition is not None else ""
         wanted = f"{form.kind}({amount}) {where}"
         if form.kind == "sum":
             wanted = f"coalesce({wanted}, 0)"
-        there = _decimal(total, "i")
+        there = _make_decimal_sql(total, "i")
         empty = "0" if form.kind in ("count", "sum") else "NULL"
         self.database.run(
             f"CREATE OR REPLACE TEMP TABLE wanted AS SELECT s.rid AS rid, {wanted} AS w FROM {parent.sql} s "
@@ -279,8 +281,8 @@ class _NumberSearch:
 
 @dataclass(frozen=True)
 class NumberCount:
-    """A number over all parents: those that agree, all of them, those with children, those whose value is higher or
-    lower than it should be, those without children, and those of them that have a value yet.
+    """A number over all parents. `agree` of `checked` parents agree; `sources` have children; `higher` and `lower`
+    differ in that direction. `idle` have no children, and `idle_with_value` of these still have a value.
     """
 
     mark: str
@@ -316,7 +318,7 @@ def _is_own_by_name(total: Column, form: NumberForm) -> str:
     return "it has the name of what is added up" if same and not spoken else ""
 
 
-def _decimal(column: Column, alias: str) -> str:
+def _make_decimal_sql(column: Column, alias: str) -> str:
     name = f"{alias}.{column.sql}"
     return f"CASE WHEN {name}[1] = '{NUMBER}' THEN try_cast(substr({name}, 2) AS {DECIMAL}) END"
 
@@ -343,7 +345,7 @@ def _compare(held: Mapping[int, Any], wanted: Mapping[int, tuple[Decimal | None,
         return None
     span = 1 + int(max(values) - min(values)) if values else 1
     repeats = max(1 / span, sum(count * count for count in theirs.values()) / (4 * pairs * pairs))
-    agreement = Agreement(pairs, agree, chance_of(mine, theirs, pairs), len(values), groups, min(repeats, 0.7))
+    agreement = Agreement(pairs, agree, compute_chance(mine, theirs, pairs), len(values), groups, min(repeats, 0.7))
     return agreement if agreement.kappa > 0 else None
 
 
@@ -359,11 +361,11 @@ def _grade(join: Join, form: NumberForm, sample: Agreement, rate: float, named: 
 
 def _score_name(total: Column, form: NumberForm, join: Join) -> float:
     """How far the name of a number says what is counted."""
-    mine = {singular(word) for word in total.words} | total.words
-    child = {singular(word) for word in join.target.words}
+    mine = {make_singular(word) for word in total.words} | total.words
+    child = {make_singular(word) for word in join.target.words}
     score = 0.4 * bool(mine & SPOKEN[form.kind]) + 0.5 * bool(mine & child)
     if form.amount is not None:
-        score += 0.4 * bool(mine & {*form.amount.words, *(singular(word) for word in form.amount.words)})
+        score += 0.4 * bool(mine & {*form.amount.words, *(make_singular(word) for word in form.amount.words)})
     if form.condition is not None:
         spoken = {part.lower() for value in form.condition.values if value for part in re.findall(r"\w+", value[1:])}
         score += 0.4 * bool(mine & (spoken | form.condition.column.words))

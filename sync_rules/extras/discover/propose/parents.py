@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.identifiers import words
+from sync_rules.extras.discover.imports.identifiers import split_words
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
@@ -55,7 +55,7 @@ class Families:
     columns: Sequence[Column]
 
     def children(self, parts: int, part: int = 0) -> dict[int, list[Row]]:
-        """The children of each parent in part number `part` of `parts`."""
+        """Read the children of each parent in part number `part` of `parts`."""
         names = ", ".join(f"t.{one.sql}" for one in self.columns)
         found: dict[int, list[Row]] = defaultdict(list)
         for row in self.database.each(
@@ -69,7 +69,7 @@ class Families:
     def parents(
         self, column: Column, parts: int, children: Mapping[int, list[Row]], part: int = 0
     ) -> dict[int, Parent]:
-        """The parents in part number `part` of `parts`, with their entries in a column and these children."""
+        """Read the parents in part number `part` of `parts`, with their entries in a column and these children."""
         source = self.join.source
         found = {
             rid: Parent(key, held, [], children.get(rid, []))
@@ -99,7 +99,7 @@ class Families:
 def filter_children(
     sample: Sequence[Parent], condition: ChildCondition | None, places: Mapping[int, int]
 ) -> list[Parent]:
-    """The parents with the children that a condition leaves."""
+    """Return the parents with only the children that meet a condition."""
     if condition is None:
         return list(sample)
     place = places[id(condition.column)]
@@ -110,7 +110,7 @@ def filter_children(
 
 
 def ask_if_own(column: Column, join: Join, why: str) -> str:
-    """The question whether a parent owns a value, as the reason for a comment."""
+    """Return the question whether a parent owns a value, as the reason for a comment."""
     return f"{column.path} may be {join.source.name}'s own value, for {why}: is it made of {join.target.name} items?"
 
 
@@ -135,7 +135,7 @@ class ChildCondition:
 def may_decide(column: Column) -> bool:
     """True for a column by whose values some children may be left out: it has few, and they are no dates and no ids."""
     profile = column.profile
-    named = words(column.road[-1])
+    named = split_words(column.road[-1])
     if (
         column.in_identity
         or profile.is_date
@@ -155,11 +155,11 @@ def list_conditions(column: Column, values: set[str | None]) -> Iterator[ChildCo
         yield ChildCondition(column, frozenset(values - {"b1"}), f"!{name}")
         return
     for value in told:
-        yield ChildCondition(column, frozenset({value}), f"{name} == {_literal(value)}")
+        yield ChildCondition(column, frozenset({value}), f"{name} == {_format_literal(value)}")
     if len(values) > EITHER_OR or None in values:
         for value in told:
-            yield ChildCondition(column, frozenset(values - {value}), f"{name} != {_literal(value)}")
+            yield ChildCondition(column, frozenset(values - {value}), f"{name} != {_format_literal(value)}")
 
 
-def _literal(value: str) -> str:
+def _format_literal(value: str) -> str:
     return f"`{value[1:]}`" if value[0] == NUMBER else f"'{value[1:]}'"

@@ -1,7 +1,7 @@
-"""Paths: texts that hold the form from the root of a hierarchy to each item, by ids or by names.
+"""Paths: texts that hold the way from the root of a hierarchy to each item, by ids or by names.
 
-Invariant: what is expected of an item follows from its ancestors' ids and names alone, not from their paths, which may
-be wrong themselves.
+Invariant: the expected path of an item follows from its ancestors' ids and names alone, not from their paths, which may
+be wrong.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.extras.discover.propose.choice import Lead, first_keys
+from sync_rules.extras.discover.propose.choice import Lead, select_examples
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.evidence import AGREE_MIN, CASES_MIN
 from sync_rules.extras.discover.propose.frames import Column, Frame
-from sync_rules.extras.discover.propose.link_search import Join, equal
+from sync_rules.extras.discover.propose.link_search import Join, make_equality
 from sync_rules.extras.discover.propose.value_texts import STRING, TEXTS, keep_text, unescape
 
 SAMPLE: Final = 2_000
@@ -56,11 +56,11 @@ def find_paths(database: Database, join: Join) -> list[Lead]:
     *scope, (own, parent) = join.pairs
     if any(field is not column for field, column in scope) or parent is own:
         return []
-    forms = _forms(database, join, own)
+    forms = _list_forms(database, join, own)
     return list(_search(database, join, forms)) if forms else []
 
 
-def _forms(database: Database, join: Join, own: Column) -> list[PathGuess]:
+def _list_forms(database: Database, join: Join, own: Column) -> list[PathGuess]:
     """The columns that end with an own value after what the parent has in the same column."""
     frame = join.target
     texts = [one for one in frame.columns if one.writable and one.profile.is_text and not one.profile.is_boolean]
@@ -68,7 +68,7 @@ def _forms(database: Database, join: Join, own: Column) -> list[PathGuess]:
         one for one in frame.columns if not one.is_shadowed and one.profile.types <= {*TEXTS, "z"} and one is not own
     ]
     every = max(1, frame.rows // SAMPLE)
-    named = [one for one in named if not _repeats(database, frame, one, own)]
+    named = [one for one in named if not _is_own_id(database, frame, one, own)]
     columns = [*texts, own, *named]
     names = ", ".join([*(f"t.{one.sql}" for one in columns), *(f"s.{one.sql}" for one in texts)])
     rows = database.rows(
@@ -81,10 +81,10 @@ def _forms(database: Database, join: Join, own: Column) -> list[PathGuess]:
         for number, by in enumerate(columns[len(texts) :], len(texts)):
             if by is column:
                 continue
-            probe = [_between(row[place], row[number], row[len(columns) + place]) for row in rows[:PROBE]]
+            probe = [_find_separator(row[place], row[number], row[len(columns) + place]) for row in rows[:PROBE]]
             if len(probe) - probe.count(None) < PROBE_MIN * len(probe):
                 continue
-            between = Counter(_between(row[place], row[number], row[len(columns) + place]) for row in rows)
+            between = Counter(_find_separator(row[place], row[number], row[len(columns) + place]) for row in rows)
             between.pop(None, None)
             (separator, count), *_ = between.most_common(1) or [(None, 0)]
             if separator is not None and count >= RATE_MIN * len(rows) and count >= CASES_MIN:
@@ -94,13 +94,15 @@ def _forms(database: Database, join: Join, own: Column) -> list[PathGuess]:
     return found
 
 
-def _repeats(database: Database, frame: Frame, column: Column, own: Column) -> bool:
+def _is_own_id(database: Database, frame: Frame, column: Column, own: Column) -> bool:
     """True for an attribute that holds the id once more."""
-    alike, total = database.row(f"SELECT count(*) FILTER ({equal(column, 't', own, 't')}), count(*) FROM {frame.sql} t")
+    alike, total = database.row(
+        f"SELECT count(*) FILTER ({make_equality(column, 't', own, 't')}), count(*) FROM {frame.sql} t"
+    )
     return bool(alike > total / 2)
 
 
-def _between(path: str | None, own: str | None, above: str | None) -> str | None:
+def _find_separator(path: str | None, own: str | None, above: str | None) -> str | None:
     """The text between the parent's path and the own value; None if it is no such path."""
     if not path or not own or not above or len(own) <= 1 or own[0] not in TEXTS:
         return None
@@ -119,9 +121,9 @@ def _search(database: Database, join: Join, forms: Sequence[PathGuess]) -> Itera
     numbers = [one for one in frame.columns if one.writable and one.profile.is_number and len(one.road) == 1]
     texts = sorted({form.by for form in names if form.by}, key=lambda one: one.path)
     columns = [*(form.column for form in forms), *texts, *numbers]
-    tree = _tree(database, join, columns)
+    tree = _read_tree(database, join, columns)
     place = {id(column): number for number, column in enumerate(columns)}
-    depths = {id(item): len(line) - 1 for item, line in _lines(tree) if line is not None}
+    depths = {id(item): len(line) - 1 for item, line in _list_lines(tree) if line is not None}
     deep = [one for one in numbers if _is_depth(tree, depths, place[id(one)])]
     taken = False
     for form in names or ([by_ids] if by_ids else []):
@@ -131,7 +133,9 @@ def _search(database: Database, join: Join, forms: Sequence[PathGuess]) -> Itera
         yield _count(join, PathRule(form, ids, depth), tree, place)
 
 
-def _tree(database: Database, join: Join, columns: Sequence[Column]) -> dict[tuple[tuple[str, ...], str], TreeItem]:
+def _read_tree(
+    database: Database, join: Join, columns: Sequence[Column]
+) -> dict[tuple[tuple[str, ...], str], TreeItem]:
     frame = join.target
     *scope, (own, parent) = join.pairs
     names = "".join(f", t.{one.sql}" for one in columns)
@@ -148,7 +152,7 @@ def _tree(database: Database, join: Join, columns: Sequence[Column]) -> dict[tup
     return found
 
 
-def _lines(tree: dict[tuple[tuple[str, ...], str], TreeItem]) -> Iterator[tuple[TreeItem, list[TreeItem] | None]]:
+def _list_lines(tree: dict[tuple[tuple[str, ...], str], TreeItem]) -> Iterator[tuple[TreeItem, list[TreeItem] | None]]:
     """Each item with its ancestors from the root down to itself; None where one is missing, or in a ring."""
     for item in tree.values():
         line = [item]
@@ -167,7 +171,7 @@ def _is_depth(tree: dict[tuple[tuple[str, ...], str], TreeItem], depths: dict[in
     return len({depth for _, depth in known}) > 1 and agree >= AGREE_MIN * len(known)
 
 
-def _text(line: Sequence[TreeItem], place: int | None, separator: str) -> str | None:
+def _format_path(line: Sequence[TreeItem], place: int | None, separator: str) -> str | None:
     """The path of ids, or of names: an item without a name is left out."""
     if place is None:
         return separator.join(item.own for item in line)
@@ -200,10 +204,10 @@ class PathRule:
     def compare_values(self, line: Sequence[TreeItem], place: dict[int, int]) -> list[tuple[str | None, str | None]]:
         """The value of each column on the last item of a line, and what it should be, as typed texts."""
         held, by = line[-1].values, self.form.by
-        text = _text(line, None if by is None else place[id(by)], self.form.separator)
+        text = _format_path(line, None if by is None else place[id(by)], self.form.separator)
         found = [(held[place[id(self.form.column)]], None if text is None else STRING + keep_text(unescape(text)))]
         if self.ids is not None:
-            expected = STRING + keep_text(unescape(_text(line, None, self.ids.separator) or ""))
+            expected = STRING + keep_text(unescape(_format_path(line, None, self.ids.separator) or ""))
             found.append((held[place[id(self.ids.column)]], expected))
         if self.depth is not None:
             found.append((held[place[id(self.depth)]], f"n{len(line) - 1}"))
@@ -217,7 +221,7 @@ def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict
     values = set()
     right: Counter[int] = Counter()  # by column: they may be wrong independently
     differing: list[str] = []
-    for item, line in _lines(tree):
+    for item, line in _list_lines(tree):
         if line is None:
             orphans += 1
             continue
@@ -242,7 +246,7 @@ def _count(join: Join, written: PathRule, tree: dict[Any, TreeItem], place: dict
     good = many and deep >= DEEP_MIN and len(values) >= CASES_MIN
     return Lead(
         "path", frame, frame, writes, reads, rule, "sure" if good else "none", checked, agree, orphans, sources=checked,
-        join=join, plainness=5, remarks=remarks, named=1.0, examples=first_keys(differing), overwrites=overwrites,
+        join=join, plainness=5, remarks=remarks, named=1.0, examples=select_examples(differing), overwrites=overwrites,
         spoke_for=[f"{agree} of {checked} follow from their ancestors"],
         spoke_against=[] if good else ["too few follow from their ancestors"],
     )  # fmt: skip

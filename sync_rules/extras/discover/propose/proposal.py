@@ -1,6 +1,6 @@
 """The outcome of a search for rules: entities, proposed rules with their evidence, and all candidates.
 
-Invariant: nothing here is applied, and nothing has a value of an item but the conditions of rules.
+Invariant: nothing here is applied. It holds no value of an item, except in the conditions of rules.
 """
 
 from __future__ import annotations
@@ -85,10 +85,9 @@ class Proposed:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that was looked at: a target attribute and what it may be made of, with what spoke for and against.
-
-    `target` and `source` are an entity and a path, such as `order.user_name`. `rule` is the name of the rule, or of the
-    comment, that it became; "" for one that was not taken.
+    """A comparison: a target attribute and its possible sources, with the evidence for and against. `target` and
+    `source` are an entity and a path, such as `order.user_name`. `rule` is the name of the rule or comment that it
+    became; "" if it became neither.
     """
 
     target: str
@@ -122,8 +121,8 @@ class Link:
 
 @dataclass(frozen=True)
 class Proposal:
-    """All that was found. `nothing_because` says why there is no rule, in one sentence; "" where there are some.
-    `without_items` are tables that are left out: their exports have no items, which would tell the key.
+    """All that was found. `nothing_because` says in one sentence why there are no rules; "" if there are some.
+    `without_items` are tables that are left out, because their exports have no items that would show the key.
     """
 
     tables: tuple[ProposedTable, ...]

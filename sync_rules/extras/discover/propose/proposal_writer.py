@@ -1,7 +1,7 @@
-"""Writes a proposal as a rules file: each rule with its evidence, the uncertain ones as comments with the reason.
+"""Write a proposal as a rules file: each rule with its evidence, the uncertain rules as comments with the reason.
 
-Invariant: the text passes `check`. A rule that `check` refuses stands as a comment with what it says; an index that is
-missing is written with a `# CHECK:`, so that the file is right once you add it.
+Invariant: the text passes `check`. A rule that `check` refuses is a comment with check's message. A missing index is
+written with a `# CHECK:`, so that the file is right once you add it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from sync_rules.extras.discover.imports.identifiers import words
+from sync_rules.extras.discover.imports.identifiers import split_words
 from sync_rules.extras.discover.imports.imported_model import FoundEntity, FoundTable
 from sync_rules.extras.discover.imports.normalization import SettledEntity, SettledModel, SettledTable
 from sync_rules.extras.discover.imports.rules_writer import (
     EDITOR_LINE,
     LINE_MAX,
-    flow,
-    one_line,
-    scalar,
+    format_flow,
+    format_scalar,
+    join_lines,
     wrap_comment,
     write_sections,
 )
 from sync_rules.extras.discover.propose.proposal import MissingIndex, Proposal, Proposed, ProposedTable
 from sync_rules.language.load import check_rules
-from sync_rules.language.problems import Problem, errors
+from sync_rules.language.problems import Problem, list_errors
 from sync_rules.model.entities import Index, KeyAttribute
 
 ADVICE: Final = re.compile(r"add an index under tables\.([^.]+)\.indexes: ([A-Za-z0-9_.-]+): (\{[^;(]*\})")
@@ -47,8 +47,8 @@ NOTHING: Final = "rules: {}"
 def write_proposal(proposal: Proposal, head: str = "data") -> str:
     """The rules file of a proposal from `settle_proposal`. `head` says what it was made from."""
     settled = _settle(proposal)
-    top = f"# Proposed from {one_line(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
-    left_out = [f"# table {one_line(name)} is left out: its export has no items" for name in proposal.without_items]
+    top = f"# Proposed from {join_lines(head)}. Nothing is applied yet: look at each rule, then run sync-rules plan."
+    left_out = [f"# table {join_lines(name)} is left out: its export has no items" for name in proposal.without_items]
     effect = [f"# {line.strip(' #')}" for line in wrap_comment(proposal.overwritten)]
     body = [EDITOR_LINE, *effect, top, *left_out, *write_sections(settled)]
     kept = [one for one in proposal.rules if one.held_back is None]
@@ -56,21 +56,21 @@ def write_proposal(proposal: Proposal, head: str = "data") -> str:
     if not proposal.rules:
         body += wrap_comment(f"Nothing was found: {proposal.nothing_because or 'no rule holds'}")
     for one in kept:
-        body += _evidence(one)
-        body += _rule(one)
+        body += _list_evidence(one)
+        body += _list_rule_lines(one)
     held = [one for one in proposal.rules if one.held_back is not None]
     if held:
         body += ["", "  # Not sure, or not possible as it is. To take one in, remove the # before it:"]
     for one in held:
-        body += _evidence(one)
-        body += [f"  # {line[2:]}" for line in _rule(one)]
+        body += _list_evidence(one)
+        body += [f"  # {line[2:]}" for line in _list_rule_lines(one)]
     return "\n".join(body) + "\n"
 
 
 def settle_proposal(proposal: Proposal) -> Proposal:
-    """The proposal with what `check` says of its rules: missing indexes, and rules that must stand as comments."""
+    """Return the proposal with check's results: missing indexes, and rules that must become comments."""
     while True:
-        wrong = errors(check_rules(write_proposal(proposal), {})[1])
+        wrong = list_errors(check_rules(write_proposal(proposal), {})[1])
         if not wrong:
             return proposal
         rules = _correct(proposal, wrong)
@@ -120,12 +120,11 @@ def _has_room(proposal: Proposal, index: MissingIndex) -> bool:
 
 
 def hide_texts(proposal: Proposal) -> Proposal:
-    """The proposal without texts of items: a rule whose formula has one becomes a comment that leaves it out.
-
-    Words of keys, and names of entities and attributes, are no values.
+    """Return the proposal without texts of items: a rule whose formula has such a text becomes a comment without it.
+    Words of keys, and names of entities and attributes, are not values.
     """
     names = [text for one in proposal.entities for text in (one.name, one.table, *one.attributes, *one.key.values())]
-    known = {word.casefold() for text in names for part in WORDS.findall(text) for word in (part, *words(part))}
+    known = {word.casefold() for text in names for part in WORDS.findall(text) for word in (part, *split_words(part))}
 
     def hide(text: str) -> str:
         return WORDS.sub(lambda match: match[0] if match[0].casefold() in known else "…", text)
@@ -152,25 +151,25 @@ def _settle(proposal: Proposal) -> SettledModel:
     needs = [one for one in proposal.rules if one.held_back is None]
     tables, entities = [], []
     for table in proposal.tables:
-        settled_table = _table(table, needs)
+        settled_table = _settle_table(table, needs)
         tables.append(settled_table)
         for entity in table.entities:
             found = FoundEntity(entity.name, table.found)
             found.required = [name for one in needs if one.target == entity.name for name in one.required]
             entities.append(SettledEntity(entity.name, settled_table, found, dict(entity.key), list(entity.checks)))
-    if any(_books(one) for one in proposal.rules) and not any(one.name == LEDGER for one in tables):
+    if any(_needs_ledger(one) for one in proposal.rules) and not any(one.name == LEDGER for one in tables):
         found_ledger = FoundTable(LEDGER, LEDGER, (KeyAttribute("PK", "S"), KeyAttribute("SK", "S")))
         tables.append(SettledTable(LEDGER, found_ledger, "", [], [LEDGER_CHECK]))
     return SettledModel(tables, entities)
 
 
-def _books(rule: Proposed) -> bool:
+def _needs_ledger(rule: Proposed) -> bool:
     """True for a rule that needs a ledger."""
     values = rule.kind == "collect" and ("." in str(rule.rule["collect"]) or "fields" in rule.rule)
     return (values or rule.kind in ("count", "sum", "min", "max")) and rule.rule.get("mode") != "recount"
 
 
-def _table(table: ProposedTable, needs: Sequence[Proposed]) -> SettledTable:
+def _settle_table(table: ProposedTable, needs: Sequence[Proposed]) -> SettledTable:
     checks, indexes = list(table.checks), list(table.found.indexes)
     for rule in needs:
         missing = rule.index
@@ -184,7 +183,7 @@ def _table(table: ProposedTable, needs: Sequence[Proposed]) -> SettledTable:
 
 
 # ---------------------------------------------------------------- rules
-def _evidence(rule: Proposed) -> list[str]:
+def _list_evidence(rule: Proposed) -> list[str]:
     said = f"{rule.agree:,} of {rule.checked:,} agree ({rule.agreement:.1%})"
     if rule.differ:
         said += f"; {rule.differ:,} {'differs' if rule.differ == 1 else 'differ'}"
@@ -200,24 +199,24 @@ def _evidence(rule: Proposed) -> list[str]:
     return [line for part in parts for line in wrap_comment(part)]
 
 
-def _rule(rule: Proposed) -> list[str]:
+def _list_rule_lines(rule: Proposed) -> list[str]:
     first = rule.rule.get(rule.kind)
     if rule.kind in SENTENCES and set(rule.rule) == {rule.kind, "into"} and isinstance(first, str):
         sentence = f"{rule.kind} {first} into {rule.rule['into']}"
         line = f"  {rule.name}: {sentence}"
         if not re.search(r"[\"':#{}\[\]&*!|>%@`]", sentence) and len(line) <= LINE_MAX:
             return [line]
-    whole = f"  {rule.name}: {_yaml(rule.rule)}"
+    whole = f"  {rule.name}: {_format_yaml(rule.rule)}"
     if len(whole) <= LINE_MAX and len(rule.rule) <= OPTIONS_MAX:
         return [whole]
-    return [f"  {rule.name}:", *(f"    {key}: {_yaml(value)}" for key, value in rule.rule.items())]
+    return [f"  {rule.name}:", *(f"    {key}: {_format_yaml(value)}" for key, value in rule.rule.items())]
 
 
-def _yaml(value: Any) -> str:
+def _format_yaml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return flow({str(name): _yaml(inner) for name, inner in value.items()})
+        return format_flow({str(name): _format_yaml(inner) for name, inner in value.items()})
     if isinstance(value, str):
-        return scalar(value)
+        return format_scalar(value)
     if isinstance(value, Sequence):
-        return "[" + ", ".join(_yaml(inner) for inner in value) + "]"
+        return "[" + ", ".join(_format_yaml(inner) for inner in value) + "]"
     return json.dumps(value)

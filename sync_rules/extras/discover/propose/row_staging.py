@@ -1,7 +1,7 @@
-"""Items laid out as rows: a table of DuckDB for each entity, with a column for each field and each attribute.
+"""Items as rows: a table of DuckDB for each entity, with a column for each field and each attribute.
 
-Invariant: a value is staged as its typed text. An attribute that comes late is a column that earlier rows lack; what is
-in lists, sets and maps by id stands in rows of its own, the entries.
+Invariant: a value is staged as its typed text. A late attribute is a column that earlier rows lack. Contents of lists,
+sets and maps by id are rows of their own, the entries.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Layout:
         return [found.get(name) for name in self.fields]
 
 
-def layout_of(entity: SettledEntity, opened: frozenset[Road] = frozenset()) -> Layout:
+def make_layout(entity: SettledEntity, opened: frozenset[Road] = frozenset()) -> Layout:
     types = {one.name: one.type for one in entity.table.found.key}
     templates = tuple((name, types[name], template) for name, template in entity.templates.items())
     indexed = tuple(
@@ -79,7 +79,7 @@ def layout_of(entity: SettledEntity, opened: frozenset[Road] = frozenset()) -> L
 
 # ---------------------------------------------------------------- reading
 def find_opened_maps(items: Sequence[Mapping[str, Any]]) -> frozenset[Road]:
-    """The maps of some items whose names are ids: each name is in few of the maps."""
+    """Return the maps of some items whose names are ids: each name is in few of the maps."""
     maps: Counter[Road] = Counter()
     names: dict[Road, Counter[str]] = defaultdict(Counter)
     of_maps: Counter[Road] = Counter()
@@ -136,14 +136,14 @@ class Spool:
         self.staged.count += 1
         row: dict[int, str] = {}
         for name, value in item.items():
-            self._value(rid, row, (name,), value)
+            self._stage_value(rid, row, (name,), value)
         texts = [str(rid), *(text or "" for text in fields)]
         if row:
             end = max(row) + 1
             texts += [row.get(place, "") for place in range(end)]
         self._rows.write("\t".join(texts) + "\n")
 
-    def _value(self, rid: int, row: dict[int, str], road: Road, value: Mapping[str, Any]) -> None:
+    def _stage_value(self, rid: int, row: dict[int, str], road: Road, value: Mapping[str, Any]) -> None:
         columns = self.staged.columns
         place = columns.get(road)
         if place is None:
@@ -155,19 +155,19 @@ class Spool:
         ((kind, content),) = value.items()
         if kind == "M":
             if road in self.layout.opened:
-                self._entries(rid, road, content.items())
+                self._write_entries(rid, road, content.items())
             elif len(road) < DEPTH_MAX:
                 for name, inner in content.items():
-                    self._value(rid, row, (*road, name), inner)
-                if content and ({*map(_kind, content.values())} in ({"M"}, {"N"})):
-                    self._entries(rid, road, content.items())
+                    self._stage_value(rid, row, (*road, name), inner)
+                if content and ({*map(_find_kind, content.values())} in ({"M"}, {"N"})):
+                    self._write_entries(rid, road, content.items())
         elif kind == "L":
-            self._entries(rid, road, (("", inner) for inner in content))
+            self._write_entries(rid, road, (("", inner) for inner in content))
         elif kind in ("SS", "NS"):
-            self._entries(rid, road, (("", {kind[0]: one}) for one in content))
+            self._write_entries(rid, road, (("", {kind[0]: one}) for one in content))
 
-    def _entries(self, rid: int, road: Road, entries: Any) -> None:
-        code = self.staged.roads.setdefault(road, code_of(road))
+    def _write_entries(self, rid: int, road: Road, entries: Any) -> None:
+        code = self.staged.roads.setdefault(road, compute_road_code(road))
         write = self._entries_file.write
         for place, (name, value) in enumerate(entries):
             if place >= ENTRIES_MAX:
@@ -179,12 +179,12 @@ class Spool:
                     write(f"{start}{keep_text(each)}\t{write_value(inner)}\n")
 
 
-def _kind(value: Mapping[str, Any]) -> str:
+def _find_kind(value: Mapping[str, Any]) -> str:
     return next(iter(value), "")
 
 
-def code_of(road: Road) -> int:
-    """A number for a road, the same in each process."""
+def compute_road_code(road: Road) -> int:
+    """Return a number for a road, the same in each process."""
     return zlib.crc32("\0".join(road).encode("utf-8", "surrogatepass"))
 
 
@@ -194,7 +194,7 @@ def _open(path: Path) -> TextIO:
 
 @dataclass
 class StagedBatch:
-    """The rows of one batch of files by entity, some of the items that fit no entity, and how many those are."""
+    """The rows of one batch of files by entity, some items of no entity, and the number of these."""
 
     entities: dict[str, StagedRows]
     strangers: list[dict[str, Any]] = field(default_factory=list)

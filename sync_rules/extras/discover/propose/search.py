@@ -8,14 +8,14 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from sync_rules.extras.discover.imports.identifiers import NAME_MAX, RESERVED, Unique, plural, words
+from sync_rules.extras.discover.imports.identifiers import NAME_MAX, RESERVED, Unique, make_plural, split_words
 from sync_rules.extras.discover.imports.normalization import SettledEntity
 from sync_rules.extras.discover.propose import copies, derives, groups, mirrors, number_search, paths
 from sync_rules.extras.discover.propose.choice import Lead, choose
-from sync_rules.extras.discover.propose.database import Database, full_disk_as_mistake
+from sync_rules.extras.discover.propose.database import Database, explain_full_disk
 from sync_rules.extras.discover.propose.frame_loader import LoadedFrames, load
 from sync_rules.extras.discover.propose.frames import Frame, add_periods, profile_all
-from sync_rules.extras.discover.propose.link_search import Join, find_joins, measure_overlaps
+from sync_rules.extras.discover.propose.link_search import Join, list_joins, measure_overlaps
 from sync_rules.extras.discover.propose.proposal import (
     Candidate,
     Confidence,
@@ -42,32 +42,34 @@ def ignore_progress(stage: str, share: float) -> None:
 def propose(
     gathered: Gathered, workspace: Path, *, progress: Progress = ignore_progress, threads: int = 2, memory: str = "1GB"
 ) -> Proposal:
-    """The rules that the items of some tables seem to follow. `workspace` takes what is staged, and what spills.
+    """Propose the rules that the items of some tables seem to follow. `workspace` holds staged rows and spilled data.
 
     Raises:
-        UserError: when a file is no file of items, or DuckDB is not installed.
+        UserError: if a file is not a file of items, or DuckDB is not installed.
     """
     database = Database(workspace, threads=threads, memory=memory)
     try:
-        with full_disk_as_mistake(workspace):
+        with explain_full_disk(workspace):
             loaded = load(database, gathered, workspace, progress, threads)
         progress("looking at values", 0.5)
         profile_all(database, loaded.frames)
         add_periods(database, loaded.frames)
         progress("lead links", 0.6)
         shares = measure_overlaps(database, loaded.frames)
-        joins = find_joins(database, loaded.frames, shares)
-        leads = list(_leads(database, loaded.frames, joins, progress))
+        joins = list_joins(database, loaded.frames, shares)
+        leads = list(_find_leads(database, loaded.frames, joins, progress))
         leads += mirrors.find_mirrors(database, loaded.frames, shares)
     finally:
         database.close()
     taken = choose(leads)
     progress("done", 1.0)
-    return settle_proposal(_proposal(gathered, loaded, joins, leads, taken))
+    return settle_proposal(_make_proposal(gathered, loaded, joins, leads, taken))
 
 
-def _leads(database: Database, frames: Sequence[Frame], joins: Sequence[Join], progress: Progress) -> Iterator[Lead]:
-    along = (copies.find_copies, number_search.find_numbers, groups.groups, paths.find_paths)
+def _find_leads(
+    database: Database, frames: Sequence[Frame], joins: Sequence[Join], progress: Progress
+) -> Iterator[Lead]:
+    along = (copies.find_copies, number_search.find_numbers, groups.find_groups, paths.find_paths)
     steps = len(joins) * len(along) + len(frames)
     for number, (join, find) in enumerate(product(joins, along), 1):
         if find is number_search.find_numbers or not join.is_of_periods:
@@ -90,15 +92,15 @@ def _lower_grade(lead: Lead, join: Join) -> Lead:
 
 
 # ---------------------------------------------------------------- the proposal
-def _proposal(
+def _make_proposal(
     gathered: Gathered, loaded: LoadedFrames, joins: Sequence[Join], leads: Sequence[Lead], taken: Sequence[Lead]
 ) -> Proposal:
     unique = Unique()
     order = sorted(taken, key=lambda one: (not one.is_likely, one.target.name, one.source.name, str(one.rule)))
-    rules = tuple(_propose_rule(one, _name(one, unique)) for one in order)
+    rules = tuple(_propose_rule(one, _choose_name(one, unique)) for one in order)
     named = {id(lead): rule.name for lead, rule in zip(order, rules, strict=True)}
-    candidates = tuple(_candidate(one, named.get(id(one), "")) for one in leads)[:CANDIDATES_MAX]
-    tables = tuple(_tables(gathered, loaded))
+    candidates = tuple(_make_candidate(one, named.get(id(one), "")) for one in leads)[:CANDIDATES_MAX]
+    tables = tuple(_list_tables(gathered, loaded))
     found = [one for one in joins if not one.by_chance]
     links = tuple(
         Link(
@@ -126,13 +128,13 @@ def _explain_nothing(tables: Sequence[ProposedTable], joins: Sequence[Join], rul
     return "no attribute agrees with that of an item which it names, beyond chance"
 
 
-def _tables(gathered: Gathered, loaded: LoadedFrames) -> Iterator[ProposedTable]:
+def _list_tables(gathered: Gathered, loaded: LoadedFrames) -> Iterator[ProposedTable]:
     by_called = {one.found.called: one for one in gathered.tables}
     frames = {frame.name: frame for frame in loaded.frames}
     for table in loaded.settled.tables:
         own = [entity for entity in loaded.settled.entities if entity.table is table]
         entities = tuple(
-            _entity(entity, frames.get(entity.name), loaded.left_out.get(entity.name, 0))
+            _make_entity(entity, frames.get(entity.name), loaded.left_out.get(entity.name, 0))
             for entity in own
             if not entity.refused
         )
@@ -145,7 +147,7 @@ def _tables(gathered: Gathered, loaded: LoadedFrames) -> Iterator[ProposedTable]
         yield ProposedTable(table.name, table.found, by_called[table.found.called].items, entities, tuple(checks))
 
 
-def _entity(entity: SettledEntity, frame: Frame | None, left_out: int) -> ProposedEntity:
+def _make_entity(entity: SettledEntity, frame: Frame | None, left_out: int) -> ProposedEntity:
     attributes = tuple(one.path for one in frame.columns if not one.is_field) if frame is not None else ()
     rows = frame.rows if frame is not None else 0
     columns = frame.columns if frame is not None else ()
@@ -161,26 +163,26 @@ def _propose_rule(lead: Lead, name: str) -> Proposed:
     held_back = lead.source.entity.refused or lead.target.entity.refused or (None if lead.is_likely else against)
     return Proposed(
         name, lead.kind, lead.rule, lead.source.name, lead.target.name, lead.checked, lead.agree, lead.differ,
-        _confidence(lead), lead.examples, held_back, sources=lead.sources, orphans=lead.orphans,
+        _choose_confidence(lead), lead.examples, held_back, sources=lead.sources, orphans=lead.orphans,
         remarks=tuple(lead.remarks), overwrites=lead.overwrites,
     )  # fmt: skip
 
 
-def _confidence(lead: Lead) -> Confidence:
+def _choose_confidence(lead: Lead) -> Confidence:
     if lead.grade == "weak":
         return "low"
     return "high" if lead.grade == "sure" and lead.rate >= RATE_HIGH else "medium"
 
 
-def _candidate(lead: Lead, rule: str) -> Candidate:
+def _make_candidate(lead: Lead, rule: str) -> Candidate:
     shown = lead.writes[0].column_name if lead.writes else lead.target.name
     source = ", ".join(one.column_name for one in lead.reads) or lead.source.name
     return Candidate(shown, source, lead.kind, rule, tuple(lead.spoke_for), tuple(lead.spoke_against), lead.figures)
 
 
-def _name(lead: Lead, unique: Unique) -> str:
+def _choose_name(lead: Lead, unique: Unique) -> str:
     """A name for a rule, which no other one has."""
-    source, target = lead.source.name, plural(lead.target.name)
+    source, target = lead.source.name, make_plural(lead.target.name)
     written = _slug(*lead.writes[0].road) if lead.writes else ""
     match lead.kind:
         case "copy":
@@ -188,7 +190,7 @@ def _name(lead: Lead, unique: Unique) -> str:
             own = read if read.startswith(_slug(source)) else f"{_slug(source)}-{read}"
             wanted = f"{own}-on-{_slug(target)}"
         case "mirror":
-            wanted = f"{_slug(plural(source))}-as-{_slug(target)}"
+            wanted = f"{_slug(make_plural(source))}-as-{_slug(target)}"
         case _:
             wanted = f"{written}-of-{_slug(target)}"
     made = wanted[:NAME_MAX].rstrip("-")
@@ -196,4 +198,4 @@ def _name(lead: Lead, unique: Unique) -> str:
 
 
 def _slug(*names: str) -> str:
-    return "-".join(re.sub(r"[^a-z0-9]", "", word) for name in names for word in words(name)).strip("-") or "it"
+    return "-".join(re.sub(r"[^a-z0-9]", "", word) for name in names for word in split_words(name)).strip("-") or "it"

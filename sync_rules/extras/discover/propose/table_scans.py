@@ -1,8 +1,8 @@
-"""Live tables read into files: parallel scans at a limited rate, which stop at any moment and go on later.
+"""Live tables read into files: parallel scans at a limited rate, which can stop at any moment and resume.
 
-Invariant: a file is written as a whole, and noted after that, so a scan that was stopped or killed goes on behind its
-last noted file, and reads no page twice that it had noted. The files are like the data files of an export, and hold the
-items as they were read: eventually consistent, at half the price. The folder is the owner's alone.
+Invariant: a file is written as a whole, and noted afterwards. A stopped or killed scan resumes after its last noted
+file, and reads no noted page twice. The files are like the data files of an export, and hold the items as read:
+eventually consistent, at half the price. Only the owner may read the folder.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from sync_rules.extras.discover.propose.table_files import GatheredTable
 from sync_rules.jobs.backfill.page import Segment
 from sync_rules.jobs.backfill.throttle import Crew, make_slowing_sleep
 from sync_rules.model import json_bytes
-from sync_rules.model.entities import address_of, check_table_name
+from sync_rules.model.entities import check_table_name, parse_address
 from sync_rules.model.errors import UserError
-from sync_rules.model.sizes import READ_UNIT_BYTES, read_units
+from sync_rules.model.sizes import READ_UNIT_BYTES, count_read_units
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -43,8 +43,8 @@ GZIP_LEVEL: Final = 1
 
 @dataclass(frozen=True)
 class LiveTable:
-    """A table to be scanned, by the name or ARN it was given. `identity` tells it from another one of its name. `items`
-    and `bytes` are DynamoDB's count, up to six hours old.
+    """A table to scan, by its given name or ARN. `identity` tells it from another table of its name. `items` and
+    `bytes` are DynamoDB's count, up to six hours old.
     """
 
     name: str
@@ -56,20 +56,20 @@ class LiveTable:
     @property
     def read_units(self) -> float:
         """The units that one scan takes, by that count."""
-        return read_units(self.bytes, consistent=False)
+        return count_read_units(self.bytes, consistent=False)
 
     @property
     def folder(self) -> str:
         """The name of a folder of its own."""
-        return f"{address_of(self.name).name}-{sha256(self.identity.encode()).hexdigest()[:12]}"
+        return f"{parse_address(self.name).name}-{sha256(self.identity.encode()).hexdigest()[:12]}"
 
 
-def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable, ...]:
-    """The tables of these names or ARNs.
+def describe_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable, ...]:
+    """Return the tables of these names or ARNs.
 
     Raises:
-        UserError: when there is no such table.
-        StoreError: when it may not be described.
+        UserError: if a table does not exist.
+        StoreError: if DynamoDB refuses to describe a table.
     """
     made = []
     for name in dict.fromkeys(names):
@@ -85,7 +85,7 @@ def live_tables(client: DynamoDBClient, names: Sequence[str]) -> tuple[LiveTable
 # ---------------------------------------------------------------- what was read
 @dataclass(frozen=True)
 class SegmentProgress:
-    """How far a segment is: where it goes on, its number of files, what they hold, and the units that it took."""
+    """The progress of a segment: the key to resume after, its files and their items, and the units spent."""
 
     cursor: Mapping[str, Any] | None = None
     done: bool = False
@@ -96,7 +96,7 @@ class SegmentProgress:
 
 @dataclass(frozen=True)
 class ReadingProgress:
-    """How far a reading is, by DynamoDB's count of items. `before`: the items that an earlier run had read."""
+    """The progress of a reading, by DynamoDB's count of items. `before`: the items that an earlier run had read."""
 
     items: int
     of_items: int
@@ -140,7 +140,7 @@ class Scanning:
         self._before = self._of = 0
 
     def load_scan(self, table: LiveTable) -> TableScan | None:
-        """The scan of a table that was begun, if there is one."""
+        """Return the unfinished or finished scan of a table, or None if none began."""
         head = self.state.load(table.folder)
         if head is None:
             return None
@@ -158,7 +158,7 @@ class Scanning:
         return max(0.0, 1 - read / table.items) if table.items else 1.0
 
     def run(self, tables: Sequence[LiveTable]) -> tuple[GatheredTable, ...] | None:
-        """Read what is not there yet. None when it was stopped before the end. Raises StoreError and UserError."""
+        """Read what is not there yet. Return None if it was stopped before the end. Raises StoreError and UserError."""
         scans = [self.load_scan(table) or self._begin(table) for table in tables]
         work = [(scan, segment, self._load(scan, segment)) for scan in scans for segment in scan.segments]
         self._before = sum(read.items for _, _, read in work)
@@ -171,10 +171,10 @@ class Scanning:
     def _run_one(self, scan: TableScan, segment: Segment, read: SegmentProgress) -> bool:
         """Read a segment to its end. Says whether it came there."""
         while not read.done and not self._crew.is_halted():
-            read = self._next_file(scan, segment, read)
+            read = self._read_next_file(scan, segment, read)
         return read.done
 
-    def _next_file(self, scan: TableScan, segment: Segment, read: SegmentProgress) -> SegmentProgress:
+    def _read_next_file(self, scan: TableScan, segment: Segment, read: SegmentProgress) -> SegmentProgress:
         """Read pages until a file is full, the segment ends or it is time to stop, and write them. A read that fails
         leaves what was read before it in a file.
         """
@@ -187,9 +187,9 @@ class Scanning:
             except Exception as error:  # noqa: BLE001 - raised below
                 failed = error
                 break
-            made = [_line(item) for item in page["Items"]]
+            made = [_format_line(item) for item in page["Items"]]
             lines += made
-            spent = _units(page, made)
+            spent = _read_units(page, made)
             size, units = size + sum(map(len, made)), units + spent
             cursor = page.get("LastEvaluatedKey") or None
             done = cursor is None
@@ -227,12 +227,12 @@ class Scanning:
     ) -> SegmentProgress:
         """Write lines as the next file, and note it."""
         if lines:
-            path = self._path(scan, segment, read.files)
+            path = self._locate_file(scan, segment, read.files)
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_whole(path) as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL) as out:
                 out.writelines(lines)
             read = SegmentProgress(read.cursor, read.done, read.files + 1, read.items + len(lines), read.units)
-        self.state.save(_document(scan, segment), vars(read))
+        self.state.save(_format_document_name(scan, segment), vars(read))
         return read
 
     # ------------------------------------------------------------ the workspace
@@ -243,15 +243,15 @@ class Scanning:
         return scan
 
     def _load(self, scan: TableScan, segment: Segment) -> SegmentProgress:
-        found = self.state.load(_document(scan, segment))
+        found = self.state.load(_format_document_name(scan, segment))
         return SegmentProgress() if found is None else SegmentProgress(**found)
 
-    def _path(self, scan: TableScan, segment: Segment, number: int) -> Path:
+    def _locate_file(self, scan: TableScan, segment: Segment, number: int) -> Path:
         return self.folder / scan.table.folder / f"{segment.number:05}-{number:05}.json.gz"
 
     def _gather_table(self, scan: TableScan) -> GatheredTable:
         read = [(segment, self._load(scan, segment)) for segment in scan.segments]
-        paths = tuple(self._path(scan, segment, number) for segment, one in read for number in range(one.files))
+        paths = tuple(self._locate_file(scan, segment, number) for segment, one in read for number in range(one.files))
         gone = next((path for path in paths if not path.exists()), None)
         if gone is not None:
             raise UserError(
@@ -271,15 +271,15 @@ def _scan(table: LiveTable, began: datetime, total: int) -> TableScan:
     return TableScan(table, began.astimezone(UTC), tuple(Segment(table.name, number, total) for number in range(total)))
 
 
-def _document(scan: TableScan, segment: Segment) -> str:
+def _format_document_name(scan: TableScan, segment: Segment) -> str:
     return f"{scan.table.folder}/{segment.number}"
 
 
-def _line(item: Mapping[str, Any]) -> bytes:
-    return f"{json_bytes.compact({'Item': item}, default=json_bytes.base64_of)}\n".encode()
+def _format_line(item: Mapping[str, Any]) -> bytes:
+    return f"{json_bytes.format_compact_json({'Item': item}, default=json_bytes.encode_base64)}\n".encode()
 
 
-def _units(page: Mapping[str, Any], lines: Sequence[bytes]) -> float:
+def _read_units(page: Mapping[str, Any], lines: Sequence[bytes]) -> float:
     """The units that a page took, as the service says, else by its length."""
     said = (page.get("ConsumedCapacity") or {}).get("CapacityUnits")
     return float(said) if said is not None else math.ceil(sum(map(len, lines)) / READ_UNIT_BYTES) / 2

@@ -1,11 +1,8 @@
-"""`sync-rules selftest`: prove in your account what sync-rules relies on from AWS.
-
-It shows its cost and asks, makes a stack of its own, tests each fact of docs/proof/aws-assumptions.md that minutes can
-show, writes a report as JSON, and removes everything. Your tables are not touched.
-docs/proof/selftest.md has the rights that it needs.
-
-The name of the stack is in a file `.sync-rules-selftest-*.json` of this folder before the stack is made, until it is
-gone. After a kill, --clean removes what is left: stacks that such files name, and all others in the Region that have
+"""`sync-rules selftest`: prove in your account what sync-rules relies on from AWS. It shows its cost, asks, and makes a
+stack of its own. It tests each fact of docs/proof/aws-assumptions.md that a few minutes can show, writes a report as
+JSON, and removes everything. Your tables are not touched. docs/proof/selftest.md lists the permissions that it
+needs. A file `.sync-rules-selftest-*.json` of this folder names the stack from before its creation until after its
+removal. After a kill, --clean removes what is left: stacks that such files name, and all others in the Region with
 the name and the tag of a self-test.
 """
 
@@ -49,7 +46,7 @@ from sync_rules.extras.proof.probes import (
     table_facts,
     write_facts,
 )
-from sync_rules.extras.proof.proof_report import ProofReport, consequence, make_untested
+from sync_rules.extras.proof.proof_report import ProofReport, describe_consequence, make_untested
 from sync_rules.extras.proof.proof_stack import (
     STACK_LOOK_SECONDS,
     STACK_SECONDS,
@@ -58,9 +55,9 @@ from sync_rules.extras.proof.proof_stack import (
     ProofSite,
     TakenError,
     create,
-    journals,
+    list_journals,
     list_stacks,
-    new_journal,
+    make_journal,
     remove,
     require_free,
 )
@@ -87,11 +84,11 @@ def run(
     found: Found,
     stopping: Callable[[], bool],
 ) -> ProofReport:
-    """Run the probes of some facts. The stack is removed, whatever happens.
+    """Run the probes of some facts. Remove the stack in any case.
 
     Raises:
-        UserError, StoreError: when the stack cannot be made or removed.
-        KeyboardInterrupt: when it was asked to stop, after the stack is removed.
+        UserError, StoreError: if the stack cannot be made or removed.
+        KeyboardInterrupt: if the user stopped it, after the stack is removed.
     """
     started, began = datetime.now(UTC), time.monotonic()
 
@@ -118,7 +115,7 @@ def run(
         _remove(journal, clients, waiting, tell)
     return ProofReport(
         findings=findings,
-        place=aws.place(clients.dynamodb),  # without the account: people attach the report
+        place=aws.format_place(clients.dynamodb),  # without the account: people attach the report
         stack=journal.stack,
         started=started,
         seconds=time.monotonic() - began,
@@ -183,13 +180,13 @@ def selftest(
     clients = Clients(endpoint_url, region)
     if clean:
         return _clean(clients, yes=yes)
-    numbers = _numbers(only)
+    numbers = _select_numbers(only)
     document = out.with_name(f"{out.name}.json")
     require_place(document)
     _show_cost(clients)
     if not confirm("Begin?", yes=yes):
         return 0
-    journal = new_journal(HERE, clients)
+    journal = make_journal(HERE, clients)
     with stop_signals() as stopping:
         report = run(
             journal,
@@ -197,7 +194,7 @@ def selftest(
             numbers=numbers,
             waiting=Polling(wait),
             tell=_tell,
-            found=(lambda finding: _tell(_line(finding))) if as_json else _show,
+            found=(lambda finding: _tell(_format_line(finding))) if as_json else _show,
             stopping=stopping,
         )
     write_whole(document, json.dumps(report.document(), indent=2) + "\n")
@@ -208,7 +205,7 @@ def selftest(
     return 0 if report.well else 1
 
 
-def _numbers(only: list[int] | None) -> frozenset[int]:
+def _select_numbers(only: list[int] | None) -> frozenset[int]:
     """The facts that were asked for. Raises UserError for a number that none has."""
     for number in only or ():
         if number not in ASSUMPTIONS:
@@ -221,16 +218,18 @@ def _numbers(only: list[int] | None) -> frozenset[int]:
 # ---------------------------------------------------------------- asked
 def _show_cost(clients: Clients) -> None:
     """The estimate, and the place where it is spent."""
-    _tell(f"A stack of its own at {aws.place(clients.dynamodb, aws.account_of(clients.dynamodb))}, for minutes.")
-    for line in cost_estimate.lines():
+    _tell(
+        f"A stack of its own at {aws.format_place(clients.dynamodb, aws.find_account(clients.dynamodb))}, for minutes."
+    )
+    for line in cost_estimate.list_lines():
         _tell(f"  {line}")
-    _tell(f"Estimated at {cost_estimate.total():.2f} USD at most.")
+    _tell(f"Estimated at {cost_estimate.compute_total():.2f} USD at most.")
 
 
 # ---------------------------------------------------------------- removed
 def _clean(clients: Clients, *, yes: bool) -> int:
-    noted = [journal for journal in journals(HERE) if not journal.in_use()]
-    running = {journal.stack for journal in journals(HERE)} - {journal.stack for journal in noted}
+    noted = [journal for journal in list_journals(HERE) if not journal.is_in_use()]
+    running = {journal.stack for journal in list_journals(HERE)} - {journal.stack for journal in noted}
     found = [name for name in list_stacks(clients) if name not in running]
     names = sorted({*found, *(journal.stack for journal in noted)})
     if not names:
@@ -259,15 +258,15 @@ def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _line(finding: ProbeResult) -> str:
+def _format_line(finding: ProbeResult) -> str:
     return f"{SIGNS[finding.verdict]} {finding.number:>2} {finding.verdict}: {finding.seen} ({finding.seconds:.1f} s)"
 
 
 def _show(finding: ProbeResult) -> None:
-    print(_line(finding), flush=True)
+    print(_format_line(finding), flush=True)
     if finding.verdict is ProbeVerdict.FALSE:
         print(f"     {ASSUMPTIONS[finding.number].fact}")
-        for line in consequence(finding):
+        for line in describe_consequence(finding):
             print(f"     {line}", flush=True)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sync_rules.extras.proof.probe import proves, require, require_refused
-from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
-from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes
+from sync_rules.extras.proof.probe import make_probe, require, require_refused
+from sync_rules.extras.proof.proof_stack import ProofSite, make_item, make_new_key
+from sync_rules.model.sizes import ITEM_MAX_BYTES, count_item_bytes
 from sync_rules.model.values import AttributeValue, Item
 
 INVALID: Final = "ValidationException"
@@ -19,13 +19,13 @@ OPERATORS_MAX: Final = 300
 
 
 def require_invalid(site: ProofSite, said: str, item: Item) -> None:
-    """Require that an item is refused as invalid."""
+    """Raise RefutedError unless DynamoDB refuses an item as invalid."""
     require_refused(site.db.put_item, INVALID, said, TableName=site.table("items"), Item=item)
 
 
-@proves(46)
-def sizes(site: ProofSite) -> str:
-    pk = fresh("46#")
+@make_probe(46)
+def probe_sizes(site: ProofSite) -> str:
+    pk = make_new_key("46#")
     shapes: Mapping[str, AttributeValue] = {
         "plain": {"S": "x"},
         "letters": {"S": "äöü€"},
@@ -33,8 +33,8 @@ def sizes(site: ProofSite) -> str:
         "list": {"L": [{"S": "x"}, {"BOOL": True}, {"L": []}]},
     }
     for sk, shape in shapes.items():
-        item = {**keyed(pk, sk), "it": shape, "fill": {"S": ""}}
-        room = ITEM_MAX_BYTES - item_bytes(item)
+        item = {**make_item(pk, sk), "it": shape, "fill": {"S": ""}}
+        room = ITEM_MAX_BYTES - count_item_bytes(item)
         require_invalid(
             site, f"an item with a {sk} and one byte over 400 KB", {**item, "fill": {"S": "x" * (room + 1)}}
         )
@@ -42,37 +42,37 @@ def sizes(site: ProofSite) -> str:
     return f"items of exactly 400 KB accepted, of one byte more refused: {', '.join(shapes)}"
 
 
-@proves(47)
-def numbers(site: ProofSite) -> str:
-    pk = fresh("47#")
+@make_probe(47)
+def probe_numbers(site: ProofSite) -> str:
+    pk = make_new_key("47#")
     spelt = {"1.0": "1", "1.50": "1.5", "007": "7", "9" * 38: "9" * 38}
     for sk, (given, wanted) in enumerate(spelt.items()):
-        site.put({**keyed(pk, str(sk)), "n": {"N": given}})
-        found = site.get(keyed(pk, str(sk)))["n"]["N"]
+        site.put({**make_item(pk, str(sk)), "n": {"N": given}})
+        found = site.get(make_item(pk, str(sk)))["n"]["N"]
         require(found == wanted, f"the number {given} came back as {found}, expected {wanted}")
     for text in ("1E-130", "9.9E+125", "-9.9E+125"):
-        site.put({**keyed(pk, text), "n": {"N": text}})
+        site.put({**make_item(pk, text), "n": {"N": text}})
     for text in ("1" * 39, "1E-131", "1E+126"):
-        require_invalid(site, f"the number {text}", {**keyed(pk, "no"), "n": {"N": text}})
+        require_invalid(site, f"the number {text}", {**make_item(pk, "no"), "n": {"N": text}})
     return "38 digits and both ends accepted, one more refused; 1.0 is 1"
 
 
-@proves(48)
-def key_sizes(site: ProofSite) -> str:
-    start = fresh("48#")
+@make_probe(48)
+def probe_key_sizes(site: ProofSite) -> str:
+    start = make_new_key("48#")
     pk = start + "x" * (PARTITION_KEY_MAX_BYTES - len(start))
     sk = "x" * SORT_KEY_MAX_BYTES
-    site.put(keyed(pk, sk))
-    require_invalid(site, "a partition key of 2,049 bytes", keyed(pk + "x"))
-    require_invalid(site, "a sort key of 1,025 bytes", keyed(start, sk + "x"))
-    require_invalid(site, "an empty partition key", keyed(""))
-    require_invalid(site, "an empty sort key", keyed(start, ""))
+    site.put(make_item(pk, sk))
+    require_invalid(site, "a partition key of 2,049 bytes", make_item(pk + "x"))
+    require_invalid(site, "a sort key of 1,025 bytes", make_item(start, sk + "x"))
+    require_invalid(site, "an empty partition key", make_item(""))
+    require_invalid(site, "an empty sort key", make_item(start, ""))
     return "2,048 and 1,024 bytes accepted; one more, and none, refused"
 
 
-@proves(49)
-def index_types(site: ProofSite) -> str:
-    key = keyed(fresh("49#"))
+@make_probe(49)
+def probe_index_types(site: ProofSite) -> str:
+    key = make_item(make_new_key("49#"))
     require_invalid(site, "a number where an index has a string", {**key, "link": {"N": "1"}})
     require_invalid(site, "an empty string where an index has a key", {**key, "link": {"S": ""}})
     require(not site.get(key), "a refused item is there")
@@ -82,9 +82,9 @@ def index_types(site: ProofSite) -> str:
     return "refused by put and update, nothing written"
 
 
-@proves(50)
-def depths(site: ProofSite) -> str:
-    key = keyed(fresh("50#"))
+@make_probe(50)
+def probe_depths(site: ProofSite) -> str:
+    key = make_item(make_new_key("50#"))
 
     def nested(levels: int) -> AttributeValue:
         value: AttributeValue = {"S": "x"}
@@ -107,9 +107,9 @@ def depths(site: ProofSite) -> str:
     return "32 levels and 199 operators accepted; 33, 4,114 bytes and 599 operators refused"
 
 
-@proves(51)
-def sets(site: ProofSite) -> str:
-    key, names = keyed(fresh("51#")), {"ExpressionAttributeNames": {"#s": "set"}}
+@make_probe(51)
+def probe_sets(site: ProofSite) -> str:
+    key, names = make_item(make_new_key("51#")), {"ExpressionAttributeNames": {"#s": "set"}}
     site.put({**key, "set": {"SS": ["a", "b"]}})
     same = {"ConditionExpression": "#s = :same", "ExpressionAttributeValues": {":same": {"SS": ["b", "a"]}}}
     site.put({**key, "set": {"SS": ["b", "a"]}}, more={**names, **same})

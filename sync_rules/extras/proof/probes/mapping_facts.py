@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
-from sync_rules.extras.proof.probe import UnseenError, proves, require
+from sync_rules.extras.proof.probe import UnseenError, make_probe, require
 from sync_rules.extras.proof.probes.stream_facts import ProofStreamReader
-from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed
+from sync_rules.extras.proof.proof_stack import ProofSite, make_item, make_new_key
 from sync_rules.model import json_bytes
 
 HOPS: Final = 18  # Lambda stops a loop that it sees after about 16
@@ -27,7 +27,7 @@ HOUR_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class LoggedRecord:
-    """A record as the function got it, and the number of its batch."""
+    """A record as the function received it, and the number of its batch."""
 
     batch: str
     record: Mapping[str, Any]
@@ -42,8 +42,8 @@ class LoggedRecord:
         return image
 
 
-def deliveries(site: ProofSite, pk: str) -> list[LoggedRecord]:
-    """All deliveries so far of a partition key, in their order."""
+def list_deliveries(site: ProofSite, pk: str) -> list[LoggedRecord]:
+    """List all deliveries so far of a partition key, in order."""
     return [
         LoggedRecord(item["batch"]["S"], json_bytes.parse_json(item["record"]["S"]))
         for item in site.query(pk, table="log")
@@ -51,8 +51,8 @@ def deliveries(site: ProofSite, pk: str) -> list[LoggedRecord]:
 
 
 # ---------------------------------------------------------------- judged without a service
-def from_failed_on(given: Sequence[LoggedRecord], failed: int) -> str:
-    """12: the reason why, after record `failed` was reported, not everything from it on came again; "" if it did."""
+def explain_missing_rest(given: Sequence[LoggedRecord], failed: int) -> str:
+    """Return why fact 12 fails: records from the reported record on that did not come again; "" if all came."""
     first = next((one.batch for one in given if one.number == failed), None)
     if first is None:
         return "the record that is to fail was not delivered"
@@ -62,8 +62,8 @@ def from_failed_on(given: Sequence[LoggedRecord], failed: int) -> str:
     return f"of {len(from_it)} records from the reported one on, {lost} did not come again" if lost else ""
 
 
-def whole_again(given: Sequence[LoggedRecord], failed: int) -> str:
-    """13: the reason why the batch of a record that failed did not come again as a whole; "" if it did."""
+def explain_missing_batch(given: Sequence[LoggedRecord], failed: int) -> str:
+    """Return why fact 13 fails: records of a failed batch that did not come again; "" if all came."""
     first = next((one.batch for one in given if one.number == failed), None)
     if first is None:
         return "the record that is to fail was not delivered"
@@ -72,8 +72,8 @@ def whole_again(given: Sequence[LoggedRecord], failed: int) -> str:
     return f"of a failed batch of {len(batch)} records, {lost} did not come again" if lost else ""
 
 
-def in_order(numbers: Iterable[int]) -> bool:
-    """14: True if what is delivered for the first time is newer than everything before it."""
+def is_in_order(numbers: Iterable[int]) -> bool:
+    """Return True if each record that is delivered for the first time is newer than all before it (fact 14)."""
     newest = -1
     seen: set[int] = set()
     for number in numbers:
@@ -85,11 +85,11 @@ def in_order(numbers: Iterable[int]) -> bool:
 
 
 # ---------------------------------------------------------------- probes
-@proves(10)
-def event_form(site: ProofSite) -> str:
-    pk, reading = fresh("in#10#"), ProofStreamReader(site, "mapped")
-    site.put({**keyed(pk), "b": {"B": b"\x00\xff"}, "bs": {"BS": [b"\x01"]}}, "mapped")
-    found = site.see(lambda: deliveries(site, pk), len, "a record was not delivered to the function")
+@make_probe(10)
+def probe_event_form(site: ProofSite) -> str:
+    pk, reading = make_new_key("in#10#"), ProofStreamReader(site, "mapped")
+    site.put({**make_item(pk), "b": {"B": b"\x00\xff"}, "bs": {"BS": [b"\x01"]}}, "mapped")
+    found = site.see(lambda: list_deliveries(site, pk), len, "a record was not delivered to the function")
     image, created = found[0].image, found[0].record["dynamodb"]["ApproximateCreationDateTime"]
     require(image["b"] == {"B": "AP8="} and image["bs"] == {"BS": ["AQ=="]}, "binary values are no base64 text")
     right = isinstance(created, int | float) and abs(created - time.time()) < DAY_SECONDS
@@ -102,12 +102,12 @@ def event_form(site: ProofSite) -> str:
 
 def _judge_deliveries(site: ProofSite, do: str, judge: Callable[[Sequence[LoggedRecord], int], str]) -> None:
     """Write items, one with the order to fail, and judge the deliveries."""
-    pk = fresh(f"in#{do}#")
+    pk = make_new_key(f"in#{do}#")
     for n in range(ITEMS):
-        site.put({**keyed(pk, str(n)), **({"do": {"S": do}} if n == 2 else {})}, "mapped")  # noqa: PLR2004
+        site.put({**make_item(pk, str(n)), **({"do": {"S": do}} if n == 2 else {})}, "mapped")  # noqa: PLR2004
 
     def reason() -> str:
-        given = deliveries(site, pk)
+        given = list_deliveries(site, pk)
         failed = [one.number for one in given if one.image.get("do")]
         lacking = ITEMS - len({one.number for one in given})
         return judge(given, failed[0]) if failed and not lacking else f"{lacking} of {ITEMS} records were not delivered"
@@ -116,48 +116,50 @@ def _judge_deliveries(site: ProofSite, do: str, judge: Callable[[Sequence[Logged
     require(not said, f"told to {do}: {said}")
 
 
-@proves(12)
-def partial_response(site: ProofSite) -> str:
-    _judge_deliveries(site, "report", from_failed_on)
+@make_probe(12)
+def probe_partial_response(site: ProofSite) -> str:
+    _judge_deliveries(site, "report", explain_missing_rest)
     return "everything from the reported record on came again"
 
 
-@proves(13)
-def whole_failure(site: ProofSite) -> str:
+@make_probe(13)
+def probe_whole_failure(site: ProofSite) -> str:
     for do in ("empty", "unknown", "raise"):
-        _judge_deliveries(site, do, whole_again)
+        _judge_deliveries(site, do, explain_missing_batch)
     return "an empty and an unknown identifier and an exception each brought the whole batch again"
 
 
-@proves(14)
-def order_of_items(site: ProofSite) -> str:
-    pks = [fresh("in#14#") for _ in range(3)]
+@make_probe(14)
+def probe_order_of_items(site: ProofSite) -> str:
+    pks = [make_new_key("in#14#") for _ in range(3)]
     for n in range(VERSIONS):
         for pk in pks:
-            site.put({**keyed(pk), "n": {"N": str(n)}}, "mapped")
+            site.put({**make_item(pk), "n": {"N": str(n)}}, "mapped")
     for pk in pks:
-        given, came = site.waiting.until(partial(deliveries, site, pk), lambda given: len(_numbers(given)) >= VERSIONS)
-        require(came, f"{len(_numbers(given))} of {VERSIONS} records of an item were delivered")
-        require(in_order(one.number for one in given), "records of one item were delivered out of order")
+        given, came = site.waiting.until(
+            partial(list_deliveries, site, pk), lambda given: len(_list_numbers(given)) >= VERSIONS
+        )
+        require(came, f"{len(_list_numbers(given))} of {VERSIONS} records of an item were delivered")
+        require(is_in_order(one.number for one in given), "records of one item were delivered out of order")
     return f"{VERSIONS} records each of three items, in their order"
 
 
-def _numbers(given: Iterable[LoggedRecord]) -> set[int]:
+def _list_numbers(given: Iterable[LoggedRecord]) -> set[int]:
     return {one.number for one in given}
 
 
-@proves(15)
-def from_the_oldest(site: ProofSite) -> str:
-    pks = [fresh("15#") for _ in range(3)]
+@make_probe(15)
+def probe_start_at_oldest(site: ProofSite) -> str:
+    pks = [make_new_key("15#") for _ in range(3)]
     for pk in pks:
-        site.put(keyed(pk), "early")
+        site.put(make_item(pk), "early")
     uuid = site.outputs["EarlyMapping"]
 
     def enabled() -> bool:
         try:
             site.ask(site.clients.lambdas.update_event_source_mapping, UUID=uuid, Enabled=True)
         except aws_errors.ERRORS as error:
-            if aws_errors.code(error) != "ResourceInUseException":  # it is still being made
+            if aws_errors.read_code(error) != "ResourceInUseException":  # it is still being made
                 raise
             return False
         return True
@@ -165,14 +167,14 @@ def from_the_oldest(site: ProofSite) -> str:
     site.waiting.until(enabled, bool)
     for pk in pks:
         lost = "a record from before the mapping was enabled was not delivered"
-        site.see(partial(deliveries, site, pk), len, lost)
+        site.see(partial(list_deliveries, site, pk), len, lost)
     return "records from before the mapping was enabled were delivered"
 
 
-@proves(16)
-def given_up(site: ProofSite) -> str:
-    pk, s3 = fresh("16#"), site.clients.s3
-    site.put({**keyed(pk), "do": {"S": "always"}}, "poisoned")
+@make_probe(16)
+def probe_given_up_batches(site: ProofSite) -> str:
+    pk, s3 = make_new_key("16#"), site.clients.s3
+    site.put({**make_item(pk), "do": {"S": "always"}}, "poisoned")
 
     def holds() -> bool:
         for entry in site.ask(s3.list_objects_v2, Bucket=site.name, Prefix="aws/lambda/").get("Contents", ()):
@@ -188,44 +190,44 @@ def given_up(site: ProofSite) -> str:
     return "the bucket holds the records of the batch that was given up"
 
 
-@proves(17)
-def filters(site: ProofSite) -> str:
-    pk = fresh("in#17#")
-    exact = [fresh("in#"), "whole"]
-    site.put(keyed(pk), "mapped")
+@make_probe(17)
+def probe_filters(site: ProofSite) -> str:
+    pk = make_new_key("in#17#")
+    exact = [make_new_key("in#"), "whole"]
+    site.put(make_item(pk), "mapped")
     for sk in exact:
-        site.put({**keyed("exactly", sk), "at": {"S": pk}}, "mapped")
-    out = fresh("out#17#")
-    site.put(keyed(out), "mapped")
-    site.see(lambda: deliveries(site, pk), len, "a record whose key matches a prefix was not delivered")
+        site.put({**make_item("exactly", sk), "at": {"S": pk}}, "mapped")
+    out = make_new_key("out#17#")
+    site.put(make_item(out), "mapped")
+    site.see(lambda: list_deliveries(site, pk), len, "a record whose key matches a prefix was not delivered")
 
     def matched() -> set[str]:
-        given = [one for one in deliveries(site, "exactly") if one.image.get("at") == {"S": pk}]
+        given = [one for one in list_deliveries(site, "exactly") if one.image.get("at") == {"S": pk}]
         return {one.record["dynamodb"]["Keys"]["sk"]["S"] for one in given}
 
     found, came = site.waiting.until(matched, lambda found: found >= set(exact))
     require(came, f"of two records whose keys match a filter of equal strings, {len(found)} were delivered")
-    also = "others too" if deliveries(site, out) else "others not"
+    also = "others too" if list_deliveries(site, out) else "others not"
     return f"records that match a prefix or equal strings were delivered, {also}"
 
 
-@proves(19)
-def undetected_loop(site: ProofSite) -> str:
-    pk = fresh("in#19#")
-    site.put({**keyed(pk), "do": {"S": "hop"}, "n": {"N": str(HOPS)}}, "mapped")
+@make_probe(19)
+def probe_undetected_loop(site: ProofSite) -> str:
+    pk = make_new_key("in#19#")
+    site.put({**make_item(pk), "do": {"S": "hop"}, "n": {"N": str(HOPS)}}, "mapped")
 
     def rounds() -> int:
-        return len({one.image["n"]["N"] for one in deliveries(site, pk)})
+        return len({one.image["n"]["N"] for one in list_deliveries(site, pk)})
 
     found, came = site.waiting.until(rounds, lambda found: found > HOPS)
     require(came, f"a loop through a table ended after {found} of {HOPS + 1} rounds")
     return f"a loop of {HOPS} rounds through a table was not stopped"
 
 
-@proves(20)
-def iterator_age(site: ProofSite) -> str:
+@make_probe(20)
+def probe_iterator_age(site: ProofSite) -> str:
     dimensions = [{"Name": "FunctionName", "Value": site.table("deliver")}]
-    points = _points(site, "AWS/Lambda", "IteratorAge", dimensions)
+    points = _await_points(site, "AWS/Lambda", "IteratorAge", dimensions)
     if not points:
         raise UnseenError("CloudWatch had no IteratorAge in the time there was")
     units = {point["Unit"] for point in points}
@@ -235,13 +237,13 @@ def iterator_age(site: ProofSite) -> str:
     return f"published, at most {oldest:g} ms"
 
 
-@proves(65)
-def embedded_metric(site: ProofSite) -> str:
-    name = fresh("sync-rules-selftest/")
+@make_probe(65)
+def probe_embedded_metric(site: ProofSite) -> str:
+    name = make_new_key("sync-rules-selftest/")
     asked = json.dumps({"emf": name}).encode()
     answer = site.ask(site.clients.lambdas.invoke, FunctionName=site.table("deliver"), Payload=asked)
     require(not answer.get("FunctionError"), "the function that writes the line failed")
-    points = _points(site, name, "told", [])
+    points = _await_points(site, name, "told", [])
     if not points:
         raise UnseenError("CloudWatch had no metric of the log line in the time there was")
     total = sum(point["SampleCount"] for point in points)
@@ -249,7 +251,9 @@ def embedded_metric(site: ProofSite) -> str:
     return "one log line became one sample"
 
 
-def _points(site: ProofSite, namespace: str, metric: str, dimensions: list[dict[str, str]]) -> list[dict[str, Any]]:
+def _await_points(
+    site: ProofSite, namespace: str, metric: str, dimensions: list[dict[str, str]]
+) -> list[dict[str, Any]]:
     """The data points of the last hour, as soon as there are any; none if they do not come in time."""
 
     def look() -> list[dict[str, Any]]:

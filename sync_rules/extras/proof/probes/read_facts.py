@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-from sync_rules.extras.proof.probe import proves, require, require_refused
-from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed, longer_than
+from sync_rules.extras.proof.probe import make_probe, require, require_refused
+from sync_rules.extras.proof.proof_stack import ProofSite, make_item, make_length_test, make_new_key
 from sync_rules.model.values import Item
 
 ROUNDS: Final = 20
@@ -19,9 +19,9 @@ SECOND_LOOK_SECONDS: Final = 60  # the first one that a fan-out through an index
 INDEX: Final = "by_link"
 
 
-@proves(21)
-def consistent_reads(site: ProofSite) -> str:
-    key = keyed(fresh("21#"))
+@make_probe(21)
+def probe_consistent_reads(site: ProofSite) -> str:
+    key = make_item(make_new_key("21#"))
     name = site.table("items")
     for n in range(ROUNDS):
         wanted = {**key, "n": {"N": str(n)}}
@@ -37,9 +37,9 @@ def consistent_reads(site: ProofSite) -> str:
     return f"{ROUNDS} writes, each seen by GetItem, BatchGetItem and Query"
 
 
-@proves(22)
-def tables_as_named(site: ProofSite) -> str:
-    key = keyed(fresh("22#"))
+@make_probe(22)
+def probe_table_names(site: ProofSite) -> str:
+    key = make_item(make_new_key("22#"))
     site.put(key)
     for name in (site.table("items"), site.outputs["ItemsArn"]):
         answer = site.ask(site.db.batch_get_item, RequestItems={name: {"Keys": [key], "ConsistentRead": True}})
@@ -48,10 +48,10 @@ def tables_as_named(site: ProofSite) -> str:
     return "the answer has the name, or the ARN, that the request had"
 
 
-@proves(23)
-def batch_get(site: ProofSite) -> str:
-    pk, name, numbers = fresh("23#"), site.table("items"), site.table("numbers")
-    keys = [keyed(pk, f"{n:03d}") for n in range(101)]
+@make_probe(23)
+def probe_batch_get(site: ProofSite) -> str:
+    pk, name, numbers = make_new_key("23#"), site.table("items"), site.table("numbers")
+    keys = [make_item(pk, f"{n:03d}") for n in range(101)]
 
     def asked(table: str, wanted: list[Item]) -> dict[str, Any]:
         return {"RequestItems": {table: {"Keys": wanted, "ConsistentRead": True}}}
@@ -72,10 +72,10 @@ def batch_get(site: ProofSite) -> str:
     return "100 keys answered; 101, a key twice, and one number in two spellings refused"
 
 
-@proves(24)
-def pages(site: ProofSite) -> str:
-    pk = fresh("24#")
-    items = [keyed(pk, str(n)) for n in range(PAGE_ITEMS)]
+@make_probe(24)
+def probe_pages(site: ProofSite) -> str:
+    pk = make_new_key("24#")
+    items = [make_item(pk, str(n)) for n in range(PAGE_ITEMS)]
     for item in items:
         site.put({**item, "big": {"S": "x" * BIG_BYTES}})
 
@@ -100,11 +100,11 @@ def pages(site: ProofSite) -> str:
     return "pages end at 1 MB and at Limit; the key of a deleted item begins a page"
 
 
-@proves(25)
-def segments(site: ProofSite) -> str:
-    mine = {fresh("25#") for _ in range(40)}
+@make_probe(25)
+def probe_segments(site: ProofSite) -> str:
+    mine = {make_new_key("25#") for _ in range(40)}
     for pk in mine:
-        site.put(keyed(pk))
+        site.put(make_item(pk))
     found: list[str] = []
     for segment in range(SEGMENTS):
         scanned = site.pages(
@@ -121,7 +121,7 @@ def segments(site: ProofSite) -> str:
     return f"{len(mine)} items, each once in {SEGMENTS} segments"
 
 
-def _index_query(site: ProofSite, link: str) -> dict[str, Any]:
+def _make_index_query(site: ProofSite, link: str) -> dict[str, Any]:
     return {
         "TableName": site.table("items"),
         "IndexName": INDEX,
@@ -130,32 +130,32 @@ def _index_query(site: ProofSite, link: str) -> dict[str, Any]:
     }
 
 
-def _listed(site: ProofSite, link: str) -> list[str]:
-    return [item["sk"]["S"] for item in site.ask(site.db.query, **_index_query(site, link))["Items"]]
+def _list_rows(site: ProofSite, link: str) -> list[str]:
+    return [item["sk"]["S"] for item in site.ask(site.db.query, **_make_index_query(site, link))["Items"]]
 
 
-@proves(26)
-def index_lag(site: ProofSite) -> str:
-    pk, lags = fresh("26#"), []
+@make_probe(26)
+def probe_index_lag(site: ProofSite) -> str:
+    pk, lags = make_new_key("26#"), []
     for n in range(ROUNDS):
         began = time.monotonic()
-        site.put(keyed(pk, str(n), link=pk))
-        _, there = site.waiting.until(lambda: _listed(site, pk), longer_than(n))
+        site.put(make_item(pk, str(n), link=pk))
+        _, there = site.waiting.until(lambda: _list_rows(site, pk), make_length_test(n))
         lags.append(time.monotonic() - began)
         require(there and lags[-1] < SECOND_LOOK_SECONDS, f"a row was not in the index after {lags[-1]:.0f} s")
-    asked = {**_index_query(site, pk), "ConsistentRead": True}
+    asked = {**_make_index_query(site, pk), "ConsistentRead": True}
     require_refused(site.db.query, "ValidationException", "a consistent read of an index", **asked)
     return f"{ROUNDS} rows, the last of them seen after {max(lags) * 1000:.0f} ms with the way there and back"
 
 
-@proves(27)
-def sparse_index(site: ProofSite) -> str:
-    pk = fresh("27#")
-    site.put(keyed(pk, "with", link=pk))
-    site.put(keyed(pk, "without"))
-    site.put(keyed(pk, "lost", link=pk))
-    site.update(keyed(pk, "lost"), "REMOVE link")
-    found, right = site.waiting.until(lambda: _listed(site, pk), lambda found: found == ["with"])
+@make_probe(27)
+def probe_sparse_index(site: ProofSite) -> str:
+    pk = make_new_key("27#")
+    site.put(make_item(pk, "with", link=pk))
+    site.put(make_item(pk, "without"))
+    site.put(make_item(pk, "lost", link=pk))
+    site.update(make_item(pk, "lost"), "REMOVE link")
+    found, right = site.waiting.until(lambda: _list_rows(site, pk), lambda found: found == ["with"])
     require(right, f"the index has {sorted(found)}, expected only the item with its key")
     scanned = site.pages(site.db.scan, TableName=site.table("items"), IndexName=INDEX)
     listed = [item["sk"]["S"] for page in scanned for item in page["Items"] if item["pk"]["S"] == pk]
@@ -163,20 +163,20 @@ def sparse_index(site: ProofSite) -> str:
     return "items without the index's key are not in it"
 
 
-@proves(58)
-def one_claim(site: ProofSite) -> str:
+@make_probe(58)
+def probe_one_claim(site: ProofSite) -> str:
     name = site.table("items")
     for _ in range(5):
-        key = keyed(fresh("58#"))
+        key = make_item(make_new_key("58#"))
         with ThreadPoolExecutor(8) as pool:
-            accepted = list(pool.map(partial(_claims, site, name, key), range(8)))
+            accepted = list(pool.map(partial(_has_claimed, site, name, key), range(8)))
         won = [who for who, well in enumerate(accepted) if well]
         require(len(won) == 1, f"{len(won)} of 8 claims of one unit were accepted")
         require(site.get(key).get("by") == {"S": str(won[0])}, "the item names another than the winner")
     return "of 8 claims at once one was accepted, five times"
 
 
-def _claims(site: ProofSite, name: str, key: Item, who: int) -> bool:
+def _has_claimed(site: ProofSite, name: str, key: Item, who: int) -> bool:
     try:
         site.db.put_item(  # sent once: a claim whose answer is lost would be refused the second time
             TableName=name,

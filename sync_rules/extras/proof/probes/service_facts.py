@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
-from sync_rules.extras.proof.probe import proves, require, require_refused
-from sync_rules.extras.proof.probes.mapping_facts import deliveries
-from sync_rules.extras.proof.proof_stack import ProofSite, fresh
+from sync_rules.extras.proof.probe import make_probe, require, require_refused
+from sync_rules.extras.proof.probes.mapping_facts import list_deliveries
+from sync_rules.extras.proof.proof_stack import ProofSite, make_new_key
 from sync_rules.model import json_bytes
 
 MESSAGES: Final = 20
@@ -23,13 +23,13 @@ TOO_LONG: Final = "InvalidParameterValue InvalidMessageContents MessageTooLong A
 
 
 def send(site: ProofSite, queue: str, pk: str, fail: int = 0, **more: Any) -> None:
-    """Send a message; a function that is given it fails so often."""
+    """Send a message. The function that receives it fails `fail` times."""
     body = json.dumps({"pk": pk, "fail": fail})
     site.ask(site.clients.sqs.send_message, QueueUrl=site.outputs[queue], MessageBody=body, **more)
 
 
 def receive(site: ProofSite, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
-    """The receipt of a message of this key; "" if a look at the queue does not show it."""
+    """Receive a message of this key and return its receipt; "" if this receive does not return the message."""
     answer = site.ask(
         site.clients.sqs.receive_message,
         QueueUrl=site.outputs[queue],
@@ -43,42 +43,44 @@ def receive(site: ProofSite, queue: str, pk: str, visible_again_seconds: int = 6
 
 
 def await_message(site: ProofSite, queue: str, pk: str, visible_again_seconds: int = 60) -> str:
-    """The receipt, after as many looks as there is time for; "" if none shows the message."""
+    """Receive until the message comes or the time is over. Return its receipt, or ""."""
     found, _ = site.waiting.until(lambda: receive(site, queue, pk, visible_again_seconds), bool)
     return str(found)
 
 
 # ---------------------------------------------------------------- queues
-@proves(52)
-def every_message(site: ProofSite) -> str:
-    pks = [fresh("52#") for _ in range(MESSAGES)]
+@make_probe(52)
+def probe_every_message(site: ProofSite) -> str:
+    pks = [make_new_key("52#") for _ in range(MESSAGES)]
     for pk in pks:
         send(site, "MappedQueue", pk)
-    missing, _ = site.waiting.until(lambda: [pk for pk in pks if not deliveries(site, pk)], lambda missing: not missing)
+    missing, _ = site.waiting.until(
+        lambda: [pk for pk in pks if not list_deliveries(site, pk)], lambda missing: not missing
+    )
     require(not missing, f"of {MESSAGES} messages, {len(missing)} were not delivered")
     return f"{MESSAGES} messages were delivered"
 
 
-@proves(53)
-def message_limits(site: ProofSite) -> str:
+@make_probe(53)
+def probe_message_limits(site: ProofSite) -> str:
     call, url = site.clients.sqs.send_message, site.outputs["WorkQueue"]
     whole = "x" * MESSAGE_MAX_BYTES
     site.ask(call, QueueUrl=url, MessageBody=whole, DelaySeconds=DELAY_MAX_SECONDS)  # never seen by another probe
     require_refused(call, TOO_LONG, "a message of 1 MiB and a byte", QueueUrl=url, MessageBody=whole + "x")
     late = {"QueueUrl": url, "MessageBody": "{}", "DelaySeconds": DELAY_MAX_SECONDS + 1}
     require_refused(call, "InvalidParameterValue", "a delay of 901 seconds", **late)
-    pk = fresh("53#")
+    pk = make_new_key("53#")
     send(site, "MappedQueue", pk, DelaySeconds=DELAY_SECONDS)
-    given = site.see(lambda: deliveries(site, pk), len, "a delayed message was not delivered")
+    given = site.see(lambda: list_deliveries(site, pk), len, "a delayed message was not delivered")
     about = given[0].record["attributes"]
     waited = (int(about["ApproximateFirstReceiveTimestamp"]) - int(about["SentTimestamp"])) / 1000
     require(waited >= DELAY_SECONDS - 1, f"a message with a delay of {DELAY_SECONDS} s came after {waited:g} s")
     return "1 MiB and 900 s accepted, more refused; a delay was kept"
 
 
-@proves(54)
-def visible_again(site: ProofSite) -> str:
-    pk = fresh("54#")
+@make_probe(54)
+def probe_visibility(site: ProofSite) -> str:
+    pk = make_new_key("54#")
     send(site, "WorkQueue", pk)
     receipt = await_message(site, "WorkQueue", pk)
     require(receipt, "a message could not be received")
@@ -88,16 +90,16 @@ def visible_again(site: ProofSite) -> str:
     receipt = await_message(site, "WorkQueue", pk)
     require(receipt, "a message whose timeout was set to 0 did not come again")
     site.ask(site.clients.sqs.delete_message, QueueUrl=url, ReceiptHandle=receipt)
-    pk = fresh("54#")
+    pk = make_new_key("54#")
     send(site, "MappedQueue", pk, fail=1)
-    given, again = site.waiting.until(lambda: deliveries(site, pk), lambda given: len(given) > 1)
+    given, again = site.waiting.until(lambda: list_deliveries(site, pk), lambda given: len(given) > 1)
     require(again, f"a message that the function reported as failed came {len(given)} times")
     return "visible again after a timeout of 0, and after a function reported it"
 
 
-@proves(55)
-def dead_letters(site: ProofSite) -> str:
-    pk = fresh("55#")
+@make_probe(55)
+def probe_dead_letters(site: ProofSite) -> str:
+    pk = make_new_key("55#")
     send(site, "WorkQueue", pk)
     for n in range(DEAD_AFTER_RECEIVES):
         require(not receive(site, "DeadQueue", pk, 0), f"a message is a dead letter after {n} receives")
@@ -123,22 +125,22 @@ def _execute(site: ProofSite, units: list[dict[str, bool]]) -> dict[str, Any]:
     return site.see(look, lambda found: found["status"] != "RUNNING", "an execution with a few units did not end")
 
 
-@proves(59)
-def map_rights(site: ProofSite) -> str:
+@make_probe(59)
+def probe_map_permissions(site: ProofSite) -> str:
     found = _execute(site, [{"fail": False}] * 3)
     require(found["status"] == "SUCCEEDED", f"a distributed map ended {found['status']}: {found.get('error', '')}")
     return "a distributed map ran with StartExecution, DescribeExecution and StopExecution"
 
 
-@proves(60)
-def tolerated(site: ProofSite) -> str:
+@make_probe(60)
+def probe_tolerated_failures(site: ProofSite) -> str:
     found = _execute(site, [{"fail": n % 2 == 0} for n in range(4)])
     require(found["status"] == "SUCCEEDED", f"a map with two failed units of four ended {found['status']}")
     return "two of four units failed, and the map ended well"
 
 
-@proves(61)
-def input_limit(site: ProofSite) -> str:
+@make_probe(61)
+def probe_input_limit(site: ProofSite) -> str:
     call, arn = site.clients.stepfunctions.start_execution, site.outputs["Machine"]
     text = json.dumps({"units": [], "fill": ""})
     whole = text.replace('"fill": ""', f'"fill": "{"x" * (INPUT_MAX_BYTES - len(text))}"')
@@ -149,8 +151,8 @@ def input_limit(site: ProofSite) -> str:
     return "256 KiB accepted, a byte more refused"
 
 
-@proves(64)
-def policy_limit(site: ProofSite) -> str:
+@make_probe(64)
+def probe_policy_limit(site: ProofSite) -> str:
     names = [f"arn:aws:dynamodb:*:*:table/{n:04d}" for n in range(POLICY_MAX_CHARACTERS // 30)]
     statement = {"Effect": "Allow", "Action": "dynamodb:GetItem", "Resource": names}
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
@@ -171,12 +173,12 @@ def _delete_policy(site: ProofSite, asked: Mapping[str, str]) -> None:
     try:
         site.ask(site.clients.iam.delete_role_policy, **asked)
     except aws_errors.ERRORS as error:
-        if aws_errors.code(error) != "NoSuchEntity":
+        if aws_errors.read_code(error) != "NoSuchEntity":
             raise
 
 
-@proves(66)
-def custom_resource(site: ProofSite) -> str:
+@make_probe(66)
+def probe_custom_resource(site: ProofSite) -> str:
     found = site.outputs.get("State", "")
     require(found == "ACTIVE", f"the custom resource saw its table in state {found or 'unknown'}")
     return "called when its table was there, and its answer was read"

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from sync_rules.extras.proof.probe import UnseenError, proves, require
-from sync_rules.extras.proof.proof_stack import ProofSite, fresh, keyed, longer_than
+from sync_rules.extras.proof.probe import UnseenError, make_probe, require
+from sync_rules.extras.proof.proof_stack import ProofSite, make_item, make_length_test, make_new_key
 from sync_rules.model.values import Item
 
 ROUNDS: Final = 10
@@ -23,18 +23,18 @@ BY_TIME_TO_LIVE: Final = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Serv
 
 
 class ProofStreamReader:
-    """A reader of a table's stream, from its oldest record; each call of `more` reads on."""
+    """A reader of a table's stream, from its oldest record. Each call of `more` reads further."""
 
     def __init__(self, site: ProofSite, table: str = "items") -> None:
         self._site, self._client = site, site.clients.dynamodbstreams
-        self.arn: str = latest(site, table)
+        self.arn: str = find_latest_stream(site, table)
         self._iterators: dict[str, str | None] = {}
         self._listed: tuple[float, list[str]] = (-math.inf, [])
         self.records: dict[str, list[dict[str, Any]]] = {}  # by shard
 
     def more(self) -> list[dict[str, Any]]:
-        """All records so far, after one more look at each shard."""
-        for shard in self._shards():
+        """Return all records so far, after another read of each shard."""
+        for shard in self._find_shards():
             if shard not in self._iterators:
                 first = {"ShardIteratorType": "TRIM_HORIZON"}
                 answer = self._ask(self._client.get_shard_iterator, StreamArn=self.arn, ShardId=shard, **first)
@@ -49,13 +49,13 @@ class ProofStreamReader:
         return [record for shard in self.records.values() for record in shard]
 
     def of(self, pk: str) -> list[dict[str, Any]]:
-        """The records so far of one partition key, after one more look."""
+        """Return the records so far of one partition key, after another read."""
         return [record for record in self.more() if record["dynamodb"]["Keys"]["pk"].get("S") == pk]
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         return self._site.ask(call, **parameters)
 
-    def _shards(self) -> list[str]:
+    def _find_shards(self) -> list[str]:
         """The shards, asked for no more often than a stream answers."""
         now = time.monotonic()
         if now - self._listed[0] > LIST_SECONDS:
@@ -72,8 +72,8 @@ class ProofStreamReader:
             start = {"ExclusiveStartShardId": about["LastEvaluatedShardId"]}
 
 
-def latest(site: ProofSite, table: str) -> str:
-    """The ARN of the stream that DescribeTable names."""
+def find_latest_stream(site: ProofSite, table: str) -> str:
+    """Return the ARN of the stream that DescribeTable names, or ""."""
     described: dict[str, Any] = site.ask(site.db.describe_table, TableName=site.table(table))["Table"]
     arn: str = described.get("LatestStreamArn", "")
     return arn
@@ -81,7 +81,7 @@ def latest(site: ProofSite, table: str) -> str:
 
 def _change_item(site: ProofSite, pk: str) -> list[tuple[str, Item | None, Item | None]]:
     """Change one item in every way that the pipeline does; gives the records that must follow."""
-    key, name = keyed(pk), site.table("items")
+    key, name = make_item(pk), site.table("items")
     first, second = {**key, "v": {"S": "1"}}, {**key, "v": {"S": "2"}}
     third, fourth = {**key, "v": {"S": "3"}}, {**key, "v": {"S": "4"}}
     site.put(first)
@@ -97,13 +97,13 @@ def _change_item(site: ProofSite, pk: str) -> list[tuple[str, Item | None, Item 
     ]  # fmt: skip
 
 
-@proves(1)
-def every_change(site: ProofSite) -> str:
-    pk, reading = fresh("1#"), ProofStreamReader(site)
+@make_probe(1)
+def probe_every_change(site: ProofSite) -> str:
+    pk, reading = make_new_key("1#"), ProofStreamReader(site)
     wanted = _change_item(site, pk)
     site.waiting.until(lambda: reading.of(pk), lambda found: len(found) >= len(wanted))
-    mark = fresh("1#")  # a later record of the same stream: what came before it has come
-    site.put(keyed(mark))
+    mark = make_new_key("1#")  # a later record of the same stream: what came before it has come
+    site.put(make_item(mark))
     site.waiting.until(lambda: reading.of(mark), len)
     found = [
         (one["eventName"], one["dynamodb"].get("OldImage"), one["dynamodb"].get("NewImage")) for one in reading.of(pk)
@@ -114,17 +114,17 @@ def every_change(site: ProofSite) -> str:
     return "put, update, statement, transaction and delete: a record each, in order, with both images"
 
 
-@proves(2)
-def silent_no_op(site: ProofSite) -> str:
-    pk, mark, reading = fresh("2#"), fresh("2#"), ProofStreamReader(site)
-    key = keyed(pk)
+@make_probe(2)
+def probe_silent_no_op(site: ProofSite) -> str:
+    pk, mark, reading = make_new_key("2#"), make_new_key("2#"), ProofStreamReader(site)
+    key = make_item(pk)
     item = {**key, "v": {"S": "1"}, "s": {"SS": ["a", "b"]}}
     site.put(item)
     site.put(item)
     site.update(key, "SET v = :v", {":v": {"S": "1"}})
-    site.delete(keyed(pk, "none"))
+    site.delete(make_item(pk, "none"))
     site.put({**item, "v": {"S": "2"}})
-    site.put(keyed(mark))
+    site.put(make_item(mark))
     site.waiting.until(lambda: reading.of(mark), len)
     _, there = site.waiting.until(lambda: reading.of(pk), lambda found: len(found) > 1)
     names = [record["eventName"] for record in reading.of(pk)]
@@ -132,22 +132,22 @@ def silent_no_op(site: ProofSite) -> str:
     return "of five writes the two that changed something made a record"
 
 
-@proves(3)
-def read_follows_record(site: ProofSite) -> str:
-    pk, reading = fresh("3#"), ProofStreamReader(site)
+@make_probe(3)
+def probe_read_after_record(site: ProofSite) -> str:
+    pk, reading = make_new_key("3#"), ProofStreamReader(site)
     for n in range(ROUNDS):
-        site.put({**keyed(pk), "n": {"N": str(n)}})
-        site.see(lambda: reading.of(pk), longer_than(n), "a change made no record")
-        found = site.get(keyed(pk)).get("n", {}).get("N", "-1")
+        site.put({**make_item(pk), "n": {"N": str(n)}})
+        site.see(lambda: reading.of(pk), make_length_test(n), "a change made no record")
+        found = site.get(make_item(pk)).get("n", {}).get("N", "-1")
         require(int(found) >= n, f"a read after the record of change {n} shows change {found}")
     return f"{ROUNDS} records, each change seen by a read at its delivery"
 
 
-@proves(5)
-def sequence_numbers(site: ProofSite) -> str:
-    pk, reading = fresh("5#"), ProofStreamReader(site)
+@make_probe(5)
+def probe_sequence_numbers(site: ProofSite) -> str:
+    pk, reading = make_new_key("5#"), ProofStreamReader(site)
     for n in range(ROUNDS):
-        site.put({**keyed(pk), "n": {"N": str(n)}})
+        site.put({**make_item(pk), "n": {"N": str(n)}})
     said = f"{ROUNDS} changes did not make {ROUNDS} records"
     site.see(lambda: reading.of(pk), lambda found: len(found) >= ROUNDS, said)
     for records in reading.records.values():
@@ -159,9 +159,9 @@ def sequence_numbers(site: ProofSite) -> str:
     return f"{sum(map(len, reading.records.values()))} records, their numbers grow within each shard"
 
 
-@proves(8)
-def made_anew(site: ProofSite) -> str:
-    name, before = site.table("switched"), latest(site, "switched")
+@make_probe(8)
+def probe_second_stream(site: ProofSite) -> str:
+    name, before = site.table("switched"), find_latest_stream(site, "switched")
     for on in (False, True):
         wanted = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"} if on else {"StreamEnabled": False}
         site.ask(site.db.update_table, TableName=name, StreamSpecification=wanted)
@@ -171,25 +171,25 @@ def made_anew(site: ProofSite) -> str:
             return bool(described["TableStatus"] == "ACTIVE")
 
         site.waiting.until(ready, bool)
-    after = latest(site, "switched")
+    after = find_latest_stream(site, "switched")
     require(after and after != before, "DescribeTable names the stream of before")
-    site.put(keyed(fresh("8#")), "switched")
+    site.put(make_item(make_new_key("8#")), "switched")
     reading = ProofStreamReader(site, "switched")
     site.see(reading.more, len, "the stream that DescribeTable names gets no records")
     return "another ARN, and records come under it"
 
 
 def expire(site: ProofSite) -> str:
-    """Write an item that had to expire; gives its partition key for `expired`."""
-    pk = fresh("9#")
+    """Write an item that should expire. Return its partition key, for the probe of fact 9."""
+    pk = make_new_key("9#")
     long_ago = str(int(time.time()) - EXPIRED_SECONDS)
-    site.put({**keyed(pk), "expires": {"N": long_ago}})
+    site.put({**make_item(pk), "expires": {"N": long_ago}})
     return pk
 
 
-@proves(9)
-def expired(site: ProofSite) -> str:
-    """Seen only if an item expires in time."""
+@make_probe(9)
+def probe_expiry(site: ProofSite) -> str:
+    """Probe the record of an expired item; unseen if no item expires in time."""
     reading = ProofStreamReader(site)
     known = {"PrincipalId", "Type"}
 
@@ -208,14 +208,14 @@ def expired(site: ProofSite) -> str:
     return "an item expired, and its record names the service"
 
 
-@proves(71)
-def bulk_load(site: ProofSite) -> str:
-    """Seen only if the load ends in time, without an error."""
+@make_probe(71)
+def probe_bulk_load(site: ProofSite) -> str:
+    """Probe the records of a bulk load; unseen if the load does not end in time without an error."""
     start, describe = (getattr(site.db, f"{name}_bulk_{what}", None) for name, what in BULK_CALLS)
     if start is None or describe is None:
         raise UnseenError("this botocore cannot start a bulk load: upgrade boto3")
-    pk, reading = fresh("71#"), ProofStreamReader(site)
-    item, bucket = keyed(pk), {"S3Bucket": site.name, "S3KeyPrefix": f"bulk/{pk}"}
+    pk, reading = make_new_key("71#"), ProofStreamReader(site)
+    item, bucket = make_item(pk), {"S3Bucket": site.name, "S3KeyPrefix": f"bulk/{pk}"}
     line = json.dumps({"Item": item}).encode()
     site.ask(site.clients.s3.put_object, Bucket=site.name, Key=f"bulk/{pk}/items.json", Body=line)
     begun = site.ask(

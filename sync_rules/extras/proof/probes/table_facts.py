@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws_errors
 from sync_rules.adapters.preflight import STRONG
-from sync_rules.extras.proof.probe import NOT_ALLOWED, RefutedError, UnseenError, is_blocked, proves, require
-from sync_rules.extras.proof.proof_stack import ProofSite, keyed
-from sync_rules.jobs.export_files import Bucket, find_doubt, find_exports, parse_item, read_lines
+from sync_rules.extras.proof.probe import NOT_ALLOWED, RefutedError, UnseenError, is_blocked, make_probe, require
+from sync_rules.extras.proof.proof_stack import ProofSite, make_item
+from sync_rules.jobs.export_files import Bucket, find_doubt, list_exports, parse_item, read_lines
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import Item
 
@@ -25,7 +25,7 @@ EXPIRY: Final = re.compile(r"\bTTL\b|time.?to.?live", re.IGNORECASE)
 
 
 def begin_export(site: ProofSite) -> None:
-    """Start the export early, since it takes minutes. An error comes again when the probe asks."""
+    """Start the export early, because it takes minutes. The probe repeats the request, and meets any error again."""
     with suppress(UnseenError, *aws_errors.ERRORS):
         _start_export(site)
 
@@ -55,12 +55,12 @@ def _start_export(site: ProofSite) -> dict[str, Any]:
 
 def _list_items(site: ProofSite) -> tuple[Item, Item]:
     """An item that the filter lets pass, and one that it does not."""
-    return keyed(f"63#{site.name}", "1", exported="yes"), keyed(f"63#{site.name}", "2", exported="no")
+    return make_item(f"63#{site.name}", "1", exported="yes"), make_item(f"63#{site.name}", "2", exported="no")
 
 
-@proves(63)
-def filtered_export(site: ProofSite) -> str:
-    """Seen only if the export ends in time."""
+@make_probe(63)
+def probe_filtered_export(site: ProofSite) -> str:
+    """Probe an export with a filter; unseen if the export does not end in time."""
     arn = _start_export(site)["ExportArn"]
     seconds, pause = max(site.waiting.seconds, EXPORT_SECONDS), max(site.waiting.pause, EXPORT_LOOK_SECONDS)
     patient = replace(site.waiting, seconds=seconds, pause=pause)
@@ -69,7 +69,7 @@ def filtered_export(site: ProofSite) -> str:
     if about["ExportStatus"] != "COMPLETED":
         raise UnseenError(f"an export is {about['ExportStatus']}")
     try:
-        (export,) = find_exports(f"s3://{site.name}/{FOLDER}", Bucket(site.clients.s3, site.name, FOLDER))
+        (export,) = list_exports(f"s3://{site.name}/{FOLDER}", Bucket(site.clients.s3, site.name, FOLDER))
         items = [item for name in export.files for item in _read_items(export.shelf, name)]
     except UserError as error:
         raise RefutedError(f"an export has another form: {error}") from error
@@ -84,9 +84,11 @@ def _read_items(shelf: Any, name: str) -> Iterator[Item]:
         yield parse_item(line, place)
 
 
-@proves(73)
-def strong_consistency(site: ProofSite) -> str:
-    """Ask for strong consistency with one other Region on a table with Time to Live: AWS must refuse it for both."""
+@make_probe(73)
+def probe_strong_consistency(site: ProofSite) -> str:
+    """Request strong consistency with one other Region on a table with Time to Live. AWS must refuse the two
+    together.
+    """
     home = site.db.meta.region_name
     (region, *_) = (one for one in OTHER_REGIONS if one != home)
     replica = {"Create": {"RegionName": region}}
@@ -94,12 +96,12 @@ def strong_consistency(site: ProofSite) -> str:
     try:
         site.ask(site.db.update_table, **asked)
     except aws_errors.ERRORS as error:
-        if aws_errors.code(error) in NOT_ALLOWED:
+        if aws_errors.read_code(error) in NOT_ALLOWED:
             raise UnseenError("these credentials may not make replicas, which nothing else needs") from error
         if is_blocked(error):
             raise
-        said = f"{aws_errors.code(error)}: {aws_errors.message(error)}"
-        if EXPIRY.search(aws_errors.message(error)):
+        said = f"{aws_errors.read_code(error)}: {aws_errors.read_message(error)}"
+        if EXPIRY.search(aws_errors.read_message(error)):
             return f"refused with {said}"
         raise UnseenError(f"refused for another reason, {said}") from error
     raise RefutedError(f"accepted with Time to Live: delete the replica in {region}, then the rest with --clean")

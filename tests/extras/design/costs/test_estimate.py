@@ -14,7 +14,7 @@ from sync_rules.extras.design.costs.loads import Place
 from sync_rules.extras.design.costs.volumes import IndexRows, MeasuredEntity, Sizes, SizeSampler, replace_volumes
 from sync_rules.extras.design.costs.workload import WriteEvent, follow_rules
 from sync_rules.jobs.dryrun.money import MONTH_HOURS
-from sync_rules.jobs.dryrun.prices import own_prices
+from sync_rules.jobs.dryrun.prices import read_own_prices
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import parse_rules
 from sync_rules.rules.rule import Rule
@@ -23,7 +23,7 @@ from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.worlds import Scene
 
-VIRGINIA = own_prices().regions["us-east-1"]
+VIRGINIA = read_own_prices().regions["us-east-1"]
 # The model of awslabs/mcp, src/dynamodb-mcp-server/tests/cost_performance_calculator/test_integration.py, as rules.
 AWSLABS = """
 tables:

@@ -11,12 +11,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.extras.design.patterns.declarations import Design, design_of
+from sync_rules.extras.design.patterns.declarations import Design, find_design
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.extras.design.run.pattern_runs import PatternTrial
 from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import load_rules
-from sync_rules.model.python_values import raw_of
+from sync_rules.model.python_values import make_raw_value
 from tests.support.memory_client import MemoryClient
 
 EXAMPLES = sorted((Path(__file__).parents[4] / "examples").glob("*/rules.yaml"))
@@ -37,7 +37,7 @@ REMOVED = {
 
 def without(rules, *names):
     """Copies that nobody reads, and indexes that nothing uses, without some patterns."""
-    left = {name: one for name, one in design_of(rules).patterns.items() if name not in names}
+    left = {name: one for name, one in find_design(rules).patterns.items() if name not in names}
     proof = prove(replace(rules, sections={"patterns": Design(left)}))
     return {*proof.unread, *(f"{table}/{index}" for table, index in proof.idle)}
 
@@ -52,7 +52,7 @@ def test_patterns_of_an_example_are_served_and_need_all_that_is_kept(file):
     name, left = REMOVED[file.parent.name]
     assert without(rules, name) == left
     kept = {rule.title for rule in rules.rules.values() if rule.puts and not rule.times_to_live}
-    assert {one for one in without(rules, *design_of(rules).patterns) if "/" not in one} == kept
+    assert {one for one in without(rules, *find_design(rules).patterns) if "/" not in one} == kept
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.parent.name)
@@ -64,10 +64,10 @@ def test_patterns_of_an_example_answer_on_its_data(file):
     before = MemoryStore(rules.tables)
     for table, items in data.items():
         for item in items:
-            before.put(table, {name: raw_of(value) for name, value in item.items()})
+            before.put(table, {name: make_raw_value(value) for name, value in item.items()})
     right = recompute(rules, before)
     client = MemoryClient(rules.tables.values(), {name: right.items(name) for name in rules.tables})
-    for one in PatternTrial(rules, client, right.items, {}, 10).run(design_of(rules).patterns):
+    for one in PatternTrial(rules, client, right.items, {}, 10).run(find_design(rules).patterns):
         if one.left == "a write":
             continue
         assert one.left == "", one.name

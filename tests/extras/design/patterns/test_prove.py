@@ -11,8 +11,8 @@ from sync_rules.extras.design.patterns.answers import merge_entries
 from sync_rules.extras.design.patterns.keepers import list_keepers
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.language.problems import Problems, errors
-from sync_rules.language.yaml_source import read
+from sync_rules.language.problems import Problems, list_errors
+from sync_rules.language.yaml_source import read_document
 from sync_rules.rules import compiled_file, fingerprints
 
 BASE = """
@@ -402,7 +402,7 @@ def asked():
 
 def test_patterns_are_served_by_each_of_their_cures():
     """A cure is merged into the file, which then passes check and serves the pattern: one in five of hundreds."""
-    document = read(BASE, Problems())
+    document = read_document(BASE, Problems())
     assert document is not None
     forms = {f"p{number}": form for number, form in enumerate(asked())}
     proof = prove(parse_rules(json.dumps({**document.data, "patterns": forms})))
@@ -412,7 +412,7 @@ def test_patterns_are_served_by_each_of_their_cures():
         data = merge_entries({**document.data, "patterns": {name: forms[name]}}, cure.entries)
         rules, problems = check_rules(json.dumps(data))
         told = f"{forms[name]}: {cure.title} {cure.entries}"
-        assert rules is not None, f"{told}: {[one.message for one in errors(problems)]}"
+        assert rules is not None, f"{told}: {[one.message for one in list_errors(problems)]}"
         assert prove(rules).answers[name].is_served, f"{told}: {prove(rules).answers[name].reason}"
     bare = [forms[name] for name, answer in proof.answers.items() if not answer.is_served and not answer.cures]
     assert bare == []
@@ -423,7 +423,7 @@ def test_patterns_change_nothing_of_the_rules():
     plain = parse_rules(BASE.replace(", size: 1.6KB, items: 1000", "").replace(", size: 1KB", ""))
     rules = parse_rules(f"{BASE}\npatterns:\n  order: {{get: order, by: [user_id, order_id]}}\n")
     assert rules.fingerprint == plain.fingerprint
-    assert fingerprints.of_each(rules) == fingerprints.of_each(plain)
+    assert fingerprints.compute_rule_fingerprints(rules) == fingerprints.compute_rule_fingerprints(plain)
     again = compiled_file.read(compiled_file.dump(rules, {}), "rules.compiled", {})
     assert again.fingerprint == rules.fingerprint
     assert told(prove(again).answers["order"]) == told(prove(rules).answers["order"])

@@ -8,11 +8,11 @@ from itertools import combinations
 import pytest
 
 from sync_rules.extras.design.patterns.answers import merge_entries
-from sync_rules.extras.design.patterns.declarations import design_of
+from sync_rules.extras.design.patterns.declarations import find_design
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.language.problems import Problems, errors
-from sync_rules.language.yaml_source import read
+from sync_rules.language.problems import Problems, list_errors
+from sync_rules.language.yaml_source import read_document
 from sync_rules.model.errors import UserError
 from sync_rules.read import Patterns, Reader
 from sync_rules.rules import compiled_file
@@ -40,7 +40,7 @@ FIELDS = ("tenant", "brand", "price", "colour", "maker.country", "maker.status")
 
 
 def proved(patterns, text=FILE):
-    document = read(text, Problems())
+    document = read_document(text, Problems())
     return prove(parse_rules(json.dumps({**document.data, "patterns": patterns}))).answers
 
 
@@ -62,7 +62,7 @@ def test_search_is_served_by_what_its_index_filters_by():
     assert step.condition == "tenant = {tenant} and of = {of}"
     assert answer.remarks == ("tenant: an item without it is in no search",)
     assert answer.units == 0
-    document = read(FILE, Problems())
+    document = read_document(FILE, Problems())
     rules = parse_rules(json.dumps({**document.data, "patterns": {"p": {"search": "product", "via": "by_look"}}}))
     assert prove(rules).idle == (("shop", "by_meaning"), ("goods", "near"))
 
@@ -81,7 +81,7 @@ def test_searches_are_served_by_each_of_their_cures():
     forms = {f"p{number}": form for number, form in enumerate(asked())}
     answers = proved(forms)
     copies = {"maker.country": "of"}
-    document = read(FILE, Problems())
+    document = read_document(FILE, Problems())
     for name, form in forms.items():
         given = {copies.get(text, text) for text in form["by"]}
         fits = (
@@ -96,7 +96,7 @@ def test_searches_are_served_by_each_of_their_cures():
         rules, problems = check_rules(
             json.dumps(merge_entries({**document.data, "patterns": {name: form}}, cure.entries))
         )
-        assert rules is not None, f"{form}: {cure.entries} {[one.message for one in errors(problems)]}"
+        assert rules is not None, f"{form}: {cure.entries} {[one.message for one in list_errors(problems)]}"
         assert prove(rules).answers[name].is_served, f"{form}: {cure.entries}"
 
 
@@ -121,6 +121,6 @@ def test_search_outlives_compilation_and_is_called_by_the_application():
     """Compiled rules have the pattern; the reader has no vector to search with, and says who calls."""
     rules = parse_rules(FILE + "patterns: {near: {search: product, by: [tenant], attributes: [title]}}\n")
     again = compiled_file.read(compiled_file.dump(rules, {}), "rules.compiled", {})
-    assert design_of(again).patterns == design_of(rules).patterns
+    assert find_design(again).patterns == find_design(rules).patterns
     with pytest.raises(UserError, match="pattern near is a search"):
         Patterns(rules, Reader(MemoryClient(rules.tables.values(), {}), raw=True)).plan("near")

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.extras.design.patterns.declarations import design_of
+from sync_rules.extras.design.patterns.declarations import find_design
 from sync_rules.extras.design.patterns.prover import prove
 from sync_rules.lab.recompute import recompute
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
-from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.python_values import make_plain_value, make_raw_value
 from sync_rules.read import Patterns, Reader, requests_of
 from tests.extras.design.patterns.test_prove import BASE, SERVED
 from tests.support.depth import deep
@@ -29,7 +29,7 @@ def kept(rules, items):
     store = MemoryStore(rules.tables)
     for table, some in items.items():
         for item in some:
-            store.put(table, {name: raw_of(value) for name, value in item.items()})
+            store.put(table, {name: make_raw_value(value) for name, value in item.items()})
     right = recompute(rules, store)
     return {name: [*right.items(name)] for name in rules.tables}
 
@@ -93,7 +93,7 @@ def stored(rules, data):
     for name, drawn_fields in data:
         fields = {**drawn_fields}
         entity = rules.entities[name]
-        raw = {field: raw_of(value) for field, value in fields.items()}
+        raw = {field: make_raw_value(value) for field, value in fields.items()}
         made = {one: template.build(raw, "S") for one, template in entity.templates.items()}
         if name == "component":
             parent, own = fields["ParentId"], fields["ComponentId"]
@@ -133,7 +133,7 @@ class World:
     def field(self, name, item, field):
         entity = self.rules.entities[name]
         value = entity.view(item, [(field,)]).get(field)
-        return None if value is None else plain_of(value)
+        return None if value is None else make_plain_value(value)
 
     def found(self, pattern, given):
         for name, item in ((one, item) for one in pattern.entities for item in self.of(one)):
@@ -168,7 +168,7 @@ class World:
             name = next(name for name in pattern.entities if any(one is item for one in self.of(name)))
             return [name, self.seen(replace(pattern, beside=()), item)]
         if pattern.returns is None:
-            return {name: plain_of(value) for name, value in item.items()}
+            return {name: make_plain_value(value) for name, value in item.items()}
         found = {}
         for text in pattern.returns:
             other, _, rest = text.partition(".")
@@ -244,7 +244,7 @@ GETS = [one for one in (*SERVED, *sorted(MORE)) if one.startswith("{get") and "k
 def test_gets_find_what_a_filter_over_all_items_finds(pattern, data):
     """The same items, in the order of the sort key, in the requests of the proof; also page by page."""
     rules = rules_of(pattern)
-    declared, answer = design_of(rules).patterns["p0"], prove(rules).answers["p0"]
+    declared, answer = find_design(rules).patterns["p0"], prove(rules).answers["p0"]
     others = {"order": ["user"], "user": ["order"], "store": ["ware"]}.get(declared.entity, [])
     items = kept(rules, stored(rules, data.draw(data_of(*others, *declared.entities))))
     world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
@@ -258,7 +258,7 @@ def test_gets_find_what_a_filter_over_all_items_finds(pattern, data):
     assert requests.count == len(answer.steps) or not found
     if declared.order is not None and declared.returns is None:
         order = [
-            world.field(declared.entity, {name: raw_of(value) for name, value in item.items()}, declared.order)
+            world.field(declared.entity, {name: make_raw_value(value) for name, value in item.items()}, declared.order)
             for item in found
         ]
         assert order == sorted(order, reverse=declared.backward)
@@ -294,7 +294,7 @@ GRAPH = "graph: goal, from: member, through: membership, neighbours: [member]"
 def test_graphs_find_goals_and_the_members_around_them(pattern, meets, data):
     """The edges in their order, each with its goal and the goal's members, in three requests; also page by page."""
     rules = rules_of(pattern)
-    declared = design_of(rules).patterns["p0"]
+    declared = find_design(rules).patterns["p0"]
     of_one = st.fixed_dictionaries({"goal_id": IDS, "user_id": st.just(data.draw(IDS)), "memberRole": ROLES})
     edges_of_one = [("membership", one) for one in data.draw(st.lists(of_one, max_size=4))]
     items = kept(rules, stored(rules, data.draw(data_of("goal", "member", "membership")) + edges_of_one))
@@ -334,8 +334,8 @@ def test_graphs_find_goals_and_the_members_around_them(pattern, meets, data):
         if name in goals:
             beside = [one for one in world.of("membership") if world.field("membership", one, "goal_id") == name]
             members = sorted(world.field("membership", one, "user_id") for one in beside)
-            assert sorted(plain_of(one.fields["user_id"]) for one in around.found) == members
-            assert all(one.item == users.get(plain_of(one.fields["user_id"])) for one in around.found)
+            assert sorted(make_plain_value(one.fields["user_id"]) for one in around.found) == members
+            assert all(one.item == users.get(make_plain_value(one.fields["user_id"])) for one in around.found)
 
 
 NUMBERED = """
@@ -379,9 +379,9 @@ def test_trees_find_the_items_below_and_above(pattern, data):
     """Descendants, children and ancestors by walking from parent to parent."""
     rules = rules_of(pattern)
     items = kept(rules, stored(rules, data.draw(data_of("component", "component"))))
-    declared = design_of(rules).patterns["p0"]
+    declared = find_design(rules).patterns["p0"]
     world, client = World(rules, items), MemoryClient(rules.tables.values(), items)
-    by_id = {plain_of(one["ComponentId"]): one for one in world.of("component")}
+    by_id = {make_plain_value(one["ComponentId"]): one for one in world.of("component")}
     asked = data.draw(st.sampled_from([*by_id, "1", "ä"]))
 
     def above(name):

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from sync_rules.extras.design.commands.patterns import describe_run, format_run
-from sync_rules.extras.design.patterns.declarations import design_of
+from sync_rules.extras.design.patterns.declarations import find_design
 from sync_rules.extras.design.run.pattern_runs import PatternTrial
-from sync_rules.extras.design.run.sample_calls import calls, parse_arguments
+from sync_rules.extras.design.run.sample_calls import list_calls, parse_arguments
 from sync_rules.model.errors import UserError
 from sync_rules.read import Patterns
 from sync_rules.read.reader import Reader
@@ -50,7 +50,7 @@ class World:
 
     def __init__(self):
         self.rules = rules_of(*PATTERNS.values())
-        self.names = dict(zip(PATTERNS, design_of(self.rules).patterns, strict=True))
+        self.names = dict(zip(PATTERNS, find_design(self.rules).patterns, strict=True))
         self.items = kept(self.rules, stored(self.rules, DATA))
 
     def run(self, *names, given=(), most=10):
@@ -90,4 +90,4 @@ def test_runs_take_given_keys():
     rules = rules_of(PATTERNS["months"])
     plan = Patterns(rules, Reader(MemoryClient(rules.tables.values(), {}), raw=True)).plan("p0")
     with pytest.raises(UserError, match=r"LEAST\.\.GREATEST"):
-        calls(rules, plan, lambda _: (), {"user_id": "1", "made": "2026"}, 1)
+        list_calls(rules, plan, lambda _: (), {"user_id": "1", "made": "2026"}, 1)

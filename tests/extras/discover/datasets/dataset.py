@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.extras.discover.propose.table_files import Gathered
-from sync_rules.model.python_values import raw_of
+from sync_rules.model.python_values import make_raw_value
 from sync_rules.model.values import AttributeValue, Item
 from tests.support.gathering import PlainTable, gathered
 
@@ -117,7 +117,7 @@ class DataSet:
             if self.table_of[entity] == table:
                 for record in records:
                     if attribute in record:
-                        return next(iter(raw_of(record[attribute])))
+                        return next(iter(make_raw_value(record[attribute])))
         return "S"
 
     def records(self) -> Iterator[tuple[str, Record]]:
@@ -128,9 +128,9 @@ class DataSet:
 
     def gathered(self, folder: Path) -> Gathered:
         """All tables, written as the data files of an export."""
-        return gathered(folder, *map(self._plain, self.tables), files=3)
+        return gathered(folder, *map(self._resolve_branches, self.tables), files=3)
 
-    def _plain(self, name: str) -> PlainTable:
+    def _resolve_branches(self, name: str) -> PlainTable:
         """A table with its items, shuffled as a scan has them."""
 
         def types(names: Iterable[str]) -> dict[str, str]:
@@ -189,7 +189,7 @@ def item_of(record: Record) -> Item:
 
 def stored(value: Any) -> AttributeValue:
     """A value as DynamoDB's JSON, with sets in order, so that equal data sets have equal files."""
-    raw = raw_of(value)
+    raw = make_raw_value(value)
     return {kind: sorted(content) if kind in ("SS", "NS") else content for kind, content in raw.items()}
 
 

@@ -89,7 +89,7 @@ class Drawing:
             called = self.w.one([parent.name, self.called("belongs", "to"), self.called("main", parent.name)])
         return Kind(name, own, parent, called, inside=inside, listed=not self.single or (not inside and self.w.yes()))
 
-    def _id(self, kind: Kind) -> Made:
+    def _format_id(self, kind: Kind) -> Made:
         start = self.w.one([1, 1, 1000])
         short = kind.name[:3]
         style = self.w.one(["number", "text", "uuid", "ulid", "short"])
@@ -147,7 +147,7 @@ class Drawing:
     def _items(self, kind: Kind) -> None:
         w, parents = self.w, self.data.entities[kind.parent.name] if kind.parent else []
         count = w.number(160, 40) if not parents else min(1400, round(len(parents) * w.one([2, 3, 5])))
-        new, noise, optional = self._id(kind), self._noise(kind), w.yes(0.3) and kind.parent is not None
+        new, noise, optional = self._format_id(kind), self._noise(kind), w.yes(0.3) and kind.parent is not None
         records: list[Record] = []
         for at in range(count):
             own = new(at)

@@ -23,11 +23,11 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.extras.discover.propose.proposal import Proposal, Proposed
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, segments
+from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.language.load import check_rules
-from sync_rules.language.problems import errors
+from sync_rules.language.problems import list_errors
 from sync_rules.model.items import ItemKey
-from sync_rules.model.python_values import plain_of
+from sync_rules.model.python_values import make_plain_value
 from sync_rules.model.values import Item
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -100,7 +100,7 @@ def measure(data: DataSet, proposal: Proposal, text: str) -> Score:
     score = Score(data.name)
     rules, problems = check_rules(text, {})
     if rules is None:
-        score.refused = [problem.render("rules.yaml") for problem in errors(problems)]
+        score.refused = [problem.render("rules.yaml") for problem in list_errors(problems)]
         score.expected = sum(not truth.natural for truth in data.truths)
         score.missed = [truth.into for truth in data.truths if not truth.natural]
         return score
@@ -262,7 +262,7 @@ def backfill(rules: Rules, store: MemoryStore) -> tuple[BackfillRun, list[str]]:
     """Backfill all rules in memory. Returns the run and the failures."""
     parked, names = Parked(), frozenset(rules.rules)
     run = BackfillRun(
-        Selection(rules, names), store, parked, MemoryState(), {}, supplies=segments(rules, 1), completes=names,
+        Selection(rules, names), store, parked, MemoryState(), {}, supplies=make_supplies(rules, 1), completes=names,
         sleep=lambda _seconds: None,
     )  # fmt: skip
     failed = [] if run.run() else [f"the backfill was not finished: {run.left[0].reason}"]
@@ -271,7 +271,7 @@ def backfill(rules: Rules, store: MemoryStore) -> tuple[BackfillRun, list[str]]:
 
 
 def _plain(item: Item | None) -> Record:
-    return {name: plain_of(value) for name, value in (item or {}).items()}
+    return {name: make_plain_value(value) for name, value in (item or {}).items()}
 
 
 def _spoiled(data: DataSet, after: Mapping[int, Record], score: Score) -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, whole_table
+from sync_rules.extras.discover.imports.imported_model import FoundTable, ImportedModel, make_whole_table_entity
 from sync_rules.extras.discover.imports.key_kinds import Sample
-from sync_rules.extras.discover.imports.key_schemas import as_key
+from sync_rules.extras.discover.imports.key_schemas import make_key
 from sync_rules.extras.discover.imports.live_tables import rules_from_account
 from sync_rules.extras.discover.imports.rules_writer import draft_rules
-from sync_rules.extras.discover.imports.sample_entities import entities_of
+from sync_rules.extras.discover.imports.sample_entities import list_entities
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Index
 from sync_rules.model.errors import StoreError, UserError
@@ -50,13 +50,14 @@ def test_account_values_of_one_item_are_never_written(drawn):
         return said[-1] + like.lower().removeprefix("secret")
 
     said: list[str] = []
-    table = FoundTable("app", "app", as_key({"PK": "S", "SK": "S"}), [Index("GSI1", as_key({"GSI1PK": "S"}))])
+    table = FoundTable("app", "app", make_key({"PK": "S", "SK": "S"}), [Index("GSI1", make_key({"GSI1PK": "S"}))])
     samples = [
         Sample({"PK": {"S": text(pk)}, "SK": {"S": text(sk)}, **({name: {"S": text(value)}} if name else {})})
         for pk, sk, value, name in drawn
     ]
     found = draft_rules(
-        ImportedModel("live", [table], entities_of(table, samples, live=True) or [whole_table(table)]), "x"
+        ImportedModel("live", [table], list_entities(table, samples, live=True) or [make_whole_table_entity(table)]),
+        "x",
     )
     shown = (found.text + "".join(found.notes)).lower()
     assert parse_rules(found.text, environ={})

@@ -11,16 +11,22 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sync_rules.extras.discover.imports.foreign_document import ImportedFileError, from_json, from_yaml
+from sync_rules.extras.discover.imports.foreign_document import (
+    ImportedFileError,
+    parse_json_document,
+    parse_yaml_document,
+)
 from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from_text
 from sync_rules.language.load import check_rules
-from sync_rules.language.problems import errors
+from sync_rules.language.problems import list_errors
 from tests.support.depth import deep
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").iterdir())
 DOCUMENTS = {
-    path.name: (from_json if path.suffix == ".json" else from_yaml)(path.read_text(), path.name).value
+    path.name: (parse_json_document if path.suffix == ".json" else parse_yaml_document)(
+        path.read_text(), path.name
+    ).value
     for path in FIXTURES
     if path.suffix != ".tf"
 }
@@ -55,7 +61,7 @@ def require_sound(found: RulesDraft | ImportedFileError) -> None:
         assert str(found).isprintable() or "\n" in str(found)
         return
     rules, problems = check_rules(found.text, {})
-    assert not errors(problems), (found.text, errors(problems))
+    assert not list_errors(problems), (found.text, list_errors(problems))
     assert rules is not None
     assert all(note.isprintable() for note in found.notes)
 

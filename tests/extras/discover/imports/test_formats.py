@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from sync_rules.extras.design.patterns.declarations import design_of
+from sync_rules.extras.design.patterns.declarations import find_design
 from sync_rules.extras.discover.imports.foreign_document import ImportedFileError
 from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.model.python_values import raw_of
+from sync_rules.model.python_values import make_raw_value
 from sync_rules.rules.ruleset import Rules
 from tests.support.shared import case
 from tests.support.worlds import Scene
@@ -153,7 +153,7 @@ def test_modelling_schema_has_templates_types_and_patterns():
         "leaderboard_entry": {"game_id": "{game_id}", "score": "{score}"},
     }
     assert [one.type for one in rules.tables["leaderboard"].key] == ["S", "N"]
-    assert list(design_of(rules).patterns) == ["get_organization", "get_organization_members"]
+    assert list(find_design(rules).patterns) == ["get_organization", "get_organization_members"]
 
 
 @pytest.mark.parametrize("shared", ["{sort_key}", "MENU#{category}"])
@@ -231,7 +231,7 @@ def recorded() -> tuple[RulesDraft, dict[str, list[dict[str, Any]]]]:
     path = FIXTURES / "electrodb-items.json"
     items = json.loads(path.read_text())["items"]
     return rules_from(path), {
-        name: [{a: raw_of(v) for a, v in one.items()} for one in ones] for name, ones in items.items()
+        name: [{a: make_raw_value(v) for a, v in one.items()} for one in ones] for name, ones in items.items()
     }
 
 

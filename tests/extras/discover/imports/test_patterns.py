@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.extras.design.patterns.prover import prove
-from sync_rules.extras.discover.imports.foreign_document import from_yaml
+from sync_rules.extras.discover.imports.foreign_document import parse_yaml_document
 from sync_rules.extras.discover.imports.imported_model import RulesDraft
 from sync_rules.extras.discover.imports.importer import rules_from, rules_from_text
 from sync_rules.language.load import parse_rules
@@ -18,7 +18,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def patterns(found: RulesDraft) -> dict[str, dict]:
-    return from_yaml(found.text, "rules.yaml").value["patterns"]
+    return parse_yaml_document(found.text, "rules.yaml").value["patterns"]
 
 
 def remarks(found: RulesDraft) -> list[str]:

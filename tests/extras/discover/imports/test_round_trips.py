@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sync_rules.deploy.tables import table_parameters
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.extras.discover.imports.importer import rules_from_text
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Entity, Table
@@ -86,7 +86,7 @@ def test_import_of_items_finds_their_entities(name):
         ]
         for table in before.tables.values()
     }
-    tables = [table_parameters(table, stream=True) for table in before.tables.values()]
+    tables = [make_table_parameters(table, stream=True) for table in before.tables.values()]
     model = {"tables": tables, "items": held, "access_patterns": []}
     text = json.dumps(model, default=bytes.decode)
     after = parse_rules(rules_from_text(text, "source").text, environ={})

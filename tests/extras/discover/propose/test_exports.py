@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from sync_rules.extras.discover.imports.imported_model import FoundTable
-from sync_rules.extras.discover.imports.key_schemas import as_key
+from sync_rules.extras.discover.imports.key_schemas import make_key
 from sync_rules.extras.discover.propose.export_keys import parse_keys
 from sync_rules.extras.discover.propose.export_tables import Reading
-from sync_rules.extras.discover.propose.item_sources import Given, collect_exports, gather_exports, workspace_at
+from sync_rules.extras.discover.propose.item_sources import Given, collect_exports, gather_exports, open_workspace
 from sync_rules.extras.discover.propose.table_scans import LiveTable
 from sync_rules.jobs.export_files import Bucket, Folder
 from sync_rules.model.errors import UserError
@@ -62,7 +62,7 @@ def gathered(folder: Path, given: Given = NOTHING, reading: Reading | None = Non
 
 
 def described(table: str, key: dict[str, str]) -> Given:
-    return Given((LiveTable(table, FoundTable(table, table, as_key(key)), table, 0, 0),))
+    return Given((LiveTable(table, FoundTable(table, table, make_key(key)), table, 0, 0),))
 
 
 def items_of(table) -> list[dict]:
@@ -89,9 +89,9 @@ def test_exports_take_key_and_indexes_that_are_given(tmp_path):
     )
     given = Given(keys=["my.shop=id,at", "my.shop/by_x=GSI1PK,missing"])
     (shop,) = gathered(tmp_path, given)
-    assert (shop.found.called, shop.found.key) == ("my.shop", as_key({"id": "N", "at": "N"}))
+    assert (shop.found.called, shop.found.key) == ("my.shop", make_key({"id": "N", "at": "N"}))
     (index,) = shop.found.indexes
-    assert (index.name, index.attributes) == ("by_x", as_key({"GSI1PK": "N", "missing": "S"}))
+    assert (index.name, index.attributes) == ("by_x", make_key({"GSI1PK": "N", "missing": "S"}))
     assert shop.found.checks == []
 
 
@@ -330,33 +330,33 @@ def test_keys_of_any_text_are_read_or_refused(key, other):
 def test_workspace_is_the_owner_s_and_of_one_process(tmp_path):
     """Nobody else reads it, git ignores it, and two runs do not share it."""
     folder = tmp_path / "new/work"
-    with workspace_at(folder) as workspace:
+    with open_workspace(folder) as workspace:
         assert folder.stat().st_mode & 0o077 == 0
         assert (folder / ".gitignore").read_text().splitlines()[-1] == "*"
         workspace.state.save("x", {"a": 1})
-        with pytest.raises(UserError, match="another `sync-rules propose` uses this"), workspace_at(folder):
+        with pytest.raises(UserError, match="another `sync-rules propose` uses this"), open_workspace(folder):
             pass
-    with workspace_at(folder) as again:
+    with open_workspace(folder) as again:
         assert again.state.load("x") == {"a": 1}
 
 
 def test_workspace_of_an_earlier_run_is_made_private_and_tidied(tmp_path):
     """The files of a killed run are gone; a folder of the user that others can read is refused, and stays as it is."""
     folder = tmp_path / "work"
-    with workspace_at(folder) as workspace:
+    with open_workspace(folder) as workspace:
         left = [workspace.stage / "spool/x.rows", workspace.exports / "a.json.gz.new", workspace.exports / "b.json.gz"]
         for one in left:
             one.parent.mkdir(parents=True, exist_ok=True)
             one.write_text("x")
     folder.chmod(0o755)
-    with workspace_at(folder):
+    with open_workspace(folder):
         assert folder.stat().st_mode & 0o777 == 0o700
         assert [one.exists() for one in left] == [False, False, True]
     other = tmp_path / "mine"
     other.mkdir(mode=0o755)
     other.chmod(0o755)
     (other / "notes").write_text("x")
-    with pytest.raises(UserError, match="other users can read this folder"), workspace_at(other):
+    with pytest.raises(UserError, match="other users can read this folder"), open_workspace(other):
         pass
     assert [one.name for one in other.iterdir()] == ["notes"]
     assert other.stat().st_mode & 0o777 == 0o755

@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from sync_rules.extras.discover.commands.show_proposal import entities_line
+from sync_rules.extras.discover.commands.show_proposal import format_entities
 from sync_rules.extras.discover.propose.search import propose
 from tests.support.gathering import PlainTable, gathered
 
@@ -91,4 +91,4 @@ def test_keys_of_others_that_cannot_be_told_apart_are_said(tmp_path):
         "team is left out: a key of table orgs may be of member and of team",
         "36 items are of no entity: see team",
     )
-    assert entities_line(table) == "table orgs: 144 items: member 108, 36 of no entity"
+    assert format_entities(table) == "table orgs: 144 items: member 108, 36 of no entity"

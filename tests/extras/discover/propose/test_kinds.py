@@ -9,13 +9,13 @@ from sync_rules.extras.discover.propose import number_search
 from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.search import propose
 from sync_rules.language.load import check_rules
-from sync_rules.language.problems import errors
+from sync_rules.language.problems import list_errors
 from tests.extras.discover.propose.traps import RIGHT
 from tests.support.gathering import PlainTable, gathered
 
 
 def active(found):
-    assert not errors(check_rules(write_proposal(found), {})[1])
+    assert not list_errors(check_rules(write_proposal(found), {})[1])
     return {one.name: one for one in found.rules if one.held_back is None}
 
 

@@ -9,13 +9,13 @@ import pytest
 from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.search import propose
 from sync_rules.language.load import check_rules
-from sync_rules.language.problems import errors
+from sync_rules.language.problems import list_errors
 from tests.support.gathering import PlainTable, gathered
 
 
 def rules_of(tmp_path, *tables):
     found = propose(gathered(tmp_path / "in", *tables), tmp_path / "work")
-    assert not errors(check_rules(write_proposal(found), {})[1])
+    assert not list_errors(check_rules(write_proposal(found), {})[1])
     return found, {
         str(one.rule.get("into", one.rule.get("derive"))): one for one in found.rules if one.held_back is None
     }

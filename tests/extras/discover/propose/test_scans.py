@@ -11,7 +11,7 @@ import pytest
 from sync_rules.adapters.budget import Rate
 from sync_rules.adapters.state import FileState
 from sync_rules.extras.discover.propose import table_scans
-from sync_rules.extras.discover.propose.table_scans import Scanning, live_tables
+from sync_rules.extras.discover.propose.table_scans import Scanning, describe_tables
 from sync_rules.model.errors import StoreError, UserError
 from tests.extras.discover.accounts import create_table, limit_pages
 
@@ -55,7 +55,7 @@ ALL = sorted(f"USER#{number}" for number in range(ITEMS))
 
 def test_scan_writes_each_item_as_an_export_has_it(client, tmp_path):
     """All types, in DynamoDB's JSON, and once; an empty table is a table without items. Nobody else may read the files."""
-    tables = scanning(client, tmp_path, workers=3).run(live_tables(client, ["shop", "empty"]))
+    tables = scanning(client, tmp_path, workers=3).run(describe_tables(client, ["shop", "empty"]))
     assert keys(tables) == ALL
     assert [one.items for one in tables] == [ITEMS, 0]
     assert [(one.name, one.type) for one in tables[0].found.key] == [("PK", "S"), ("SK", "B")]
@@ -81,8 +81,8 @@ def test_scan_that_was_killed_goes_on_behind_its_last_file(client, tmp_path, mon
 
         monkeypatch.setattr(dying.state, "save", save)
         with pytest.raises(SystemExit):
-            dying.run(live_tables(client, ["shop"]))
-    assert keys(scanning(client, tmp_path).run(live_tables(client, ["shop"]))) == ALL
+            dying.run(describe_tables(client, ["shop"]))
+    assert keys(scanning(client, tmp_path).run(describe_tables(client, ["shop"]))) == ALL
 
 
 def test_scan_without_the_right_names_the_request(client, tmp_path, monkeypatch):
@@ -99,11 +99,11 @@ def test_scan_without_the_right_names_the_request(client, tmp_path, monkeypatch)
 
     monkeypatch.setattr(client, "scan", scan)
     with pytest.raises(StoreError, match=r"AccessDeniedException: dynamodb:Scan of shop: .*permission") as refused:
-        scanning(client, tmp_path).run(live_tables(client, ["shop"]))
+        scanning(client, tmp_path).run(describe_tables(client, ["shop"]))
     assert "USER#7" not in str(refused.value)
     answers += [1] * 100
     told: list = []
-    assert keys(scanning(client, tmp_path, on_page=told.append).run(live_tables(client, ["shop"]))) == ALL
+    assert keys(scanning(client, tmp_path, on_page=told.append).run(describe_tables(client, ["shop"]))) == ALL
     assert told[0].before == 10
 
 
@@ -116,7 +116,7 @@ def test_scan_takes_no_more_than_its_rate(client, tmp_path):
             taken.append(units)
             return True
 
-    scanning(client, tmp_path, rate=Noted(1.0), segments=1).run(live_tables(client, ["shop"]))
+    scanning(client, tmp_path, rate=Noted(1.0), segments=1).run(describe_tables(client, ["shop"]))
     assert taken
     assert max(taken) <= 2
     assert sum(taken) > 0
@@ -124,7 +124,7 @@ def test_scan_takes_no_more_than_its_rate(client, tmp_path):
 
 def test_scan_names_a_file_that_is_gone(client, tmp_path):
     """A workspace of which somebody deleted a part says how to read again."""
-    (table,) = scanning(client, tmp_path).run(live_tables(client, ["shop"]))
+    (table,) = scanning(client, tmp_path).run(describe_tables(client, ["shop"]))
     table.files[0].unlink()
     with pytest.raises(UserError, match=r"expected a file of an earlier run, found none. .*--workspace"):
-        scanning(client, tmp_path).run(live_tables(client, ["shop"]))
+        scanning(client, tmp_path).run(describe_tables(client, ["shop"]))
