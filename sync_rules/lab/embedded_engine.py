@@ -193,4 +193,4 @@ def find_free_port(wanted: int = 0) -> int:
 
 def _read_tail(output: Path) -> str:
     text = output.read_text(errors="replace").strip()[-OUTPUT_SHOWN_CHARACTERS:]
-    return f" It said:\n{text}" if text else ""
+    return f" Its output:\n{text}" if text else ""

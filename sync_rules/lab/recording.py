@@ -292,7 +292,9 @@ def _require_same_sort(path: Path, header: Header) -> None:
     try:
         found = parse_header(json_bytes.parse_json(text.partition(b"\n")[0]))
     except (ValueError, AttributeError, RecordError) as error:
-        raise UserError(f"{path}: expected a recording to append to, found something else") from error
+        raise UserError(
+            f"{path}: expected a recording to append to, found something else. Choose another file."
+        ) from error
     if not text.endswith(b"\n"):
         raise UserError(f"{path}: its last line is incomplete. Remove that line, or choose another file.")
     if found.redacted != header.redacted:

@@ -191,7 +191,7 @@ class Redactor:
             what = f"an item of entity {entity.name}" if entity else "an item of no entity"
             raise UserError(
                 f"the key of {what} in table {key.table} cannot be redacted: "
-                + ("its template would take it for something else" if fitting else "it would be too long")
+                + ("its template would read it as another key" if fitting else "it would be too long")
                 + ". Record without --redact."
             )
 

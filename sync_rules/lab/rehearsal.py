@@ -154,7 +154,7 @@ class Rehearsal:
             self._arrivals.retry(arrival, report.failed)
         else:
             reason = next(iter(report.failed.values())).reason
-            raise StoreError(reason, "work failed although no fault occurred")
+            raise StoreError(reason, "the pipeline failed without an injected fault")
 
 
 def write(store: MemoryStore, action: Action) -> None:

@@ -104,9 +104,9 @@ def play(scenario: Scenario, scene: Scene) -> Iterator[tuple[ScenarioStep, tuple
         for action in step.actions:
             scene.do(action)
         rested = scene.rest()
-        restless = (
-            () if rested else (f"{format_step_location(scenario.file, step)}\n  the pipeline did not come to rest",)
-        )
+        where = format_step_location(scenario.file, step)
+        unrest = f"{where}\n  the pipeline does not come to rest: do two rules undo each other?"
+        restless = () if rested else (unrest,)
         yield step, (*restless, *list_step_differences(scenario.file, step, scene, before))
 
 

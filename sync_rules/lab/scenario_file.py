@@ -97,7 +97,8 @@ def _load_rules(reader: ScenarioReader, named: str | None) -> Rules:
     file = shorten_path(reader.file.parent / (RULES if named is None else named))
     if named is None and not file.exists():
         reader.say(
-            Location(), f"no {RULES} beside it, and it does not name its rules: say `rules: ../{RULES}`, for instance"
+            Location(),
+            f"the scenario names no rules file, and its folder has no {RULES}: add `rules: ../{RULES}`, for instance",
         )
         raise reader.error()
     if not file.exists():

@@ -131,7 +131,7 @@ EXPECTED: Final = {
     "list_type": "a list",
     "string_type": "text",
     "int_type": "a whole number",
-    "greater_than_equal": "a number of times",
+    "greater_than_equal": "a whole number of at least 0",
 }
 
 

@@ -150,7 +150,7 @@ class RuleCompiler:
     def path(self, text: str, location: Location | str, *, entity: bool = False) -> Path | None:
         """Parse a path; None after a reported problem. `entity`: the path begins with the name of an entity."""
         if VARIABLE.search(text):
-            message = f"{text!r} holds a variable, which a path cannot: it is part of the rules, like a table's key"
+            message = f"{text!r} has a variable, which a path cannot have: it is part of the rules, like a table's key"
             self.add("SR108", location, message, "write the name of the attribute")
             return None
         path = self.parse("SR108", location, parse_path, text)

@@ -80,7 +80,7 @@ def _compile_value(compiler: RuleCompiler, given: Any, at: KeyPath, levels: int)
             compiler.add("SR106", location, message, "use a value that is less deep")
             return None
         if "" in given and isinstance(given, dict):
-            compiler.add("SR106", location, "a map with an empty name: DynamoDB has none", "give the name a letter")
+            compiler.add("SR106", location, "an empty name in a map: DynamoDB refuses it", "give the name a letter")
             return None
         names = given if isinstance(given, dict) else range(len(given))
         inner = {name: _compile_value(compiler, given[name], (*at, name), levels - 1) for name in names}
@@ -119,7 +119,7 @@ def _is_holdable(compiler: RuleCompiler, value: AttributeValue, entity: Entity, 
     wanted, most = limit
     what, found = f"{entity.name}.{show_path(path)}", next(iter(value))
     if wanted not in value:
-        message = f"{what} is part of the key of an index, of type {wanted}: a {TYPES[found]} cannot stand there"
+        message = f"{what} is part of the key of an index, of type {wanted}: a {TYPES[found]} does not fit"
         cure = "write it in quotes" if (wanted, found) == ("S", "N") else f"give it a default that is a {TYPES[wanted]}"
         cure = cure if wanted != "B" else "remove it: binary values cannot be written here"
         compiler.add("SR312", location, message, cure)

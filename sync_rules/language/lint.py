@@ -95,10 +95,12 @@ def report_own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
         for path in rule.copies:
             what = format_attribute(rule.target, path)
             if any(has_overlap(path, link) for link in rule.link_paths):
-                yield Problem("SR303", f"{what} is what links {rule.target.name!r} to {rule.source.name!r}", location)
+                yield Problem(
+                    "SR303", f"{what} is part of the link from {rule.target.name!r} to {rule.source.name!r}", location
+                )
             if any(has_overlap(path, read) for read in rule.where_paths):
                 by = f"index {rule.find.index!r}" if path in rule.sparse_paths and rule.find else "`where`"
-                yield Problem("SR304", f"{what} is what {by} decides by", location)
+                yield Problem("SR304", f"{by} depends on {what}, which this rule writes", location)
 
 
 def report_deletions_of_restricted_items(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -128,7 +130,7 @@ def report_shared_mirror_keys(rules: Rules, document: Document) -> Iterator[Prob
         plain = [name for name in fields if not name.lower().endswith("id") and name not in rule.source.identity]
         if lacks and not ids and len(plain) != 1:
             message = (
-                f"two {rule.source.name!r} with the same {shorten_names(rule.target.identity, ' and ')} want one key"
+                f"two {rule.source.name!r} with the same {shorten_names(rule.target.identity, ' and ')} share one key"
             )
             slots = shorten_names(["{" + field + "}" for field in lacks], " and ")
             cure = f"add {slots} to the key of {rule.target.name!r}"

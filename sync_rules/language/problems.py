@@ -123,7 +123,7 @@ class Code:
 
 TEXT = Path(__file__).with_name("codes.toml").read_text(encoding="utf-8")
 CODES: dict[str, Code] = {name: Code(**code) for name, code in tomllib.loads(TEXT).items()}
-OF_A_PACKAGE = Code("a problem of a section", "The package that reads this section says so.", "see its documentation")
+OF_A_PACKAGE = Code("a problem of a section", "The package that reads this section says so.", "see the package's docs")
 
 
 def find_code(name: str) -> Code:

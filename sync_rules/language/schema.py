@@ -43,7 +43,7 @@ class IndexForm(Model):
         default={}, description="The sort key: none to four attributes with their types, in order."
     )
     projection: Projection | None = Field(
-        default=None, description="What the index shows: all, keys, or the names of the attributes beside the keys."
+        default=None, description="What the index shows: all, keys, or the names of the attributes besides the keys."
     )
     local: bool = Field(
         default=False,

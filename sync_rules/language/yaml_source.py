@@ -153,7 +153,7 @@ def read_document(text: str, problems: Problems, tags: Tags = Tags()) -> Documen
         location = Location(before.count("\n") + 1, len(before) - before.rfind("\n"))
         what = f"the character {error.character:#04x}" if isinstance(error.character, int) else repr(error.character)
         cure = 'remove it; in text with double quotes it may be written as an escape such as "\\x07"'
-        problems.add("SR001", location, f"not YAML: {what} must not stand in a file of text", cure)
+        problems.add("SR001", location, f"not YAML: {what} is not allowed in a text file", cure)
         return None
     except RecursionError:
         problems.add("SR001", Location(), "the document nests too many levels", "write it with fewer levels")
@@ -276,7 +276,7 @@ class _NodeReader:
 
     def _add_unread(self, node: Node, location: Location) -> None:
         tag = str(node.tag).replace("tag:yaml.org,2002:", "!!")
-        self.problems.add("SR001", location, f"tags are not read, found {tag}", TAGS_CURE)
+        self.problems.add("SR001", location, f"sync-rules does not read YAML tags, found {tag}", TAGS_CURE)
 
     def _map(self, pairs: Sequence[tuple[Node, Node]], path: KeyPath) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -291,7 +291,7 @@ class _NodeReader:
             inner = (*path, name)
             if name in values:
                 first = self.document.starts[inner].line
-                message = f"{name!r} is here a second time; the first is in line {first}"
+                message = f"{name!r} occurs twice: the first is in line {first}"
                 self.problems.add("SR002", here.at(name), message)
                 continue
             self.document.starts[inner] = here.at(name)

@@ -44,7 +44,7 @@ def parse_json(
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _may_be_odd(text: str | bytes) -> bool:
@@ -75,7 +75,7 @@ def _require_bounds(value: Any) -> None:
 def require_unicode(*texts: str) -> None:
     """Raise ValueError if a text has half of a surrogate pair, which UTF-8 cannot encode."""
     if not all(map(is_encodable, texts)):
-        raise ValueError("half of a surrogate pair is no character")
+        raise ValueError("UTF-8 cannot encode half of a surrogate pair")
 
 
 def is_encodable(text: str) -> bool:

@@ -116,8 +116,8 @@ def make_raw_value(value: Any) -> AttributeValue:
         case AbstractSet() if value:
             return _make_raw_set([make_raw_value(entry) for entry in value])
     raise UserError(
-        f"a {type(value).__name__} is no value of DynamoDB: expected str, int, Decimal, bytes, or a set that is not "
-        "empty, list, or dict with names of text, of such"
+        f"DynamoDB cannot store a value of type {type(value).__name__}: expected str, int, Decimal, bytes, "
+        "a set that is not empty, a list, or a dict whose names are text"
     )
 
 
@@ -130,7 +130,7 @@ def _require_encodable(text: str) -> str:
 def _make_raw_set(entries: list[AttributeValue]) -> AttributeValue:
     kinds = {kind for entry in entries for kind in entry}
     if len(kinds) != 1 or not kinds <= {"S", "N", "B"}:
-        raise UserError("a set holds one type only: str, numbers or bytes")
+        raise UserError("a set has one type only: give only str, only numbers, or only bytes")
     (kind,) = kinds
     return {f"{kind}S": [entry[kind] for entry in entries]}
 
@@ -138,5 +138,5 @@ def _make_raw_set(entries: list[AttributeValue]) -> AttributeValue:
 def _format_number(number: Decimal) -> str:
     text = normalize_number(str(number)) if number.is_finite() else None
     if text is None:
-        raise UserError("DynamoDB cannot hold a number of more than 38 digits, or out of range")
+        raise UserError("DynamoDB cannot store this number: round it to 38 digits, or give it as text")
     return text

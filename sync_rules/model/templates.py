@@ -163,7 +163,7 @@ def _strip_form(field: str, padded: dict[str, int], cased: dict[str, str]) -> st
     if (given := PADDED.fullmatch(field)) is not None:
         name, digits = given[1], int(given[2])
         if not 1 <= digits <= PAD_MAX_DIGITS or padded.setdefault(name, digits) != digits:
-            message = f"{{{field}}} pads to {digits} digits: expected 1 to {PAD_MAX_DIGITS}, and one number"
+            message = f"{{{field}}} pads to {digits} digits: expected 1 to {PAD_MAX_DIGITS}, always the same"
             raise UserError(message, f"write {{{name}:pad(6)}}")
     elif (given := CASED.fullmatch(field)) is not None:
         name = given[1]

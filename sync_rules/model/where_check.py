@@ -70,7 +70,7 @@ def suggest_cure(text: str) -> str:
     if re.search(SINGLE_EQUALS, bare):
         cures.append("equals is ==, and text needs single quotes: status == 'OPEN'")
     if re.search(BARE_NUMBER, bare):
-        cures.append("a number stands in backticks, such as total > `100`")
+        cures.append("write a number in backticks, such as total > `100`")
     if re.search(SQL_WORD, bare):
         cures.append("and, or, not are &&, ||, !")
     return f"in JMESPath {'; '.join(cures)}" if cures else ""
@@ -153,7 +153,7 @@ def _list_call_mistakes(node: Node, known: Known) -> Iterator[Mistake]:
         text, sought = (_infer_types(argument, known) for argument in given)
         if text == ONLY_TEXT and sought is not None and TEXT not in sought:
             what = f"{_format_node(given[1])} is {_format_types(sorted(sought))}"
-            yield Mistake(f"{_format_node(given[0])} is a text and {what}: it contains none", "search for a text")
+            yield Mistake(f"{_format_node(given[0])} is a text and {what}: it contains texts", "search for a text")
 
 
 def _explain_unknown_function(name: str) -> Mistake:

@@ -137,7 +137,7 @@ def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ, *, sou
             f" Python {OF_THIS_PYTHON}. {AGAIN}"
         )
     if digest != _compute_digest(line, body):
-        raise UserError(f"{name}: not as the build left it: the digest of its content is another. {AGAIN}")
+        raise UserError(f"{name}: the file was changed after the build. {AGAIN}")
     if source is not None and stamp.get("source") not in (None, "", hashlib.sha256(source).hexdigest()):
         raise UserError(
             f"{name}: compiled from another rules file than the one beside it, which was changed since. {AGAIN} Or"
@@ -173,7 +173,7 @@ def _load(reader: _RulesUnpickler, kind: type[T], name: str) -> T:
     except DAMAGE as error:
         raise UserError(f"{name}: compiled by other code than this ({error}). {AGAIN}") from error
     if reader.missing:
-        raise UserError(f"{name}: environment variables that are not set: {', '.join(reader.missing)}")
+        raise UserError(f"{name}: set these environment variables of the rules: {', '.join(reader.missing)}")
     return found
 
 

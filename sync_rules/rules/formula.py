@@ -123,7 +123,7 @@ def parse_formula(text: str, tables: Tables) -> Formula:
         UserError: for an unbalanced brace, a field that is no path, an unknown format or an argument that does not fit.
     """
     if taken := [name for name in tables if name in FORMATS]:
-        raise UserError(f"{taken[0]!r} is a format already: expected another name for the table")
+        raise UserError(f"{taken[0]!r} is the name of a format: rename this table of `map`")
     pieces: list[str | Slot] = []
     used: dict[str, Mapping[str, str]] = {}
     position = 0

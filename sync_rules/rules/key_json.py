@@ -42,7 +42,7 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
     fitting = [one for one in candidates if {attribute.name for attribute in one.key} == given.keys()]
     if not fitting:
         keys = "; ".join(f"{one.name}: {', '.join(a.name for a in one.key)}" for one in candidates)
-        raise UserError(f"a key with {', '.join(given)} is of no table: the keys are {keys}")
+        raise UserError(f"no table has a key with {', '.join(given)}: the keys are {keys}")
     if len(fitting) == 1:
         return _require_possible(type_key(given, fitting[0]))
     of_entity = [key for one in fitting if (key := _match_table(given, one)) is not None and rules.entity_of(key)]

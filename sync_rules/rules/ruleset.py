@@ -99,7 +99,7 @@ class Rules:
             found = tuple(table for table in found if table.address.may_be(address))
             if len(found) != 1:
                 names = " and ".join(table.name for table in self.by_physical_name[address.name])
-                raise RecordError(f"the stream or the record names a table like {names}, and could be of any of them")
+                raise RecordError(f"the stream or the record may belong to any of the tables {names}")
         return found[0] if found else None
 
     @cached_property

@@ -48,7 +48,7 @@ def select_rules(rules: Rules, names: list[str]) -> frozenset[str]:
     for name in names:
         title = rules.rules[name].title if name in rules.rules else name
         if name in rules.rules and title not in kept.values():
-            raise UserError(f"rule {name} keeps nothing in a table that could be verified")
+            raise UserError(f"rule {name} keeps nothing in a table: name another rule")
         if title not in kept.values():
             raise UserError(explain_unknown_name("rule", name, dict.fromkeys(kept.values())))
         asked.add(title)

@@ -190,7 +190,7 @@ def _choose_shape_of_fields(compiler: RuleCompiler, form: ValuesForm) -> Shape |
         compiler.add("SR106", "as", f"expected list, found {form.element!r}", "as: list, or remove it and say limit: 1")
         return None
     if form.element is None and form.limit != 1:
-        message = f"{'no limit' if form.limit is None else f'limit {form.limit}'}: a single map is of a single child"
+        message = f"{'no limit' if form.limit is None else f'limit {form.limit}'}: a map is of one child only"
         compiler.add("SR120", compiler.at_key("fields"), message, "limit: 1, or as: list")
     return "list" if form.element else "map"
 

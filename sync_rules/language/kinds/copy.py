@@ -67,7 +67,7 @@ class CopyForm(Model):
     )
     default: Any = Field(
         default=None,
-        description="What stands where there is no value to copy: one value for one path, a map from the copy's name "
+        description="The value where there is none to copy: one value for one path, a map from the copy's name "
         "to its value for several. on_delete is then clear, if it is not said.",
         examples=["unknown", 0],
     )
@@ -136,7 +136,7 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, link: Link, source:
     if "settle_seconds" in form.model_fields_set:
         compiler.refuse("settle_seconds", f"{nothing}: there is no second look", "remove it, or add an index")
     cure = f"if that can be, {links.suggest_index(source, target, link)}"
-    compiler.add("SR419", "mode", f"{nothing}: one that comes before it stays empty", cure)
+    compiler.add("SR419", "mode", f"{nothing}: a target created before its source stays empty", cure)
     return True
 
 

@@ -45,7 +45,7 @@ class DeriveForm(Model):
     join: Annotated[list[str], Field(min_length=1)] | None = Field(
         default=None, description="Instead of `as`: fields to join, without the fields that an item lacks."
     )
-    separator: str | None = Field(default=None, description="What stands between the joined fields; default a blank.")
+    separator: str | None = Field(default=None, description="The text between the joined fields; default a blank.")
     tables: dict[str, dict[str, Cell]] = Field(
         default={},
         alias="map",
@@ -54,7 +54,7 @@ class DeriveForm(Model):
         examples=[{"rank": {"LEAD": 500, "CONTRIBUTOR": 400}}],
     )
     default: Any = Field(
-        default=None, description="What stands where the formula makes nothing: any value.", examples=["000-NONE"]
+        default=None, description="The value where the formula makes none: any value.", examples=["000-NONE"]
     )
     where: str | None = Field(
         default=None,

@@ -30,7 +30,7 @@ class HistoryForm(Model):
     )
     attributes: Mirrored = Field(
         default="all",
-        description="What a version holds beside its key: a list of attributes, a map to new names, or all.",
+        description="What a version has besides its key: a list of attributes, a map to new names, or all.",
     )
     where: OwnWhere = None
     renamed_from: RenamedFrom = None
@@ -64,7 +64,7 @@ def _has_version_key(compiler: RuleCompiler, source: Entity, target: Entity, fie
     fixed = [(field, ref) for ref, field in in_key.items() if ref not in own and not source.drop_key_paths([ref.path])]
     if missing:
         message = f"the key of {target.name!r} does not hold {format_fields(missing)} of {source.name!r}"
-        cure = f"put {format_fields(missing)} into the key of {target.name!r}, or say by link which field holds it"
+        cure = f"put {format_fields(missing)} into the key of {target.name!r}, or name by `link` the field with it"
         compiler.add("SR228", "into", message, cure)
     elif not list_version_fields(source, target, fields):
         message = f"nothing in the key of {target.name!r} says which version of {source.name!r} it is"

@@ -44,7 +44,7 @@ class MirrorForm(Model):
     )
     attributes: Mirrored | None = Field(
         default=None,
-        description="What is mirrored beside the keys: a list of attributes, a map to new names, or all; default "
+        description="What is mirrored besides the keys: a list of attributes, a map to new names, or all; default "
         "nothing. The source's own key fields always are.",
     )
     each: Annotated[dict[str, str], Field(min_length=1, max_length=1)] | None = Field(
@@ -101,7 +101,7 @@ def _check_names(compiler: RuleCompiler, rule: MirrorRule) -> None:
             taken = ""
         if taken:
             message = f"{field!r} names the mirrored {rule.source.name!r}, and is {taken} in the mirror's key"
-            compiler.add("SR209", "into", message, f"link: {{source_{field}: {field}}}, beside the others")
+            compiler.add("SR209", "into", message, f"link: {{source_{field}: {field}}}, besides the other fields")
 
 
 def note_own_attributes(compiler: RuleCompiler, source: Entity, target: Entity, chosen: object) -> None:
@@ -121,7 +121,7 @@ def check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
         if _is_in_key(compiler, rule, path, to):
             continue
         if any(has_overlap(to, place) and (to, path) != (place, (field,)) for place, field in owner.items()):
-            taken = "says already whose mirror it is"
+            taken = "already names the source of the mirror"
         elif to[0] in rule.index_keys:
             taken = f"is made of {rule.index_keys[to[0]][0].text!r} already"
         else:

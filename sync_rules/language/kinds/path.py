@@ -27,9 +27,7 @@ class PathForm(Model):
         description="The attribute with the parent's id: the parent has it as the last field of its key.",
         examples=["ParentId"],
     )
-    separator: str = Field(
-        default="|", min_length=1, description="What stands between the ids, or the names, of a path."
-    )
+    separator: str = Field(default="|", min_length=1, description="The text between the ids, or the names, of a path.")
     by: str | None = Field(
         default=None,
         description="The attribute whose values make the path, instead of the ids: a breadcrumb of names.",
@@ -40,7 +38,7 @@ class PathForm(Model):
         description="With `by`: the attribute that holds the path of ids. Default: the path's name and _ids.",
         examples=["category_ids"],
     )
-    ids_separator: str = Field(default="|", min_length=1, description="With `by`: what stands between the ids.")
+    ids_separator: str = Field(default="|", min_length=1, description="With `by`: the text between the ids.")
     graph: str | None = Field(
         default=None, description="An attribute for the root's id with a shard number: CM1#1.", examples=["GraphId"]
     )

@@ -136,7 +136,7 @@ def test_redact_refuses_a_key_that_would_come_to_mean_something_else():
     hidden = next(name for name in map("n{}".format, count()) if "x" in inside.text(name))
     long = Redactor(rules_with("T#{rest}"), b"salt")
     for redactor, key, found in (
-        (inside, f"{hidden}x2", "take it for something else"),
+        (inside, f"{hidden}x2", "read it as another key"),
         (long, "T#" + "#a" * 1_000, "too long"),
     ):
         with pytest.raises(UserError, match=found) as caught:

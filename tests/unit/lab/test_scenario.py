@@ -147,7 +147,10 @@ def test_scenario_says_where_its_rules_are(tmp_path):
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
-        ("steps: []", "scenario.yaml:1:1\n  no rules.yaml beside it, and it does not name its rules: say `rules: "),
+        (
+            "steps: []",
+            "scenario.yaml:1:1\n  the scenario names no rules file, and its folder has no rules.yaml: add `rules: ",
+        ),
         ("steps: []\nrules: not.yaml", "scenario.yaml:2:8 · rules\n  no such file: not.yaml"),
         ("rules: broken.yaml", "broken.yaml:4:60 · rule more"),
     ],
@@ -203,11 +206,11 @@ def test_scenarios_that_are_not_there_are_told(tmp_path, name, said):
         (f"expect: {{shop: {{{USER}, a: !set [1, x]}}}}", "texts, numbers or binaries, all of one kind"),
         (f"expect: {{shop: {{{USER}, a: !set []}}}}", "at least one"),
         (f"expect: {{shop: {{{USER}, a: !set [[1]]}}}}", "all of one kind"),
-        (f"expect: {{shop: {{{USER}, a: !set {{x: 1}}}}}}", "tags are not read, found !set"),
+        (f"expect: {{shop: {{{USER}, a: !set {{x: 1}}}}}}", "does not read YAML tags, found !set"),
         (f"expect: {{shop: {{{USER}, a: .inf}}}}", "'.inf' is not of its tag"),
-        (f"expect: {{shop: {{{USER}, a: 1{'0' * 40}1}}}}", "a number of more than 38 digits"),
+        (f"expect: {{shop: {{{USER}, a: 1{'0' * 40}1}}}}", "round it to 38 digits"),
         (f"steps: [{{say: x, put: {{shop: {{{USER}, a: <absent>}}}}}}]", "leave the attribute out"),
-        (f"steps: [{{say: x, put: {{shop: {{{USER}, a: [<absent>]}}}}}}]", "is no value of DynamoDB"),
+        (f"steps: [{{say: x, put: {{shop: {{{USER}, a: [<absent>]}}}}}}]", "DynamoDB cannot store a value of type"),
         (f"steps: [{{say: x, delete: {{shop: {{{USER}, name: A}}}}}}]", "alone: PK (text), SK (text); found name too"),
         (f"expect_gone: {{shop: {{{USER}, name: A}}}}", "found name too"),
         ("steps: [{say: x, update: {shop: {key: {}, sets: {}}}}]", "no key 'sets'. Known: key, set, remove."),
@@ -215,11 +218,11 @@ def test_scenarios_that_are_not_there_are_told(tmp_path, name, said):
         ("expect_failures: {name: X}", "no rule 'name'. Known: names, orders-of-users, told. Did you mean 'names'?"),
         ("expect_calls: {names: 1}", "no call rule 'names'. Known: told."),
         ("expect_calls: {told: often}", "expect_calls · told\n  expected a whole number, found text"),
-        ("expect_calls: {told: -1}", "expected a number of times, found a number"),
+        ("expect_calls: {told: -1}", "expected a whole number of at least 0, found a number"),
         ("data: {shp: {}}", "scenario.yaml:1:8 · data · shp\n  no table 'shp'"),
         ("rules: [a]", "scenario.yaml:1:8 · rules\n  expected text, found a list"),
         ("a: [", "not YAML"),
-        ("steps: []\nsteps: []", "scenario.yaml:2:1 · steps\n  'steps' is here a second time"),
+        ("steps: []\nsteps: []", "scenario.yaml:2:1 · steps\n  'steps' occurs twice"),
     ],
 )  # fmt: skip
 def test_scenario_mistakes_are_told_with_their_place(refused, scenario, said):

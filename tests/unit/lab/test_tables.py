@@ -77,7 +77,7 @@ def test_plain_call_stands_for_the_functions_of_the_rules():
         (lambda engine: engine.put("shp", {}), "no table 'shp'.*Did you mean 'shop'"),
         (lambda engine: engine.put("shop", {"PK": "x"}), r"table shop: expected the key PK \(S\), SK \(S\); found PK"),
         (lambda engine: engine.item("shop", {}), "found nothing"),
-        (lambda engine: engine.put("shop", {**USER, "rank": 1.5}), "a float is no value of DynamoDB"),
+        (lambda engine: engine.put("shop", {**USER, "rank": 1.5}), "DynamoDB cannot store a value of type float"),
         (lambda engine: engine.update("shop", USER, {"a..b": 1}), "is not a path"),
         (lambda engine: engine.items("shp"), "no table 'shp'"),
     ],

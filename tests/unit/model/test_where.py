@@ -135,7 +135,7 @@ def test_where_that_cannot_be_evaluated_says_so(text, item, reason):
         ("length(`5`) > `1`", "length() takes a text or a list or a map, and `5` is a number"),
         ("abs(length(a) > `1`) > `1`", "abs() takes a number, and the argument is true or false or null"),
         ("""sum(`["a"]`) > `1`""", """sum() takes a list of numbers, and `["a"]` is not one"""),
-        ("contains('abc', `1`)", "'abc' is a text and `1` is a number: it contains none: search for a text"),
+        ("contains('abc', `1`)", "'abc' is a text and `1` is a number: it contains texts: search for a text"),
         ("sort_by(lines, price) == a", "sort_by() takes an expression (&name): write &price"),
         ("sort_by(lines, a.price) == b", "sort_by() takes an expression (&name): write &a.price"),
         ("lines[::0] == a", "the step of a slice cannot be 0"),

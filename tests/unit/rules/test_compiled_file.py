@@ -184,7 +184,7 @@ def test_compiled_variables_have_their_values_of_where_it_runs(given, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "environment variables that are not set: WHERE"),
+        ({}, "environment variables of the rules: WHERE"),
         (GIVEN | {"WHERE": "no name"}, "table posts: 'dev-no name' is not a name of a DynamoDB table"),
         (GIVEN | {"WHERE": "shop"}, "tables shop and posts both name the DynamoDB table 'dev-shop'"),
     ],
@@ -218,9 +218,9 @@ def signed(data: bytes) -> bytes:
         (lambda data: signed(data.replace(b"sync_rules.model.entities", b"sync_rules.model.entitiez")), "No module named"),
         (lambda data: signed(data.replace(b"\x8c\x05Table", b"\x8c\x05Tabel")), "Tabel"),
         (lambda data: signed(data[:-20]), "compiled by other code"),
-        (lambda data: data[:-20], "not as the build left it"),
-        (lambda data: data.replace(b"posts", b"toast"), "not as the build left it"),
-        (lambda data: with_stamp(data, marks={}), "not as the build left it"),
+        (lambda data: data[:-20], "changed after the build"),
+        (lambda data: data.replace(b"posts", b"toast"), "changed after the build"),
+        (lambda data: with_stamp(data, marks={}), "changed after the build"),
         (lambda data: signed(data.replace(b'"marks":', b'"mark":', 1)), "not compiled rules"),
         (lambda data: b"tables: {}\n" + data, "not compiled rules"),
         (lambda _data: b"", "not compiled rules"),
