@@ -48,7 +48,7 @@ def _finish_message(record: dict[str, Any], work: Callable[[], None]) -> bool:
     try:
         work()
     except StoreError as error:
-        logger.warning("message comes again", message_id=record["messageId"], reason=error.reason)
+        logger.warning("message not finished, delivered again", message_id=record["messageId"], reason=error.reason)
         if (queue := make_receipts()) is not None and "receiptHandle" in record:
             queue.shorten_timeout(record["receiptHandle"], _count_receives(record))
         return False

@@ -65,4 +65,4 @@ def _make_redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int])
 
 def _log_leftover(left: LeftEntry) -> None:
     if notes.may_log():
-        logger.warning("stays", place=left.where, reason=left.reason)
+        logger.warning("entry stays", place=left.where, reason=left.reason)

@@ -122,7 +122,7 @@ def require_answers(client: Any, service: str) -> None:
     def require_json(response_dict: dict[str, Any], **_: Any) -> None:
         body = response_dict["body"].strip()
         if response_dict["status_code"] == HTTP_OK and body and not body.startswith((b"{", b"<?xml")):
-            raise ResponseParserError("the answer is no JSON object")
+            raise ResponseParserError("the answer is not a JSON object")
 
     def require_members(http_response: Any, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         if http_response.status_code != HTTP_OK or model.output_shape is None:

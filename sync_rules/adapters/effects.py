@@ -85,7 +85,7 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
             f"{one['AttributeName']} ({types.get(one['AttributeName'], '?')})" for one in found["KeySchema"]
         )
         message = f"table {name} cannot remember the calls: its key is {key}, and must be the string 'id' alone."
-        raise UserError(f"{message} Give another one.")
+        raise UserError(f"{message} Give another table.")
 
 
 def parse_table_name(table: str) -> str:

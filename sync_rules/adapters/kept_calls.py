@@ -43,7 +43,7 @@ def parse_call(text: str, place: str) -> CallMessage:
     except RecordError as error:
         raise StoreError(GONE, f"{place}: {error}") from error
     if not isinstance(message, CallMessage):
-        raise StoreError(GONE, f"{place}: another message than that of a call")
+        raise StoreError(GONE, f"{place}: the message there is not a call")
     return message
 
 
@@ -150,5 +150,5 @@ class CallsInMemory:
 
     def fetch_call(self, place: str) -> CallMessage:
         if place not in self.kept:
-            raise StoreError(GONE, f"nothing is kept at {place}")
+            raise StoreError(GONE, f"no call is kept at {place}")
         return parse_call(self.kept[place], place)

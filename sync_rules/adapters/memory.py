@@ -156,7 +156,9 @@ class MemoryStore:
     def read(self, request: Read) -> tuple[Item | None, ...]:
         found = [self.item(key) for key in request.keys]
         if not all(item is not None or is_possible_key(key) for key, item in zip(request.keys, found, strict=True)):
-            raise StoreError("ValidationException", "a key that no item can have")
+            raise StoreError(
+                "ValidationException", "no item can have this key: a value is empty, too long or out of range"
+            )
         tables = dict.fromkeys(key.table for key in request.keys)  # attributes may be said of others
         wanted = {table: self._add_key_names(table, request.attributes.get(table)) for table in tables}
         return tuple(

@@ -58,7 +58,7 @@ class _Queue:
         size = len(body.encode())
         most = MESSAGE_MAX_BYTES if size <= ANY_QUEUE_BYTES or size > MESSAGE_MAX_BYTES else self._takes()
         if size > most:
-            raise StoreError(TOO_LARGE, f"{size} bytes, and queue {self.name} takes {most}")
+            raise StoreError(TOO_LARGE, f"the message has {size} bytes, and queue {self.name} takes {most}")
         self._call(self._client.send_message, MessageBody=body, DelaySeconds=delay_seconds)
 
     def _takes(self) -> int:
@@ -212,7 +212,9 @@ class FailedMessages(_Queue):
             if not fresh:
                 return
         if self._since_ms is not None:
-            raise StoreError("OverLimit", f"queue {self.name} has more than {self._max_messages} messages")
+            raise StoreError(
+                "OverLimit", f"queue {self.name} has more than {self._max_messages} messages: redrive again"
+            )
 
     def _first_try(self, message: Any) -> bool:
         """Returns True if this redrive has not given the message yet, and notes that it has."""

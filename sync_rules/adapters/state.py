@@ -239,7 +239,7 @@ class LeasedState:
         """
         marked = {**body, **self._marks.get(name, {})}
         if not self._state.swap(name, self.load(name), marked):
-            raise StoreError(TAKEN, f"another worker continues {name}: this one ends")
+            raise StoreError(TAKEN, f"another worker has taken over {name}: this worker ends")
         self._seen[name] = marked
 
     def remove(self, name: str) -> None:

@@ -46,7 +46,7 @@ def answer_stack(event: Mapping[str, Any], place: Callable[[], tuple[Rules, Worl
             for rule in run_work(finish_empty(rules), world) if event.get("ResourceType") == AFTER else ():
                 log_waiting_rule(rule.title)
         except Exception as error:  # noqa: BLE001 - whatever it is, the stack goes on without it
-            logger.error("books were not looked at", error=type(error).__name__, reason=str(error))
+            logger.error("books were not checked", error=type(error).__name__, reason=str(error))
     body = {"Status": "SUCCESS", "PhysicalResourceId": NAME, **{name: event.get(name) for name in COPIED}}
     _put(event[RESPONSE_URL], json.dumps(body).encode())
 
@@ -58,7 +58,7 @@ def _list_new(event: Mapping[str, Any]) -> list[str]:
         return [] if event.get("ResourceType") == AFTER else kept or []
     before = _read_identities(event, "OldResourceProperties")
     if before is None:
-        logger.warning("books are taken as they are", reason="the deployment before did not list those that it kept")
+        logger.warning("books are taken as they are", reason="the previous deployment did not list its books")
     return [one for one in kept or () if before is not None and one not in before]
 
 
@@ -73,7 +73,7 @@ def _restart(new: list[str], rules: Rules, world: World) -> None:
     failed = run_work(restart_books(books for books in found.values() if books is not None), world)
     for identity, books in found.items():
         title = own[identity].title if identity in own else identity.split(" ")[1].partition("/")[0]
-        reason = "its ledger is none of these rules" if books is None else failed.get(books)
+        reason = "these rules do not have its ledger" if books is None else failed.get(books)
         if reason is None:
             logger.info("books restarted", rule=title)
         else:

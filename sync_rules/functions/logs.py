@@ -171,13 +171,13 @@ def sum_up(telemetry: Telemetry, counts: InvocationCounts) -> None:
     failed = [
         (
             logger.warning,
-            "not finished, comes again",
+            "item not finished, delivered again",
             {"item": format_log_key(key), "rules": one.rules, "reason": one.reason},
         )
         for key, one in telemetry.failed.items()
     ]
     continued = [
-        (logger.info, "push goes on", {"source": format_log_key(key), **vars(push)})
+        (logger.info, "push continues", {"source": format_log_key(key), **vars(push)})
         for key, push in counts.pushes.items()
     ]
     lines, room = [*failed, *continued], max(0, LINES_MAX - counts.lines)

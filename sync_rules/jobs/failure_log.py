@@ -33,7 +33,7 @@ from sync_rules.pipeline.messages import Message, format_message
 def require_writable(path: Path) -> None:
     """Raise UserError if this process cannot append to a file, before it has anything to append."""
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UserError(f"{path}: expected a file that can be written; it cannot. Choose another place for it.")
+        raise UserError(f"{path}: sync-rules cannot write this file. Choose another place for it.")
 
 
 @contextmanager

@@ -207,4 +207,4 @@ def _read_pages(reader: DynamoDBStreams, span: Span) -> Iterator[list[Any]]:
     if began_late:
         raise RecordError(f"some of {TRIMMED}")
     if reached is None or reached < last:
-        raise RecordError(f"the shard was read to its end, and there is no record {span.last} in it")
+        raise RecordError(f"the shard ends before record {span.last}: run `sync-rules verify --repair`")

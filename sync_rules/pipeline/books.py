@@ -63,7 +63,12 @@ def _begin(books: Books, mark: Item | None, *, restart: bool) -> Work[int | Stor
             return written
         mark = put.item if written.status is Status.WRITTEN else written.item
         begun = None if restart and written.status is Status.REFUSED else books.count_starts(mark)
-    return StoreError(TAKEN, "another version of the rule begins its books again and again") if begun is None else begun
+    if begun is None:
+        return StoreError(
+            TAKEN,
+            "another version of the rule keeps restarting its books: finish the deployment or rollback, then retry",
+        )
+    return begun
 
 
 def finish_books(books: Books, begun: int) -> Work[bool]:
@@ -77,14 +82,14 @@ def finish_books(books: Books, begun: int) -> Work[bool]:
         written = yield from _write(books.finish(mark, begun))
         if isinstance(written, StoreError):
             raise written
-    raise StoreError(TAKEN, "the mark of the books changes again and again")
+    raise StoreError(TAKEN, "other processes keep changing the mark of the books: run the command again")
 
 
 def _write(mark: Put) -> Work[Result | StoreError]:
     """The result of writing a mark: written or refused."""
     (result,) = yield Apply((mark,))
     known = result.status in (Status.WRITTEN, Status.REFUSED)
-    return result if known else StoreError(result.reason, "the mark of the books could not be written")
+    return result if known else StoreError(result.reason, "sync-rules could not write the mark of the books")
 
 
 def begin_all_books(rules: Rules, names: Container[str]) -> Work[dict[str, int]]:

@@ -170,7 +170,7 @@ class Consumer:
         self._count(report)
         if report.failed:
             reason = next(iter(report.failed.values())).reason
-            raise StoreError(reason, f"{len(report.failed)} items not finished")
+            raise StoreError(reason, f"the worker did not finish {len(report.failed)} items")
 
     def _begin(self) -> None:
         if isinstance(self.world.store, Remembering):

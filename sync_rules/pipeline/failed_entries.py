@@ -109,7 +109,7 @@ def read_entry(text: bytes | str) -> Failed:
         return parse_message(text)
     if "reason" in body and "rule" in body:
         return read_failure_record(body)
-    raise RecordError("neither a failure record, nor the record of a batch that was given up, nor a message")
+    raise RecordError("unknown form: expected a failure record, a batch that was given up, or a message of sync-rules")
 
 
 def _read_batch(body: dict[str, Any]) -> GivenUp:
@@ -119,7 +119,7 @@ def _read_batch(body: dict[str, Any]) -> GivenUp:
     )
     event = _parse_event(body["payload"]) if body.get("payload") is not None else None
     if event is None and not all((span.stream_arn, span.shard_id, span.first.isdigit(), span.last.isdigit())):
-        raise RecordError("the record of a batch with neither a payload nor a range of sequence numbers")
+        raise RecordError("the record of a batch has neither a payload nor a range of sequence numbers")
     size = info.get("batchSize")
     return GivenUp(
         span,

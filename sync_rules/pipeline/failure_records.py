@@ -157,7 +157,7 @@ def _require_plain_key(key: object, name: str) -> PlainKey:
 
 
 def _make_field_error(name: str) -> RecordError:
-    return RecordError(f"a failure record whose {name!r} is not what one has")
+    return RecordError(f"a failure record has a wrong {name!r}: restore what sync-rules wrote, or remove it")
 
 
 def _read_time(body: Mapping[str, Any], name: str) -> datetime:
@@ -175,11 +175,11 @@ def restore_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -
     """
     table = tables.get(table_name)
     if table is None:
-        raise RecordError(f"the rules have no table {table_name!r}")
+        raise RecordError(f"the rules have no table {table_name!r}: use the rules that wrote the record, or remove it")
     try:
         if plain.keys() == {attribute.name for attribute in table.key}:
             return type_key(plain, table)
     except UserError:  # the error below names no value
         pass
     expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
-    raise RecordError(f"a key that is not one of table {table_name}: expected {expected}")
+    raise RecordError(f"the record has a key that table {table_name} does not have: expected {expected}")

@@ -94,13 +94,13 @@ def _read_record(
     record: object, table: Table | None, position: str, rules: Rules, names: Names
 ) -> Change | Failure | None:
     if not isinstance(record, dict):
-        raise RecordError("a record is not a map")
+        raise RecordError("a stream record is not a map")
     wrapped = "kinesis" in record
     body = _read_kinesis(record["kinesis"]) if wrapped else record
     data = body.get("dynamodb")
     keys = data.get("Keys") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(keys, dict) or not keys:
-        raise RecordError("a record has no dynamodb.Keys")
+        raise RecordError("a stream record has no dynamodb.Keys")
     keys = read_image(keys)
     table = table if table is not None and not wrapped else _find_table(body, keys, rules)
     if table is None:
@@ -135,7 +135,7 @@ def _read_room(data: Mapping[str, Any]) -> int:
     try:
         return count_freed_bytes(data)
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
-        raise RecordError("an image of a record is not that of an item") from error
+        raise RecordError("the image of an item is not of the form {name: {type: value}}") from error
 
 
 def _find_lacking_image(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:
@@ -190,7 +190,7 @@ def _find_table(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | No
     fitting = [t for t in rules.streamed_tables if {a.name for a in t.key} == keys.keys() and t.key_of(keys)]
     if len(fitting) > 1:
         names = ", ".join(table.name for table in fitting)
-        raise RecordError(f"a record names no table and its keys could be of {names}")
+        raise RecordError(f"a stream record needs eventSourceARN or tableName: its keys fit several tables ({names})")
     return fitting[0] if fitting else None
 
 
@@ -211,7 +211,7 @@ def read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
         RecordError: when DynamoDB could not hold such an item.
     """
     if not isinstance(image, dict):
-        raise RecordError("an image of a record is not a map")
+        raise RecordError("the image of an item is not a map")
     read: dict[str, AttributeValue] = {}
     if names is None:
         _require_names(image)
@@ -228,25 +228,25 @@ def _require_names(image: dict[Any, Any]) -> None:
     try:
         plain = "".join(image).isascii()  # all at once: a look at each would double the time
     except TypeError as error:
-        raise RecordError("an attribute of a record has a name that is no text") from error
+        raise RecordError("an attribute has a name that is not text") from error
     for name in () if plain else image:
         _require_text(name)
 
 
 def _require_text(text: object) -> str:
     if not isinstance(text, str):
-        raise RecordError("a text of a record is none")
+        raise RecordError("a name, or a value of type S, is not text")
     try:
         json_bytes.require_unicode(text)
     except ValueError as error:
-        raise RecordError(f"a text of a record is not Unicode: {error}") from error
+        raise RecordError(f"a text is not Unicode: {error}") from error
     return text
 
 
 def _read_value(value: object, levels: int) -> AttributeValue:
     """Check a value, and decode its binaries from the base64 of JSON. `levels` is how many more may be inside it."""
     if not isinstance(value, dict) or len(value) != 1:
-        raise RecordError("an attribute of a record is not {type: value}")
+        raise RecordError("an attribute is not of the form {type: value}")
     match value:
         case {"S": str(text)}:
             return {"S": _require_text(text)}
@@ -273,7 +273,7 @@ def _read_set(value: dict[str, object]) -> AttributeValue:
             return value
         case {"BS": list(contents)}:
             return {"BS": [_read_binary(content) for content in contents]}
-    raise RecordError("an attribute of a record is of no type that DynamoDB has")
+    raise RecordError("an attribute has an unknown type: expected S, N, B, BOOL, NULL, M, L, SS, NS or BS")
 
 
 def _is_number(text: str) -> bool:

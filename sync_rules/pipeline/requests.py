@@ -230,13 +230,13 @@ class NullPorts:
         """Drop a failure record."""
 
     def call(self, call: Call) -> None:
-        raise StoreError("NoCaller", f"rule {call.rule}: no caller of {call.function} was given")
+        raise StoreError("NoCaller", f"rule {call.rule}: nothing in this process calls {call.function}")
 
     def keep_call(self, message: CallMessage) -> str:
-        raise StoreError("NoPlaceForCalls", f"rule {message.rule}: no place was given to keep its change in")
+        raise StoreError("NoPlaceForCalls", f"rule {message.rule}: nothing keeps its change: set SYNC_RULES_BUCKET")
 
     def fetch_call(self, place: str) -> CallMessage:
-        raise StoreError("NoPlaceForCalls", f"no place was given to read {place} from")
+        raise StoreError("NoPlaceForCalls", f"this process has no bucket or folder to read {place} from")
 
 
 NULL_PORTS: Final = NullPorts()

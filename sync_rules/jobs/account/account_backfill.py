@@ -178,7 +178,7 @@ class BackfillWork:
         )
         supply = next((one for one in backfill.list_round_supplies() if one.name == unit), None)
         if supply is None:
-            raise UserError(f"there is no {unit} in this step")
+            raise UserError(f"unit {unit} is not in the current step")
         name = f"{HEAD}/{unit}"
         held.claim(name, uuid4().hex)
         done = backfill.process(supply)
@@ -193,7 +193,7 @@ class BackfillWork:
         held = LeasedState(self.state)
         head = held.load(HEAD) or {}
         if head.get("run") != run["run"]:
-            raise UserError("another backfill was started meanwhile: that one continues, and this one ends")
+            raise UserError("another backfill started and replaced this one: watch it with backfill --remote --resume")
         backfill = resume_run(head, self.rules, self.stores(time.sleep), self.failures, held)
         if _is_in_round(head, run):
             held.fetch(f"{HEAD}/{supply.name}" for supply in backfill.list_round_supplies())

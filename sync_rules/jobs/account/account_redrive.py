@@ -53,7 +53,7 @@ class RedriveWork:
     def begin(self, asked: Body, execution: str) -> Answer:
         known = {rule.title for rule in self.rules.rules.values()}
         if strange := sorted(set(asked["rules"]) - known):
-            raise UserError(f"there is no rule {strange[0]}")
+            raise UserError(f"rule {strange[0]} is not in the deployed rules: correct --rule, or deploy first")
         units = sorted(self.places)
         run = {"execution": execution, "rules": asked["rules"]}
         return Answer(more=True, units=units, workers=len(units), run=run)

@@ -57,7 +57,7 @@ from sync_rules.rules.selection import Share, Step, cascade, list_swept_tables, 
 SEGMENT_ITEMS: Final = 100_000  # of all tables together: minutes of a call, were it only 500 a second
 SEGMENTS_MAX: Final = 1_000
 CURE: Final = "Run it again, with more --workers where the reason is OutOfTime"
-AFTER: Final = "comes after what was not looked at"
+AFTER: Final = "an earlier step was not checked completely"
 
 
 @dataclass(eq=False)
@@ -81,7 +81,7 @@ class VerifyWork:
             require_grace(asked["grace_seconds"], self.remaining_ms())
             names = select_rules(self.rules, asked["rules"])
             if not names:
-                raise UserError("all rules are of kinds that act on changes: nothing could be verified")
+                raise UserError("no rule keeps a copy that verify could check: all of them only act on changes")
             share = self._share(asked, sum(self.sizes(names).values()))
             steps = tuple(cascade(self.rules, names)) if asked["repair"] else (Step(names),)
             found = {

@@ -118,7 +118,7 @@ def require_same_rules(body: Body, rules: Rules) -> None:
     """Raise UserError with each difference if the rules or tables of a request are not the deployed rules or tables."""
     asked, deployed = body["prints"], fingerprints.compute_rule_fingerprints(rules)
     lines = [
-        f"\n  {title}: {'says something else' if title in deployed else 'is not there'}"
+        f"\n  {title}: {'differs from the deployed rule' if title in deployed else 'is not deployed'}"
         for title, digest in sorted(asked.items())
         if deployed.get(title) != digest
     ]

@@ -91,14 +91,12 @@ def _describe_differences(found: Body, asked: Body) -> Iterator[str]:
         if before == now:
             continue
         if not isinstance(now, Mapping) or not isinstance(before, Mapping | None):
-            yield f"{words}: it has {_format_value(before)}, this one {_format_value(now)}"
+            yield f"{words}: it has {_format_value(before)}, this command {_format_value(now)}"
         elif (before := before or {}).keys() != now.keys():
-            yield f"{words}: it has {join_names(before)}, this one {join_names(now)}"
+            yield f"{words}: it has {join_names(before)}, this command {join_names(now)}"
         else:
             for key in (key for key in before if before[key] != now[key]):
-                changed = (
-                    f"it has {before[key]}, this one {now[key]}" if name == "tables" else "says something else now"
-                )
+                changed = f"it has {before[key]}, this command {now[key]}" if name == "tables" else "has changed since"
                 yield f"{words}: {key} {changed}" if name == "rules" else f"{words}: {key}: {changed}"
 
 

@@ -370,7 +370,7 @@ def _read_accepted_fingerprints(found: Checkpoint, rules_fingerprint: str) -> di
 
 
 def _describe_unread_books(error: StoreError) -> str:
-    return f"the books of the ledger could not be read: {error}"
+    return f"this run could not read the books of the ledger: {error}"
 
 
 def _describe_new_stream(arn: str) -> str:

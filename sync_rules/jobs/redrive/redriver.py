@@ -291,7 +291,7 @@ class Redriver:
         """
         body, looks = format_message(message), self._looks + bool(delay_seconds)
         if looks > LOOKS_MAX:
-            raise StoreError("StillChanging", f"after {LOOKS_MAX} looks")
+            raise StoreError("StillChanging", f"the item changed at each of {LOOKS_MAX} checks: redrive again later")
         if body not in self._waiting and len(self._waiting) >= WAITING_MAX_MESSAGES:
             raise StoreError("QueueFull", f"{WAITING_MAX_MESSAGES} messages wait already")
         due = self.clock() + delay_seconds

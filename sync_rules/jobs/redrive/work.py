@@ -81,7 +81,7 @@ def make_work(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Wo
         return _make_message_work(body, rules, bounds)
     failure = body.failure(rules.tables)
     if failure.key is None:
-        raise RecordError("it is about a record that could not be read: only its batch can be retried")
+        raise RecordError("its stream record could not be read: retry the batch of the record, with --file")
     if failure.call:
         return _make_call_work(failure, rules, bounds)
     if failure.position:
@@ -136,7 +136,7 @@ def _require_call(name: str, rules: Rules) -> None:
 
 
 def _explain_foreign_item(rule: Rule) -> RecordError:
-    return RecordError(f"rule {rule.title} no longer concerns this item")
+    return RecordError(f"rule {rule.title} does not apply to this item any more: remove the entry")
 
 
 def _make_record_work(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
@@ -144,7 +144,7 @@ def _make_record_work(failure: Failure, key: ItemKey, rules: Rules, bounds: Boun
     titles = set(failure.rule.split(", "))
     concerned = [rule for rule in rules.rules.values() if rule.title in titles or rule.renamed_from in titles]
     if not concerned:
-        raise _explain_missing_rule(failure.rule) if failure.rule else RecordError("no rule concerns its item")
+        raise _explain_missing_rule(failure.rule) if failure.rule else RecordError("no rule applies to its item")
     for rule in concerned:
         if isinstance(rule, EffectRule):
             raise _explain_missing_values(rule)
@@ -157,7 +157,7 @@ def _process_without_images(key: ItemKey, concerned: Collection[Rule], rules: Ru
     unknown = list_rules_that_need_images(key, alone)
     if unknown and not report.failed:
         titles = ", ".join(dict.fromkeys(rule.title for rule in unknown))
-        reason = f"what {titles} made of the item as it was stood in the image that is missing: {REPAIR}"
+        reason = f"this record lacks the old image of the item, for {titles}: {REPAIR}"
         report.note(key, Unfinished(tuple(rule.name for rule in unknown), reason))
     return report
 
@@ -222,10 +222,11 @@ def _make_message_work(message: Message, rules: Rules, bounds: Bounds) -> Work[R
             return process_message(message, rules, bounds)
         case PullMessage():
             if make_pull(message.target, rules) is None:
-                raise RecordError("no rule writes its item")
+                raise RecordError("no rule writes its item any more: remove the entry")
         case PartMessage():
             if find_part(message, rules) is None:
-                raise RecordError(f"rule {message.rule} is gone, or no longer concerns this item")
+                rule = rules.find_rule_by_name(message.rule)
+                raise _explain_missing_rule(message.rule) if rule is None else _explain_foreign_item(rule)
         case CallMessage():
             _require_call(message.rule, rules)
     return process_message(replace(message, attempt=0), rules, bounds)
@@ -248,7 +249,7 @@ def split_readable(records: Iterable[Any], rules: Rules) -> tuple[list[Any], lis
             case _:
                 foreign += 1
     if foreign and not readable and not unreadable:
-        raise RecordError("no rule uses the table of its records")
+        raise RecordError("no rule uses the table of its records: redrive it with the rules that do")
     return readable, unreadable
 
 

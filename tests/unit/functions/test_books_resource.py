@@ -99,7 +99,7 @@ def test_stack_never_fails_because_of_a_number(error, monkeypatch, capsys):
         assert (line["message"], line["rule"]) == ("waits for a backfill", "orders")
         assert line["cure"] == "sync-rules backfill --remote --rule orders"
     else:
-        assert (line["message"], line["error"]) == ("books were not looked at", type(error).__name__)
+        assert (line["message"], line["error"]) == ("books were not checked", type(error).__name__)
 
 
 def test_backfill_handler_tells_a_stack_from_its_machine(monkeypatch):

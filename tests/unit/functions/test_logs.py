@@ -47,7 +47,7 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
     stuck = names.scene.there("shop", order("1", "9", 1, user=s("no map")))
     source = logs.format_log_key(names.scene.put("shop", user("1", name=s("Ann"))))
     names.stream()
-    (on,) = told(names.lines(), "push goes on")
+    (on,) = told(names.lines(), "push continues")
     assert (on["source"], on["rules"], on["more"]) == (source, ["names"], True)
     lines = []
     names.scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
@@ -59,7 +59,7 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
         lines += names.lines()
     handled = [line for line in told(lines, "message done") if line.get("source") == source]
     assert {(line["kind"], *line["rules"]) for line in handled} == {("push", "names"), ("chunk", "names")}
-    sent = [line for line in told(lines, "push goes on") if line["source"] == source]
+    sent = [line for line in told(lines, "push continues") if line["source"] == source]
     assert sum(line["targets"] for line in sent) == sum(line.get("targets", 0) for line in handled) == 4
     assert sum(line["chunks"] for line in sent) == len([line for line in handled if line["kind"] == "chunk"]) == 2
     assert sum(line["outcomes"].get("copied", 0) for line in handled) == 6
@@ -77,7 +77,7 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
     names.lines()
     assert len(names.fanout()) == 1
     lines = names.lines()
-    (again,) = told(lines, "message comes again")
+    (again,) = told(lines, "message not finished, delivered again")
     assert (again["kind"], again["target"], again["reason"]) == (
         "pull",
         logs.format_log_key(at),
@@ -160,7 +160,7 @@ def test_logs_are_bounded(names):
     names.scene.tap.refuse(Read, StoreError("ThrottlingException", "table"))
     names.stream()
     lines = names.lines()
-    assert len(told(lines, "not finished, comes again")) == logs.LINES_MAX
+    assert len(told(lines, "item not finished, delivered again")) == logs.LINES_MAX
     assert told(lines, "invocation done")[0]["unlogged"] == 200
 
 

@@ -272,7 +272,7 @@ def test_redrive_of_a_deleted_item_without_images_settles_what_its_key_names(wit
     assert drifted(bench) == ({"least", "totals"} - set(without))
     assert len(shelf.bodies) == (not without)
     for body in shelf.bodies:
-        assert body["reason"].startswith("what least, totals made of the item as it was")
+        assert body["reason"].startswith("this record lacks the old image of the item, for least, totals")
         assert "`sync-rules verify --repair` repairs it" in body["reason"]
 
 
@@ -296,7 +296,9 @@ def test_redrive_keeps_what_only_the_missing_image_named(what):
     scene.rest()
     rule = "posts" if what == "embed" else "mails"
     assert rule in drifted(bench)
-    assert [body["reason"].startswith(f"what {rule} made of") for body in shelf.bodies] == [True]
+    assert [
+        body["reason"].startswith(f"this record lacks the old image of the item, for {rule}") for body in shelf.bodies
+    ] == [True]
     if what == "mirror":
         assert scene.item(scene.at("shop", "EMAIL#b@x", "EMAIL")) is not None
     if what == "embed":
@@ -390,17 +392,17 @@ def test_redrive_names_what_cannot_be_put_through():
         "there is no rule 'a, b' any more: if it was renamed, say renamed_from: OLD in the new one; otherwise": failure(
             "a, b", at, position="7"
         ),
-        "no rule concerns its item": failure("", at, position="7"),
+        "no rule applies to its item": failure("", at, position="7"),
         "could not be read": failure("", None, position="7"),
         "the rules have no table 'shops'": {**failure("names", at), "table": "shops"},
-        "a key that is not one of table shop": {**failure("names", at), "key": {"PK": "USER#1"}},
-        "rule names no longer concerns this item": failure("names", mirror),
-        "rule tags no longer concerns this item": failure("tags", at, member=odd, element="a"),
+        "a key that table shop does not have": {**failure("names", at), "key": {"PK": "USER#1"}},
+        "rule names does not apply to this item": failure("names", mirror),
+        "rule tags does not apply to this item": failure("tags", at, member=odd, element="a"),
         "rule called acts outside the tables": failure("called", at, position="7"),
         "not JSON": "{",
-        "neither a failure record": {},
+        "unknown form": {},
         "no rule writes its item": format_message(PullMessage(scene.at("posts", "p"))),
-        "rule gone is gone, or no longer": format_message(PartMessage("gone", at, None)),
+        "there is no rule 'gone' any more: if it was renamed": format_message(PartMessage("gone", at, None)),
         "no rule 'names' any more that calls": format_message(CallMessage("names", "f.g", Change(at, None, {}))),
         "no rule 'gone' any more: if it was renamed, say renamed_from: gone": format_message(
             PushMessage(("gone",), at)
@@ -410,8 +412,8 @@ def test_redrive_names_what_cannot_be_put_through():
             ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (half,))
         ),
         "no rule writes its": format_message(PullMessage(half)),
-        "rule tags is gone, or no longer": format_message(PartMessage("tags", half, at, "a")),
-        "rule tags is gone, or no longer concerns": format_message(PartMessage("tags", at, at, "a")),
+        "rule tags does not apply": format_message(PartMessage("tags", half, at, "a")),
+        "rule tags does not apply to this item any more": format_message(PartMessage("tags", at, at, "a")),
     }
     scene.there("shop", order("1", "a", 1), user("1", name=s("Ada")))
     shelf = Shelf(*told.values(), failure("names", at))
@@ -494,7 +496,9 @@ def test_redrive_names_batches_of_other_tables_and_poison():
     before = shelf.bodies
     tally = bench.redrive(shelf).tally
     assert (tally.unreadable, tally.done, shelf.bodies) == (2, 0, before)
-    assert "1 of its records cannot be retried, the first: 5: a record has no dynamodb.Keys" in bench.left[0].reason
+    assert (
+        "1 of its records cannot be retried, the first: 5: a stream record has no dynamodb.Keys" in bench.left[0].reason
+    )
     assert "no rule uses the table" in bench.left[1].reason
     assert bench.recorded.failures == []
     assert bench.scene.item(bench.scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Ada")
@@ -867,8 +871,8 @@ def take_the_reader(bench: Streamed) -> None:
         (trim, span(3, 6), TRIMMED, []),
         (bool, span(3, 6, "shard-9"), TRIMMED, []),
         (answer_from_the_oldest_record, span(3, 6), f"some of {TRIMMED}", [5, 6]),
-        (bool, span(8, 12), "there is no record 12 in it", [8, 9]),
-        (close, span(8, 12), "there is no record 12 in it", [8, 9]),
+        (bool, span(8, 12), "the shard ends before record 12", [8, 9]),
+        (close, span(8, 12), "the shard ends before record 12", [8, 9]),
         (take_the_reader, span(1, 2), "holds no records", []),
     ],
     ids=["trimmed", "no-shard", "trimmed-in-part", "after-an-open-shard", "after-a-closed-shard", "no-stream"],

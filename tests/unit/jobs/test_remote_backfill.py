@@ -217,7 +217,7 @@ def test_remote_backfill_refuses_what_is_unfinished():
         ({"segments": 5_000}, ["a lower --rate"]),
         (
             {"prints": {"user-name-on-orders": "other", "new": "1"}},
-            ["deploy first", "new: is not there", "user-name-on-orders: says something else"],
+            ["deploy first", "new: is not deployed", "user-name-on-orders: differs from the deployed rule"],
         ),
     ],
     ids=["more units than a state holds", "rules that are not deployed"],
@@ -348,7 +348,7 @@ def test_remote_backfill_of_an_old_execution_ends_no_newer_one(ended):
         assert new.go_on()["error"] == ""
     account.state.documents[name_request("old")] = late  # the worker that removes it died before
     before = dict(account.state.documents)
-    with pytest.raises(UserError, match="another backfill was started"):
+    with pytest.raises(UserError, match="another backfill started"):
         account.work().end(old.answer["run"])
     assert account.state.documents == before
     if not ended:

@@ -309,7 +309,7 @@ def test_remote_verify_repairs_nothing_that_is_made_from_totals_it_could_not_add
     said = Clock(large, scan_ms=20_000).machine().run(large.asked(repair=True))
     assert "sync-rules verify --repair --rule" in said["cause"]
     end = large.rows()[-1]
-    assert end["not_looked_at"]["told"] == "comes after what was not looked at"
+    assert end["not_looked_at"]["told"] == "an earlier step was not checked completely"
     assert "told" not in end["rules"]
     assert {"names", "told"} & end["rules"].keys() == {"names"}
     assert not {"told", "spent"} & large.tally.drift.keys()

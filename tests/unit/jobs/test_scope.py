@@ -17,15 +17,15 @@ from tests.support.worlds import Scene
 
 ONE = {"rules": {"a": "1", "b": "2"}, "tables": {"shop": "arn id"}, "segments": 4}
 DIFFERENCES = [
-    ({"rules": {"a": "1"}}, "rules: it has a, b, this one a"),
-    ({"rules": {}}, "rules: it has a, b, this one none"),
-    ({"rules": {"a": "1", "b": "3"}}, "rules: b says something else now"),
-    ({"rules": {"a": "0", "b": "3"}}, "rules: a says something else now\n  rules: b says something else now"),
-    ({"tables": {"shop": "arn id-2"}}, "tables: shop: it has arn id, this one arn id-2"),
-    ({"tables": {"shop": "arn id", "x": "y"}}, "tables: it has shop, this one shop, x"),
-    ({"table": "shop"}, "--table: it has none, this one shop"),
-    ({"where": "a == `1`"}, "--where: it has none, this one a == `1`"),
-    ({"segments": 8}, "segments: it has 4, this one 8"),
+    ({"rules": {"a": "1"}}, "rules: it has a, b, this command a"),
+    ({"rules": {}}, "rules: it has a, b, this command none"),
+    ({"rules": {"a": "1", "b": "3"}}, "rules: b has changed since"),
+    ({"rules": {"a": "0", "b": "3"}}, "rules: a has changed since\n  rules: b has changed since"),
+    ({"tables": {"shop": "arn id-2"}}, "tables: shop: it has arn id, this command arn id-2"),
+    ({"tables": {"shop": "arn id", "x": "y"}}, "tables: it has shop, this command shop, x"),
+    ({"table": "shop"}, "--table: it has none, this command shop"),
+    ({"where": "a == `1`"}, "--where: it has none, this command a == `1`"),
+    ({"segments": 8}, "segments: it has 4, this command 8"),
 ]  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def test_scope_names_each_difference_and_no_other(other, lines):
 def test_scope_of_another_version_may_lack_a_part():
     """A state that does not have the tables names none of them."""
     asked = Scope(**ONE).body()
-    with pytest.raises(UserError, match="tables: it has none, this one shop"):
+    with pytest.raises(UserError, match="tables: it has none, this command shop"):
         require_same({name: value for name, value in asked.items() if name != "tables"}, asked)
 
 

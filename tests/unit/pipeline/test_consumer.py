@@ -65,7 +65,7 @@ def test_batch_an_unreadable_record_is_parked_and_stops_nothing():
     event = event_of(scene.rules, *scene.records)
     event["Records"][1] = {"dynamodb": {"SequenceNumber": "7"}}
     assert scene.consumer.handle_event(event, lambda: 60_000) == {"batchItemFailures": []}
-    assert scene.parked.failures == [Failure("", None, "a record has no dynamodb.Keys", "7")]
+    assert scene.parked.failures == [Failure("", None, "a stream record has no dynamodb.Keys", "7")]
     assert scene.consumer.telemetry.unreadable_records == 1
     assert [name_of(scene, at) for at in keys] == ["Ada", None, "Ada", "Ada"]
 

@@ -167,7 +167,9 @@ def test_records_without_arn_are_of_the_one_table_that_fits():
     assert read({"Records": [record]})[0] == [WRITTEN]
     two = rules_on(table("one", {"PK": "S", "SK": "S"}), table("two", {"PK": "S", "SK": "S"}))
     ((), (failure,)) = read({"Records": [record]}, two)
-    assert failure == Failure("", None, "a record names no table and its keys could be of one, two", "100")
+    assert failure == Failure(
+        "", None, "a stream record needs eventSourceARN or tableName: its keys fit several tables (one, two)", "100"
+    )
 
 
 def test_records_of_a_foreign_table_are_ignored():
