@@ -216,7 +216,7 @@ def _parse_time(text: object, where: str) -> datetime:
     try:
         at = datetime.fromisoformat(str(text))
     except ValueError as error:
-        raise UserError(f"{where}: expected a time in 'at', found something else") from error
+        raise UserError(f"{where}: expected a time in 'at', found something else. {CURE}") from error
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 

@@ -384,10 +384,10 @@ def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, repaired:
     if item is None and repaired:  # it should not have been there
         return Comparison()
     if item is None:
-        raise UserError(f"there is no item {key}")
+        raise UserError(f"item {key} does not exist: correct --key")
     asked = Stock()
     if not asked.add(item, rules.tables[key.table], rules, only, alone=True):
         entity = rules.entity_of(key)
         what = f"is a {entity.name}" if entity else "is of no entity"
-        raise UserError(f"no rule that is verified writes {key}: it {what}")
+        raise UserError(f"no verified rule writes {key}, which {what}: give another --key, or other rules")
     return (yield from compare(asked))

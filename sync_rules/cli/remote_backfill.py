@@ -157,7 +157,7 @@ class RemoteBackfill:
             return 0
         run = look()
         if run is None:
-            raise UserError(f"{name} ended before its first step")
+            raise UserError(f"{name} ended before its first step: see its error in Step Functions, and start again")
         go_on = f"Continue with: {self._format_command('--resume')}"
         advice = (go_on, f"To see the failures: {self._account.format_failures_command()}")
         conclude(run, meter, done=done, as_json=self._as_json, advice=advice)

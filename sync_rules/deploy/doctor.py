@@ -250,7 +250,7 @@ def check_queues(
     for name, cure in cures.items():
         waiting = int(attributes[name].get("ApproximateNumberOfMessages", 0))
         if waiting:
-            yield StackFinding(f"{name}: messages that wait: {waiting:,}", cure)
+            yield StackFinding(f"{name}: messages waiting: {waiting:,}", cure)
 
 
 def _set_queue(site: Site, attributes: str) -> str:

@@ -40,9 +40,9 @@ class NotSeenError(Exception):
     def make_finding(self) -> StackFinding:
         """The refusal as a finding of its area."""
         if self.code.startswith("AccessDenied"):
-            return StackFinding("could not be looked at", f"allow {self.action} for your credentials")
+            return StackFinding("could not be checked", f"allow {self.action} for your credentials")
         cure = f"restore what was deleted: {doctor.DEPLOY}" if self.code in GONE else "run it again later"
-        return StackFinding(f"could not be looked at: {self.action} was answered with {self.code}", cure)
+        return StackFinding(f"could not be checked: {self.action} failed with {self.code}", cure)
 
 
 Client = Callable[[str], Any]  # by the prefix of its actions in IAM, such as dynamodb

@@ -155,7 +155,7 @@ class Graph:
             UserError: if no Query lists the edges.
         """
         if self._rule.find is None:
-            raise UserError("no key leads from a node to its edges: ask `edges` by an index")
+            raise UserError("no Query lists the edges of a node by the table's key: call `edges` with an index")
         key = self._reader.key_of(self._rule.target.table, node)
         find = self._rule.find
         return Listing(self._reader, self._rule.source.table, self._rule.conditions(key), find.index, backward)

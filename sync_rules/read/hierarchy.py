@@ -175,7 +175,7 @@ class Hierarchy:
     def _require_fields(self, key: ItemKey) -> dict[str, AttributeValue]:
         fields = self._entity.fields(key)
         if fields is None:
-            raise UserError(f"an item of table {self._table.physical_name} that is not of entity {self._entity.name!r}")
+            raise UserError(f"the item of table {self._table.physical_name} is not of entity {self._entity.name!r}")
         return fields
 
     def _require_row_key(self, row: Item) -> ItemKey:

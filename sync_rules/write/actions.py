@@ -299,7 +299,7 @@ def refuse_kept_attributes(own: Own, before: Item | None, rules: Rules) -> None:
             ):
                 raise WriteError(
                     f"{show_path(path)} of {own.entity.name} is kept by rule {rule.title}",
-                    "leave it out, or say override=True and let the stream set it right",
+                    "leave it out, or give override=True: the stream then corrects it",
                 )
 
 

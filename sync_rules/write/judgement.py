@@ -180,5 +180,5 @@ def _is_too_long(report: Report) -> bool:
     """
     for one in report.failed.values():
         if not one.reason.startswith(TOO_MANY):
-            raise StoreError(one.reason.partition(":")[0], "what rules make an item of: " + ", ".join(one.rules))
+            raise StoreError(one.reason.partition(":")[0], "no answer to the reads of rules " + ", ".join(one.rules))
     return bool(report.failed)

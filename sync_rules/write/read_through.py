@@ -91,7 +91,9 @@ class ReadThrough(MemoryStore):
         if unknown:
             wanted = tuple(unknown.values())
             if not all(map(is_possible_key, wanted)):
-                raise StoreError("ValidationException", "a key that no item can have")
+                raise StoreError(
+                    "ValidationException", "no item can have this key: a value is empty, too long or out of range"
+                )
             for key, item in zip(wanted, self._below.read(Read(wanted)), strict=True):
                 self.know(key, item)
 

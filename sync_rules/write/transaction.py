@@ -209,7 +209,7 @@ class Transact:
                 return self.result
             if not self._deadline.wait(attempts):
                 raise WriteError(
-                    f"other writers were quicker {attempts} times in {self._deadline.seconds} s",
+                    f"other writers changed the items in each of {attempts} attempts in {self._deadline.seconds} s",
                     "nothing was written: try again later, or leave these copies to the stream",
                     again=True,
                 )

@@ -97,7 +97,7 @@ def _check_links(site: Site, client: Callable[[str], Any]) -> list[StackFinding]
             return []
         cure = "allow dynamodb:GetItem, BatchGetItem and Scan on the tables and the state table for your credentials"
         denied = error.reason.startswith("AccessDenied")
-        return [StackFinding(f"could not be looked at: {error}", cure if denied else "run it again later")]
+        return [StackFinding(f"could not be checked: {error}", cure if denied else "run it again later")]
     return [StackFinding(f"rule {one.title}: {one.found}", one.cure) for one in found if one.stops]
 
 
@@ -124,4 +124,4 @@ def _read_site(client: Any, rules_file: Path, stack_name: str, options: list[str
 
 
 def _refuse(stack_name: str, action: str) -> UserError:
-    return UserError(f"stack {stack_name} could not be looked at: allow {action} for your credentials")
+    return UserError(f"doctor could not read stack {stack_name}: allow {action} for your credentials")

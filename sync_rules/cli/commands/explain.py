@@ -67,10 +67,10 @@ def list_item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
     """
     (item,) = world.store.read(Read((key,)))
     if item is None:
-        raise UserError(f"there is no item {format_key(key)}")
+        raise UserError(f"item {format_key(key)} does not exist: correct the key, --region or --endpoint-url")
     entity = rules.entity_of(key)
     if entity is None:
-        yield {"item": _make_key(key), "entity": None}, f"{format_key(key)} matches no entity, so no rule concerns it"
+        yield {"item": _make_key(key), "entity": None}, f"{format_key(key)} matches no entity, so no rule applies to it"
         return
     yield {"item": _make_key(key), "entity": entity.name}, f"{format_key(key)}: entity {entity.name}"
     found = run_work(list_standings(key, item, rules), world)

@@ -109,7 +109,7 @@ def verify(
     if remote:
         rules = load_rules(rules_file)
         if not select_rules(rules, rule or []):
-            raise UserError("no rule keeps a copy that could be verified: all of them only act on changes")
+            raise UserError("no rule keeps a copy that verify could check: all of them only act on changes")
         share, seed = choose_share(percent, seed, 1)
         asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
         segments = None if workers is None else min(SEGMENTS_MAX, SEGMENTS_OF_WORKER * workers)
@@ -241,7 +241,7 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any]) 
     if not well and not (found and found["report"]):
         raise UserError(f"{name} did not check everything: {ended.cause or ended.status}")
     if found is None:
-        raise UserError(f"{name} has ended without a result")
+        raise UserError(f"{name} ended without a result: run verify --remote again")
     result = RemoteResult(rules, reports, found)
     for line in result.notices():
         print(f"sync-rules: {line}", file=sys.stderr)

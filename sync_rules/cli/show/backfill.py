@@ -125,7 +125,7 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
     if not done:
         print(advice[0])
     elif not totals.asked:
-        print("No item matched: no rule concerns the scanned items, or --where matched none of them.")
+        print("No item matched: no rule applies to the scanned items, or --where matched none of them.")
     if now["parked"] or now["failed"]:
         print(advice[1])
 

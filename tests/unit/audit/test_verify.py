@@ -172,9 +172,9 @@ def test_verify_of_one_item():
     scene.there("books", book_item("b2", "a1"))
     assert Run(scene, repair=True).one(book) == [(book, Drift.MISSING, True)]
     assert len(scene.tap.writes) == 1
-    with pytest.raises(UserError, match=r"no item books\[nowhere\]"):
+    with pytest.raises(UserError, match=r"item books\[nowhere\] does not exist"):
         Run(scene).one(key(scene.rules.tables["books"], "nowhere"))
-    with pytest.raises(UserError, match="it is a author"):
+    with pytest.raises(UserError, match="which is a author"):
         Run(scene).one(key(scene.rules.tables["authors"], "a1"))
 
 

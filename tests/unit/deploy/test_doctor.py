@@ -349,7 +349,7 @@ DAMAGES = (
     ("open queue", "queues", "FailuresQueue: its policy", BY_HAND),
     ("dead letters", "queues", "1,200", "`sync-rules redrive rules.yaml --remote --region eu-west-1`"),
     ("failures", "queues", "FailuresQueue: messages", f"`sync-rules failures rules.yaml --queue {QUEUE_URL} --region"),
-    ("failed schedule", "queues", "AsyncDeadLetters: messages that wait: 2", f"{RUNBOOK}failed-schedule"),
+    ("failed schedule", "queues", "AsyncDeadLetters: messages waiting: 2", f"{RUNBOOK}failed-schedule"),
     ("other rules", "versions", "not those of rules.yaml", DEPLOYED_AGAIN),
     ("other version", "versions", f"deployed is sync-rules 0.0.9, and this is {__version__}", "or install 0.0.9"),
     ("no version", "versions", "unknown", DEPLOYED_AGAIN),
@@ -441,7 +441,7 @@ def test_doctor_names_the_right_that_an_area_lacks(deployed, examine, action):
     """The areas that need the action could not be looked at, and say what to allow; the others are looked at."""
     deployed.refused = (WORD.sub("_", action.partition(":")[2]).lower(), refusal("AccessDeniedException"))
     code, findings = examine()
-    said = ("could not be looked at", f"allow {action} for your credentials")
+    said = ("could not be checked", f"allow {action} for your credentials")
     assert (code, {one[0] for one in findings}, {one[1:] for one in findings}) == (1, ACTIONS[action], {said})
 
 

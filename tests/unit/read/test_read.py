@@ -753,7 +753,7 @@ MISTAKES = [
     (lambda: graph_on(Fake()).nodes([{"source": "G", "target": 1}]), NO_KEY),
     (lambda: graph_on(Fake()).nodes([{}]), NO_KEY),
     (lambda: graph_on(Fake(), neighbour=node("{user_id}")), r"by user_id\. Known: id, memberRole, source, target, type"),
-    (lambda: graph_on(Fake(), **STRANGE, neighbour=None).edges_of(node("G")), "ask `edges` by an index"),
+    (lambda: graph_on(Fake(), **STRANGE, neighbour=None).edges_of(node("G")), "call `edges` with an index"),
     (lambda: Graph.of(parse_rules(GOAL_RULES), "goal-edges", Fake(), **BOTH), "of 'user' or of 'team': give in `link`"),
     (lambda: Hierarchy.of(number_rules(), "goal-members", Fake()), "is a rule of kind collect: expected one of kind path"),
     (lambda: cars(PARENTS)[1].ancestors("CM2"), NO_ITEM),
@@ -761,7 +761,7 @@ MISTAKES = [
     (lambda: cars(PARENTS)[1].items("CM1"), ONE_ID),
     (lambda: cars(PARENTS)[1].items({"ComponentId": "CM1"}), ONE_ID),
     (lambda: parts().children(1), "named by tenant, part_id: give all of them"),
-    (lambda: parts().ancestors({"PK": "TENANT#a", "SK": "NOTE#9", "Path": "1|9"}), "that is not of entity 'part'"),
+    (lambda: parts().ancestors({"PK": "TENANT#a", "SK": "NOTE#9", "Path": "1|9"}), "is not of entity 'part'"),
     (lambda: bare().children({"tenant": "a", "part_id": "1"}), "name one as `via`"),
     (lambda: bare().descendants({"PK": "TENANT#a", "SK": "PART#1", "Path": "1"}), "use `levels`"),
 ]  # fmt: skip

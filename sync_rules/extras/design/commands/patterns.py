@@ -159,7 +159,7 @@ def format_run(measured: PatternRun) -> str:
     if not measured.calls:
         return f"{measured.name}: not run: {measured.left}"
     estimate = measured.answer.units
-    units = "not told by the service" if measured.mean_units is None else f"{measured.mean_units:g}"
+    units = "not returned by the service" if measured.mean_units is None else f"{measured.mean_units:g}"
     parts = [
         format_count(measured.calls, "call"),
         _format_amount(mean(measured.rows), "row"),

@@ -122,7 +122,7 @@ def _explain_nothing(tables: Sequence[ProposedTable], joins: Sequence[Join], rul
     if not any(table.entities for table in tables):
         return "the items have no common form of keys"
     if rules:
-        return "what was found stands as comments, each with the reason why it is no rule"
+        return "the findings are comments, each with the reason why it is not a rule"
     if not joins:
         return "no attribute names items of another kind, and no attribute follows from others of its item"
     return "no attribute agrees with that of an item which it names, beyond chance"

@@ -113,7 +113,7 @@ def _judge_deliveries(site: ProofSite, do: str, judge: Callable[[Sequence[Logged
         return judge(given, failed[0]) if failed and not lacking else f"{lacking} of {ITEMS} records were not delivered"
 
     said, _ = site.waiting.until(reason, lambda said: not said)
-    require(not said, f"told to {do}: {said}")
+    require(not said, f"a function that was asked to {do}: {said}")
 
 
 @make_probe(12)
