@@ -619,7 +619,7 @@ def sums() -> Iterator[tuple[str, Written]]:
     ],
 )
 def test_write_leaves_what_dynamodb_would(bench: Make, stored, write, left):
-    """What it names, spelled as DynamoDB spells it, and all else as it was."""
+    """A write changes what it names, spelled as DynamoDB spells it, and leaves all else as it was."""
     b = bench(THINGS)
     if stored is not None:
         b.put(THINGS, thing(**stored))
