@@ -619,7 +619,7 @@ def sums() -> Iterator[tuple[str, Written]]:
     ],
 )
 def test_write_leaves_what_dynamodb_would(bench: Make, stored, write, left):
-    """What it names, spelled as DynamoDB spells it, and all else as it was."""
+    """A write changes what it names, spelled as DynamoDB spells it, and leaves all else as it was."""
     b = bench(THINGS)
     if stored is not None:
         b.put(THINGS, thing(**stored))
@@ -639,7 +639,7 @@ Refused = tuple[dict | None, Write, *tuple[str, ...]]  # what is stored, the wri
 
 
 def paths() -> Iterator[tuple[str, Refused]]:
-    """Of a path inside what is no map, also to remove what is not there; of a path twice, or inside another."""
+    """Writes of a path inside what is no map, also to remove what is not there; of a path twice, or inside another."""
     into, out_of = update(THINGS, ONE, a__b=n(1)), update(THINGS, ONE, removes=("a.b",))
     text, listed = {"a": s("text")}, {"a": {"L": []}}
     yield "set-in-nothing", ({}, into, "parent_in_statement")
@@ -664,7 +664,7 @@ def paths() -> Iterator[tuple[str, Refused]]:
 
 
 def keys() -> Iterator[tuple[str, Refused]]:
-    """Of a primary key, even to itself; an index key takes no other type and no empty value."""
+    """Writes of a primary key, even to itself; an index key takes no other type and no empty value."""
     for text in "21":
         yield f"sort-key-{text}", ({}, update(THINGS, ONE, SK=s(text)), "key_in_statement")
     for link in (n(1), s("")):
@@ -674,7 +674,7 @@ def keys() -> Iterator[tuple[str, Refused]]:
 
 
 def sets() -> Iterator[tuple[str, Refused]]:
-    """Of elements of another type, of none, or of one twice: at the top, inside a map, or to add or discard."""
+    """Writes of elements of another type, of none, or of one twice: at the top, inside a map, or to add or discard."""
     gaps = {
         **{f"empty-{name}-alone": "empty_set_in_statement" for name in ("set", "inside")},
         **{f"empty-{name}-in_transaction": "empty_set_in_transaction" for name in ("set", "inside")},
@@ -704,7 +704,7 @@ def sets() -> Iterator[tuple[str, Refused]]:
 
 
 def numbers() -> Iterator[tuple[str, Refused]]:
-    """Of an increment by or to what DynamoDB cannot hold: it is never rounded."""
+    """Increments by or to what DynamoDB cannot hold: they are never rounded."""
     sums = ("9" * 38, "0.1"), ("1e50", "1"), ("1e100", "1e-100"), ("9e125", "9e125"), ("1.1e-129", "-1.01e-129")
     for left, right in sums:
         yield f"{left}+{right}", ({"v": n(left)}, in_transaction(plus(v=right)), "exact_sums")

@@ -83,7 +83,7 @@ def test_checkpoint_refuses_the_streams_of_another_table(tmp_path):
 
 
 def test_checkpoint_accepts_rules_with_a_table_in_common(tmp_path):
-    """It is ours, whatever table came or went, so that a deployment of new rules can resume, and whatever label the stream
+    """The checkpoint is ours, whatever table came or went, so that a deployment of new rules can resume, and whatever label the stream
     of a table has by now.
     """
     path = tmp_path / "c.json"

@@ -341,7 +341,7 @@ def kept_by_hand(rules: dict[str, str], *items: Item) -> Scene:
 
 
 def planned_as_done(scene: Scene) -> tuple[dict[str, dict[str, int]], list[PlannedWrite]]:
-    """What the plan of all rules does to values, by rule, and the writes that it lists. The backfill makes these."""
+    """Return what the plan does to values, by rule, and the writes it lists, which the backfill then makes."""
     listed: list[PlannedWrite] = []
     plan, writes, _ = planned(scene, on_write=listed.append)
     assert as_multiset(writes) == as_multiset(backfilled(scene)[1])
