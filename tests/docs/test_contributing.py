@@ -39,7 +39,7 @@ IMPORTS = {  # which the page leaves to the reader
 from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from sync_rules.model.numbers import text_of
+from sync_rules.model.numbers import read_text
 from sync_rules.model.values import Item, Path, get
 from sync_rules.rules.kinds.gathered_rule import GatheredRule
 from sync_rules.rules.rule import Blocked

@@ -34,7 +34,7 @@ def pulls_without(left_out: Callable[[CopyRule], Any]) -> Mutant:
 
 @contextmanager
 def planned(change: Callable[..., Any]) -> Iterator[None]:
-    """`tasks_of` replaced by a function of it, the changes and the rules."""
+    """`make_tasks` replaced by a function of it, the changes and the rules."""
     original = tasks.make_tasks
     with patch.object(consumer, "make_tasks", lambda changes, rules: change(original, list(changes), rules)):
         yield

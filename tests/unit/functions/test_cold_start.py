@@ -86,7 +86,7 @@ def test_cold_start_imports_these_packages(handler, tmp_path):
 
 def test_cold_start_of_the_write_function_reads_no_rules_file(tmp_path):
     """The write function has the packages of the other functions, and neither pydantic nor a reader of YAML."""
-    ready = READY.replace("from {handler} import consumer", "from {handler} import rules")
-    found = imported("handlers.write", tmp_path, text_of(RULES), ready=ready.replace("consumer().rules", "rules()"))
+    ready = READY.replace("make_consumer().rules", "read_rules()").replace("make_consumer", "read_rules")
+    found = imported("handlers.write", tmp_path, text_of(RULES), ready=ready)
     assert packages(found) == PACKAGES
     assert not {name for name in ours(found) if name.startswith(("language", "audit", "jobs", "lab", "read."))}

@@ -20,7 +20,7 @@ Operation = Literal["put", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """What a file states about an entity: the size of an item in bytes, and the number of items."""
+    """The statements of a file about an entity: the size of an item in bytes, and the number of items."""
 
     size_bytes: int | None = None
     items: int | None = None

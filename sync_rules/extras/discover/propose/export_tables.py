@@ -57,7 +57,7 @@ class NamedExport:
 
 def name_exports(place: str, shelf: Shelf, called: str) -> list[NamedExport]:
     """Find the exports in a place. `called`: the name of the table where no manifest says it. Raises like
-    `find_exports`.
+    `list_exports`.
     """
     names = shelf.names()
     for name in names:
