@@ -1,6 +1,7 @@
-"""`sync-rules backfill`: apply the rules to items that already exist, with the same guarded writes as the handler. The
-first Ctrl-C or SIGTERM finishes the writes in flight and saves the state; the second stops at once. After either,
-and after a crash, --resume continues.
+"""`sync-rules backfill`: apply the rules to items that already exist, with the same guarded writes as the handler.
+
+Ctrl-C or SIGTERM finishes the writes in flight and saves the state; a second one stops at once. After either, and after
+a crash, --resume continues.
 """
 
 from __future__ import annotations

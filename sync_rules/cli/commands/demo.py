@@ -1,7 +1,8 @@
 """`sync-rules demo`: the whole story on an embedded engine, without an account or docker; it leaves nothing behind.
+
 With EXAMPLE it plays that example instead: its tables, data and scenario, step by step, and checks its expectations.
-EXAMPLE names an installed example or a folder under ./examples. It may also be the path of a folder with rules.yaml,
-data.yaml and scenario.yaml.
+EXAMPLE is the name of one of the examples that are installed with sync-rules, the name of a folder under ./examples, or
+the path of a folder with rules.yaml, data.yaml and scenario.yaml.
 """
 
 from __future__ import annotations

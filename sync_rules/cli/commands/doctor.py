@@ -1,7 +1,8 @@
-"""`sync-rules doctor`: examine a deployed stack, and report each problem with its cure. It only reads. Areas: the
-stack, tables, mappings, queues, versions, roles, alarms, lag; write, if the write function is requested or deployed;
-links, a sample of the items of rules that no backfill has applied; loads, the bulk loads since the last backfill.
-The variables of the rules file get the values of the deployed stack.
+"""`sync-rules doctor`: examine a deployed stack, and say what is wrong with it and what cures that. It only reads.
+
+Areas: the stack, tables, mappings, queues, versions, roles, alarms, lag; write, where the write function is asked for
+or deployed; links, a sample of the items of rules that no backfill has applied; loads, the bulk loads since the last
+backfill. The values that the stack was deployed with stand for the variables of the rules file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`sync-rules emulator`: run a DynamoDB engine on this machine until stopped. It keeps no data afterwards. It listens
-on the loopback interface only, and needs no account and no docker. With `--rules` it also creates the tables of a
-rules file. Ctrl-C or SIGTERM stops it, with everything that it started.
+"""`sync-rules emulator`: run a DynamoDB engine on this machine until stopped; nothing that it holds is kept.
+
+It listens on the loopback interface only, and needs no account and no docker. With `--rules` it also creates the tables
+of a rules file. Ctrl-C or SIGTERM stops it, with everything that it started.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`sync-rules infra`: generate the blocks of template.yaml that depend on the rules; list each function's permissions.
-The command replaces the template as a whole or not at all, and writes no other file. After an upgrade of sync-rules
-it names, once, the project files that differ from those of the new version, and exits with 1.
+
+The command replaces the template as a whole or not at all, and writes no other file. After an upgrade of sync-rules it
+names, once, the files of your project that differ from those of the new version, and exits with 1.
 """
 
 from __future__ import annotations

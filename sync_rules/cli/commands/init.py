@@ -1,9 +1,11 @@
-"""`sync-rules init`: begin a project in a repository of your own, from the installed package alone. It writes
-rules.yaml with one working rule, the schema for your editor, a scenario, and what SAM deploys: template.yaml,
+"""`sync-rules init`: begin a project in a repository of your own, from the installed package alone.
+
+It writes rules.yaml with one working rule, the schema for your editor, a scenario, and what SAM deploys: template.yaml,
 samconfig.toml, a Makefile, the state machine and the locked requirements of the functions. The CI workflow and the
-pre-commit hook go to the root of the git repository around the folder. It asks nothing and overwrites nothing. With
---from or --from-account, rules.yaml has your tables and entities, and no rule yet. Every uncertain place has a `#
-CHECK:` comment. It holds key forms and attribute names of items, never values.
+pre-commit hook go to the root of the git repository around the folder. It asks nothing and overwrites nothing.
+
+With --from or --from-account, rules.yaml has the tables and entities of what you have, and no rule yet. Every place
+that is not sure has a `# CHECK:` comment. Of items, only key forms and names of attributes are written, never values.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`sync-rules redrive`: retry failed work, from files, queues or buckets, and from the streams that batches name. An
-entry that succeeds is removed from its place. An entry that fails again stays there with its reason. So does an
-entry that cannot be read, or whose rule no longer exists.
+"""`sync-rules redrive`: retry failed work, from files, queues or buckets, and from the streams that batches name.
+
+An entry that succeeds is removed from its place. An entry that fails again stays there with its reason; so does one
+that cannot be read, or whose rule no longer exists.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`sync-rules run`: consume the streams of all tables from a terminal or a container until stopped, and resume later.
-The first Ctrl-C or SIGTERM finishes the batches in flight and saves the checkpoint. The second stops at once, and
-the next start processes the batches in flight again.
+
+Ctrl-C or SIGTERM finishes the batches in flight and saves the checkpoint; a second one stops at once, and the next
+start processes the batches in flight again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""`sync-rules tables create`: create the tables of the rules file, with keys, indexes and streams. This includes the
-ledger; `--calls-table` adds the table that remembers calls, with Time to Live. An existing table is compared and
-never changed. On AWS, tables on demand cost nothing while they are empty. Tables for production come from the
-template, with point-in-time recovery.
+"""`sync-rules tables create`: create the tables of the rules file, with keys, indexes and streams.
+
+The ledger is one of them; `--calls-table` adds the table that remembers calls, with Time to Live. A table that exists
+is compared and never changed. On AWS, tables on demand cost nothing while they are empty; those for production come
+from the template, with point-in-time recovery.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """`sync-rules verify`: compare every copy with its source, twice before a difference is drift; repair on request.
-With --from, it checks only the drift that an earlier report lists. Exit code 0 then means that none of it is left.
+
+With --from only the drift that an earlier report lists is checked: then exit code 0 means that none of it is left.
 """
 
 from __future__ import annotations

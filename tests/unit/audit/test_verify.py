@@ -411,7 +411,7 @@ def test_verify_of_one_item_sees_what_is_kept_on_it_and_made_from_it():
     run = Run(scene)
     assert run.one(mirror) == []
     assert run.verifier.tally.right == {"mails": 1}
-    with pytest.raises(UserError, match="it is of no entity"):
+    with pytest.raises(UserError, match="which is of no entity"):
         Run(scene).one(scene.there("shop", {"PK": s("X"), "SK": s("Y")}))
 
 

@@ -1,6 +1,7 @@
-"""`sync-rules cost`: the price of a month of the access patterns and rules of a file, on demand and provisioned. It
-computes from the rates of `patterns`, and from the sizes and numbers of items in the file or from `--sample`. It
-names each number that is not stated. Without `--sample` it reads no table.
+"""`sync-rules cost`: the price of a month of the access patterns and rules of a file, on demand and provisioned.
+
+It computes from the rates of `patterns`, and from the sizes and numbers of items that the file states or `--sample`
+measures. It names each number that is not stated. Without `--sample` it reads no table.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""`sync-rules patterns`: the request that serves each access pattern, or why no request serves it, with the cheapest
-cure. With --run it calls the patterns on tables, and measures them.
+"""`sync-rules patterns`: the request that serves each access pattern, or why there is none, with the cheapest cure.
+
+With --run it calls them on tables, and measures them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""`sync-rules propose`: find rules in existing data, with the evidence for each. It applies nothing. It reads whole
-tables (--table), in parallel scans whose cost and rate it shows before it asks, or full exports to S3
-(--from-export). The folder --workspace keeps the items: after Ctrl-C or a crash the same command continues. Another
-run, such as with --why, reads nothing again. Delete the folder in the end: it holds your items. The file passes
-`check`. Each rule has a comment with its figures; an uncertain rule is a comment with the reason.
+"""`sync-rules propose`: find rules in the data that is there, with what speaks for each. It applies nothing.
+
+It reads whole tables (--table), in parallel scans whose cost and rate it shows before it asks, or full exports to S3
+(--from-export). The folder --workspace keeps the items: after Ctrl-C or a crash the same command goes on, and
+another run, such as one with --why, reads nothing again. Delete the folder in the end: it holds your items.
+
+The file passes `check`. Each rule has a comment with its figures; what is not sure is a comment with the reason.
 docs/discover/propose.md has an example.
 """
 

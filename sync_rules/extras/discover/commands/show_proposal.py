@@ -1,7 +1,7 @@
-"""A proposal for people and machines: entities, rules with their evidence, and what was compared for an attribute.
+"""A proposal for people and machines: entities, rules with their evidence, and what was looked at for an attribute.
 
-Invariant: the output contains no value of an item, except keys, which name items. A rule with a condition names the
-value that it compares with.
+Invariant: nothing here says a value of an item. Keys name items, as everywhere. A rule with a condition names what it
+compares with.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""`sync-rules selftest`: prove in your account what sync-rules relies on from AWS. It shows its cost, asks, and makes a
-stack of its own. It tests each fact of docs/proof/aws-assumptions.md that a few minutes can show, writes a report as
-JSON, and removes everything. Your tables are not touched. docs/proof/selftest.md lists the permissions that it
-needs. A file `.sync-rules-selftest-*.json` of this folder names the stack from before its creation until after its
-removal. After a kill, --clean removes what is left: stacks that such files name, and all others in the Region with
+"""`sync-rules selftest`: prove in your account what sync-rules relies on from AWS.
+
+It shows its cost and asks, makes a stack of its own, tests each fact of docs/proof/aws-assumptions.md that minutes can
+show, writes a report as JSON, and removes everything. Your tables are not touched.
+docs/proof/selftest.md has the rights that it needs.
+
+The name of the stack is in a file `.sync-rules-selftest-*.json` of this folder before the stack is made, until it is
+gone. After a kill, --clean removes what is left: stacks that such files name, and all others in the Region that have
 the name and the tag of a self-test.
 """
 
