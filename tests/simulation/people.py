@@ -172,7 +172,7 @@ class People:
         shelf = self.history.world.shelf if texts is None else texts
         assert shelf is not None, "there is one"
         self.kept |= shelf
-        outside = Outside(Asking(), Asking(), Asking(), Asking(), Asking(), Asking())
+        outside = Outside(Asking(), Asking(), Asking(), Asking(), Asking())
         queue = Asking() if self.history.choices.people.pick(2) else None
         redriver = Redriver(self.rules, outside, queue=queue, clock=lambda: self.time, sleep=self._wait(errand))
         redriver.take(Shelf(shelf))
