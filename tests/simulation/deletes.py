@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sync_rules.pipeline.acceptance import NOT_ACCEPTED
 from tests.simulation.oracle import LATE, Verdict, copy_holds, copy_of, lets_in, members_of, path_link, shown
 from tests.simulation.plain import RaisingError
 from tests.simulation.spec import Body, Entity, Item, Link, Place, Spec, Way, get
-from tests.simulation.world import World
+from tests.simulation.world import World, place_of
 
 
 def left_over(spec: Spec, world: World, verdict: Verdict) -> Iterator[str]:
-    """The targets that a deleted source has left behind, in words."""
+    """The targets that a deleted source has left behind, in words. A rule that nothing accepted deletes none."""
+    unaccepted = {
+        (one.rule.partition(".")[0], place_of(one.key))
+        for one in world.failures
+        if one.key is not None and one.reason.startswith(NOT_ACCEPTED)
+    }
     for name, place in sorted(verdict.orphans, key=repr):
         rule = spec.rules[name]
         if rule.get("on_delete") != "delete":
@@ -26,7 +32,7 @@ def left_over(spec: Spec, world: World, verdict: Verdict) -> Iterator[str]:
         last = max(
             (at for at, (gone, _, new, _) in enumerate(world.log) if gone == source and new is None), default=None
         )
-        if source is None or source == place or last is None:
+        if source is None or source == place or last is None or (name, place) in unaccepted:
             continue
         images = list(_images(world, place, last))
         if all(

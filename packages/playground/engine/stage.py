@@ -39,6 +39,7 @@ from sync_rules.rules.ruleset import Rules
 
 GUARD, SECOND_LOOK, RE_CHECK = "guard", "second-look", "re-check"  # the invariants that can be off
 ALWAYS: Final = (Condition(Test.ABSENT, ("never there",)),)  # a guard that always holds
+STEP_BY_STEP: Final = Bounds(Limits(side_by_side_max_lists=1))  # one request after the other
 STEPS_MAX: Final = 5_000  # rules that need more never end
 
 
@@ -200,14 +201,14 @@ class Stage:
 
     def _begin(self, arrival: Arrival) -> None:
         if arrival.message is not None:
-            work = process_message(arrival.message, self.rules, Bounds(), again=arrival.tries > 0)
+            work = process_message(arrival.message, self.rules, STEP_BY_STEP, again=arrival.tries > 0)
             self.events.append(("message", arrival))
         else:
             tasks = make_tasks(arrival.changes, self.rules)
             if RE_CHECK in self.off:
                 own = arrival.changes[0].key
                 tasks = replace(tasks, pulls=tuple(one for one in tasks.pulls if one.key != own or one.members))
-            work = do_tasks(tasks, self.rules, Bounds())
+            work = do_tasks(tasks, self.rules, STEP_BY_STEP)
             self.events += [("record", arrival), ("tasks", tasks.pulls, tasks.pushes, tasks.parts, tasks.effects)]
         self.worker = Worker(arrival, work)
         self._go_on(self.worker, partial(next, work))
