@@ -225,3 +225,23 @@ def test_fanout_asks_once_for_another_look_at_a_target_in_trouble():
         assert [message for message, _ in scene.queue.messages] == [PullMessage(at, attempt)]
         scene.receive()
     assert {failure.rule for failure in scene.parked.failures} == {"name", "rank"}
+
+
+def test_push_fails_if_an_item_was_unread_before_the_rest_is_sent_on():
+    """No message can carry what an unread item needs, so the record is delivered again."""
+    limits = Limits(fan_out_page_max_items=2, fan_out_round_max_items=2, fan_out_inline_max_items=4)
+    scene = scene_with(6, limits)
+    first, failed = key(scene.rules.tables["books"], "b00000"), []
+
+    def fail_once(request):
+        if isinstance(request, Read) and first in request.keys and not failed:
+            failed.append(request)
+            raise StoreError("ThrottlingException")
+
+    scene.tap.before = fail_once
+    changes = [*scene.records]
+    assert scene.deliver() != []
+    assert scene.deliver(changes) == []
+    while scene.queue.messages:
+        scene.receive()
+    assert names(scene, 6) == {"Eve"}
