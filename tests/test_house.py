@@ -65,7 +65,7 @@ PURE = ("model", "rules", "pipeline")  # no clock, no file, no network, no threa
 PURE_MODULES = "extras.design.patterns."  # the prover, which is as pure
 PURE_MAY_IMPORT = frozenset({
     "__future__", "abc", "base64", "binascii", "collections", "contextlib", "dataclasses", "datetime", "decimal", "difflib", "enum",
-    "functools", "graphlib", "gzip", "hashlib", "heapq", "itertools", "jmespath", "json", "math", "operator", "re", "types", "typing",
+    "functools", "graphlib", "gzip", "hashlib", "heapq", "jmespath", "json", "math", "operator", "re", "types", "typing",
 })  # fmt: skip
 # Compiled rules are read and written here: bytes, handed in and out.
 PURE_BUT = {"rules.compiled_file": frozenset({"copyreg", "importlib", "io", "os", "pathlib", "pickle", "sys"})}

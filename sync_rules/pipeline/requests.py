@@ -6,11 +6,10 @@ answers, so that production, the tests and the simulator run the same code and c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
@@ -120,7 +119,7 @@ class FetchCall:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Requests that need no answer of each other. Answer: a tuple with the answer of each, or with its StoreError."""
+    """Requests that read, without need of each other. Answer: a tuple with the answer of each, or its StoreError."""
 
     requests: tuple[Request, ...]
 
@@ -297,16 +296,13 @@ def read_all(keys: Iterable[ItemKey], attributes: Mapping[str, Names] = ALL) -> 
 
 
 def do_together(works: Sequence[Work[T]]) -> Work[list[T]]:
-    """Do several pieces of work side by side. Each round sends the next request of each piece together. Reads of one
-    table become a single Read. If that fails, each is sent alone, so that a bad key fails no other piece.
-
-    Two pieces must not write the same item.
+    """Do several pieces of work that only read side by side. Each round sends the next request of each piece together.
+    A piece of work must not call this function.
     """
     if len(works) == 1:
         return [(yield from works[0])]
     done: dict[int, T] = {}
     steps: dict[int, Callable[[], Request]] = {place: work.__next__ for place, work in enumerate(works)}
-    alone: set[int] = set()
     while steps:
         asked: dict[int, Request] = {}
         for place, step in steps.items():
@@ -314,51 +310,12 @@ def do_together(works: Sequence[Work[T]]) -> Work[list[T]]:
                 asked[place] = step()
             except StopIteration as stop:
                 done[place] = stop.value
-        groups = _group_reads(asked, alone)
-        alone, steps = set(), {}
-        answers = (yield Together(tuple(map(_merge, groups)))) if groups else ()
-        for group, answer in zip(groups, answers, strict=True):
-            if len(group) > 1 and isinstance(answer, StoreError):
-                alone |= group.keys()
-                steps |= {place: partial(_give, request) for place, request in group.items()}
-                continue
-            rest = iter(answer) if len(group) > 1 else iter(())
-            for place, request in group.items():
-                own = tuple(islice(rest, len(request.keys))) if len(group) > 1 else answer
-                resume = works[place].throw if isinstance(own, StoreError) else works[place].send
-                steps[place] = partial(resume, own)
+        answers = (yield Together(tuple(asked.values()))) if asked else ()
+        steps = {
+            place: partial(works[place].throw if isinstance(answer, StoreError) else works[place].send, answer)
+            for place, answer in zip(asked, answers, strict=True)
+        }
     return [done[place] for place in range(len(works))]
-
-
-def _give(request: Request) -> Request:
-    return request
-
-
-def _group_reads(asked: Mapping[int, Request], alone: Container[int]) -> list[dict[int, Any]]:
-    """The requests to send, by the place of their work: reads of the same attributes of a table in one group."""
-    groups: list[dict[int, Any]] = []
-    reads: list[tuple[Read, dict[int, Any]]] = []
-    for place, request in asked.items():
-        group: dict[int, Any] | None = None
-        if isinstance(request, Read) and request.keys and place not in alone:
-            table = request.keys[0].table
-            same = (
-                held for read, held in reads if read.keys[0].table == table and read.attributes == request.attributes
-            )
-            group = next(same, None)
-            if group is None:
-                reads.append((request, group := {}))
-                groups.append(group)
-        if group is None:
-            groups.append(group := {})
-        group[place] = request
-    return groups
-
-
-def _merge(group: Mapping[int, Any]) -> Request:
-    first, *others = group.values()
-    merged: Request = replace(first, keys=tuple(key for one in group.values() for key in one.keys)) if others else first
-    return merged
 
 
 def apply_writes(writes: Sequence[Write], bounds: Bounds) -> Work[Sequence[Result]]:
@@ -392,5 +349,4 @@ def _answer_together(together: Together, world: World) -> tuple[Any, ...]:
         except StoreError as error:
             return error
 
-    writes = any(isinstance(request, Apply) for request in together.requests)  # a store shares these by itself
-    return tuple((map if writes else world.share)(answer, together.requests))
+    return tuple(world.share(answer, together.requests))

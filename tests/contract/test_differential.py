@@ -119,8 +119,8 @@ def seen_conditions(item):
 
 
 def engines_differ(item, action):
-    """Cases in which engines differ from DynamoDB (see the contract suite): a path through something that is no map, a
-    set element spelled otherwise, a sum of many digits.
+    """Cases in which engines differ from DynamoDB (see the contract suite): a path through something that is not a map
+    or is missing, a set element spelled otherwise, a sum of many digits.
     """
     if isinstance(action, Increment):
         seen = [item.get(name, {}).get("N", "0") for name, _ in action.amounts]
@@ -129,7 +129,7 @@ def engines_differ(item, action):
         return False
     changed = [get(item, path) or {} for path, _ in (*action.adds, *action.discards)]
     parents = (get(item, path[:end]) for path, _ in action.sets for end in range(1, len(path)))
-    return any(parent is not None and "M" not in parent for parent in parents) or any(
+    return any(parent is None or "M" not in parent for parent in parents) or any(
         not set(value.get("NS", ())) <= set(ELEMENTS["NS"]) for value in changed
     )
 

@@ -80,7 +80,7 @@ MISTAKES = [
     ),
     Mistake("into: order.user_name", "into: order", "SR108", "into: order.name", "into: order"),
     Mistake("into: order.user_name", "into: order.order_id", "SR302", "part of the key"),
-    Mistake("into: order.user_name", "into: order.user_id", "SR303", "what links"),
+    Mistake("into: order.user_name", "into: order.user_id", "SR303", "part of the link"),
     Mistake("derive: order.label", "derive: order.user_name", "SR301", "written by rule names in line 14"),
     Mistake("count order into user.orders", "count order into user.spent", "SR301", "written by rule orders"),
     Mistake("sum: order.total", "sum: order", "SR108", "one of its attributes"),

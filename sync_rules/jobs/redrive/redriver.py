@@ -16,7 +16,7 @@ from typing import Any, Final
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.jobs.redrive.work import describe_entry, list_entry_titles, make_work, split_readable
 from sync_rules.jobs.streams import DynamoDBStreams, read_span
-from sync_rules.model.errors import RecordError, StoreError, UserError
+from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.json_bytes import format_compact_json
 from sync_rules.model.limits import Bounds, Limits
@@ -25,9 +25,8 @@ from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Failed, FailedEntry, FailureStore, GivenUp, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, format_message
-from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, Work, World, do_together, run_work
-from sync_rules.rules.families import EffectRule, TargetRule
+from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, World, run_work
+from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 AT_ONCE: Final = Limits(  # without later looks, what is stuck is recorded at once
@@ -35,7 +34,6 @@ AT_ONCE: Final = Limits(  # without later looks, what is stuck is recorded at on
 )
 WAITING_MAX_MESSAGES: Final = 100_000
 HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
-TOGETHER_MAX_ENTRIES: Final = 100  # the keys of a BatchGetItem
 LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
 NO_DEADLINE_MS: Final = 900_000
 WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED)
@@ -178,87 +176,27 @@ class Redriver:
         self._held_bytes = 0
         self._looks = 0  # before the current entries
 
-    def take(self, place: FailureStore, *, enough: Callable[[], bool] | None = None) -> bool:
+    def take(self, place: FailureStore, *, enough: Callable[[], bool] = lambda: False) -> bool:
         """Retry the entries of a place, until `enough` returns True after an entry. Return True if no entry is left to
         try. Raises StoreError and UserError if the place does not answer.
         """
-        for group in self._group(place, 1 if enough else TOGETHER_MAX_ENTRIES):
-            for some in self._split_by_item(group):
-                self._take(some)
-            if enough is not None and enough():
+        for entry in place.entries():
+            self.on_entry(entry.where)
+            opened = self._open(entry, place)
+            if opened is not None:
+                self._take(opened)
+            if enough():
                 return False
         return True
 
-    def _group(self, place: FailureStore, size: int) -> Iterator[list[OpenEntry]]:
-        """Yield the entries of a place, several at a time. Each entry that was read is in a group, also if the place
-        then fails: a queue does not give it again.
-        """
-        group: list[OpenEntry] = []
+    def _take(self, opened: OpenEntry) -> None:
+        self._current, self._looks = (opened,), 0
         try:
-            for entry in place.entries():
-                self.on_entry(entry.where)
-                try:
-                    opened = self._open(entry, place)
-                except RecordError as error:
-                    if group:  # so that entries are reported in their order
-                        yield group
-                        group = []
-                    self._leave_unreadable(entry, error)
-                    continue
-                group += [] if opened is None else [opened]
-                if len(group) >= size:
-                    yield group
-                    group = []
-        except (StoreError, UserError):
-            if group:
-                yield group
-            raise
-        if group:
-            yield group
-
-    def _split_by_item(self, group: Iterable[OpenEntry]) -> Iterator[list[OpenEntry]]:
-        """Split entries, in order, so that those that are retried together are of different items."""
-        some: list[OpenEntry] = []
-        items: set[object] = set()
-        for opened in group:
-            item = self._find_copied_item(opened.body)
-            if some and (item is None or None in items or item in items):
-                yield some
-                some, items = [], set()
-            some.append(opened)
-            items.add(item)
-        if some:
-            yield some
-
-    def _find_copied_item(self, body: Failed) -> tuple[object, ...] | None:
-        """The item of a failure record whose rule copies. None for any other entry: it is retried alone, because an
-        entry of a ledger comes before the total that it changes.
-        """
-        if not isinstance(body, FailureRecord) or body.call or body.position or body.about[1] is None:
-            return None
-        copies = isinstance(self._rules.find_rule_by_name(body.rule), TargetRule)
-        return (body.about[0], format_compact_json(body.about[1])) if copies else None
-
-    def _take(self, group: Sequence[OpenEntry]) -> None:
-        self._current, self._looks = group, 0
-        works: dict[int, Work[Report | StoreError]] = {}
-        for number, opened in enumerate(group):
-            try:
-                begun = self._retry(opened.body)
-            except RecordError as error:
-                opened.reason, opened.unreadable = str(error), True
-                continue
-            if isinstance(begun, str):
-                opened.reason = begun
-            else:
-                works[number] = _catch_error(begun)
-        pushes = isinstance(group[0].body, PushMessage | ChunkMessage)
-        reports = run_work(do_together([*works.values()]), self._world if pushes else self._strict)
-        for number, report in zip(works, reports, strict=True):
-            group[number].reason = report.reason if isinstance(report, StoreError) else self._count_report(report)
-        for opened in group:
-            self._close(opened)
-            self._held_bytes += 0 if opened.closed else len(opened.entry.text)
+            opened.reason = self._retry(opened.body)
+        except RecordError as error:
+            opened.reason, opened.unreadable = str(error), True
+        self._close(opened)
+        self._held_bytes += 0 if opened.closed else len(opened.entry.text)
         if self._held_bytes > HELD_MAX_BYTES:
             self.rest()
 
@@ -306,11 +244,7 @@ class Redriver:
     def rehearse(self, place: FailureStore) -> Iterator[str]:
         """List a line for each entry that would be retried. Reads only the place, and writes nothing."""
         for entry in place.entries():
-            try:
-                opened = self._open(entry, place)
-            except RecordError as error:
-                self._leave_unreadable(entry, error)
-                continue
+            opened = self._open(entry, place)
             if opened is None:
                 continue
             try:
@@ -326,8 +260,13 @@ class Redriver:
 
     # ---------------------------------------------------------------- one entry
     def _open(self, entry: FailedEntry, place: FailureStore) -> OpenEntry | None:
-        """The entry as read; None for one that is not asked for. Raises RecordError if it cannot be read."""
-        body = read_entry(entry.text)
+        """The entry as read; None for one that is not asked for or cannot be read."""
+        try:
+            body = read_entry(entry.text)
+        except RecordError as error:
+            self.tally.unreadable += 1
+            self.on_left(LeftEntry(entry.where, "?", str(error), unreadable=True))
+            return None
         titles = list_entry_titles(body, self.rules)
         if self.function and isinstance(body, GivenUp) and not body.is_of(self.function):
             self.tally.skipped += 1
@@ -339,14 +278,8 @@ class Redriver:
             return None
         return OpenEntry(entry, place, body, whole=titles is not None and titles <= self.only)
 
-    def _leave_unreadable(self, entry: FailedEntry, error: RecordError) -> None:
-        self.tally.unreadable += 1
-        self.on_left(LeftEntry(entry.where, "?", str(error), unreadable=True))
-
-    def _retry(self, body: Failed) -> str | Work[Report]:
-        """Retry a batch, and return why it failed, "" if it did not. Return the work that retries another entry, or why
-        it would fail. Raises RecordError when the entry cannot be retried.
-        """
+    def _retry(self, body: Failed) -> str:
+        """Retry an entry. Returns why it failed, "" if it did not. Raises RecordError when it cannot be retried."""
         if isinstance(body, GivenUp):
             return self._retry_batch(body)
         known = self.unaccepted is not None or self.only is not None
@@ -355,10 +288,11 @@ class Redriver:
         pushes = isinstance(body, PushMessage | ChunkMessage)
         limits = self._consumer.limits if pushes else AT_ONCE
         bounds = Bounds(limits, lambda: self.remaining_ms() < TIME_RESERVED_MS, unaccepted=self._unaccepted())
-        return make_work(body, self._rules, bounds)
-
-    def _count_report(self, report: Report) -> str:
-        """Add a report to the counts. Return why it failed, "" if it did not."""
+        work = make_work(body, self._rules, bounds)
+        try:
+            report = run_work(work, self._world if pushes else self._strict)
+        except StoreError as error:
+            return error.reason
         self.tally.written += sum(count for (_, what), count in report.outcomes.items() if what in WRITTEN)
         self.tally.acted += sum(count for (_, what), count in report.outcomes.items() if what is Outcome.DONE)
         return next(iter(report.failed.values())).reason if report.failed else ""
@@ -429,10 +363,3 @@ class Redriver:
         self.tally.written += self._consumer.telemetry.total(*WRITTEN)
         self.tally.acted += self._consumer.telemetry.total(Outcome.DONE)
         self._consumer.telemetry.clear()
-
-
-def _catch_error(work: Work[Report]) -> Work[Report | StoreError]:
-    try:
-        return (yield from work)
-    except StoreError as error:
-        return error

@@ -109,7 +109,10 @@ def compile_groups(
                 needed = "the text of a time" if first else "a text alone" if separator else "a list or set"
                 compiler.add("SR322", at, f"{text!r} is in a key of {child.name!r}, and {option!r} takes {needed}")
                 ref = None
-            if separator and text in given.values():
+            whole = {
+                one if isinstance(one, str) else one.of for one in given.values() if isinstance(one, str | FirstForm)
+            }
+            if separator and text in whole:
                 compiler.refuse("link", f"{text!r} names one field whole, and another by its parts", "name another one")
             made = ref and Beginning(ref.field, ref.path, ref.template, characters=first)
             found[name] = made if first else ref and Each(name, ref.path, separator=separator)

@@ -133,8 +133,8 @@ def test_resume_takes_what_is_not_typed_from_what_was_asked(command):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--rule", "houses"), "rules: it has names, this one houses"),
-        (("--where", "shelf == 'x'"), "--where: it has none, this one shelf == 'x'"),
+        (("--rule", "houses"), "rules: it has names, this command houses"),
+        (("--where", "shelf == 'x'"), "--where: it has none, this command shelf == 'x'"),
     ],
     ids=["rule", "where"],
 )

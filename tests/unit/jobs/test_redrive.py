@@ -29,7 +29,7 @@ from sync_rules.pipeline.messages import (
     PushMessage,
     format_message,
 )
-from sync_rules.pipeline.requests import NULL_PORTS, List, Read
+from sync_rules.pipeline.requests import NULL_PORTS, List
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, library, n, order_item, s, shop, user_item
 from tests.support.every_kind import order, post, user
@@ -425,46 +425,6 @@ def test_redrive_names_what_cannot_be_put_through():
         assert left.unreadable
     del before[len(told)]
     assert shelf.texts == before
-
-
-def test_redrive_reads_the_items_of_many_failure_records_together():
-    """The records of 100 orders of 100 users take three requests that read. One order that cannot be read fails alone."""
-    bench = Bench()
-    scene = bench.scene
-    names = [str(number) for number in range(100)]
-    scene.there("shop", *(user(name, name=s("Ada")) for name in names), *(order(name, "a", 5) for name in names))
-    orders = [scene.at("shop", f"USER#{name}", "ORDER#a") for name in names]
-    assert bench.redrive(Shelf(*(failure("names", at) for at in orders))).tally.done == len(orders)
-    assert [len(request.keys) for request in scene.tap.seen(Read)] == [100, 100, 100]
-    assert {scene.item(at)["user_name"]["S"] for at in orders} == {"Ada"}
-
-    def fail(request: object) -> None:
-        if isinstance(request, Read) and orders[7] in request.keys:
-            raise StoreError("ValidationException")
-
-    scene.tap.before = fail
-    shelf = Shelf(*(failure("names", at) for at in orders))
-    assert bench.redrive(shelf).tally.done == len(orders) - 1
-    assert [(left.where, left.reason) for left in bench.left] == [("shelf:7", "ValidationException")]
-    assert list(shelf.texts) == [7]
-
-
-class Breaking(Shelf):
-    """A place that fails after its last entry, as a queue with too many messages does."""
-
-    def entries(self) -> Iterator[FailedEntry]:
-        yield from super().entries()
-        raise StoreError("OverLimit")
-
-
-def test_redrive_retries_all_that_a_place_gave_before_it_failed():
-    """A queue does not give a message again, so none that was read may be left out. Two records of an item are both done."""
-    bench = Bench()
-    bench.scene.there("shop", user("1", name=s("Ada")), order("1", "a", 5))
-    shelf = Breaking(*[failure("names", bench.scene.at("shop", "USER#1", "ORDER#a"))] * 2)
-    with pytest.raises(StoreError, match="OverLimit"):
-        bench.redrive(shelf)
-    assert shelf.texts == {}
 
 
 # ---------------------------------------------------------------- batches

@@ -114,7 +114,7 @@ def test_failure_record_that_is_none_is_said_to_be(fields):
 )
 def test_typed_key_of_another_schema_is_refused(plain, of):
     """A key that the table cannot have is refused with the expected schema, without its values."""
-    with pytest.raises(RecordError, match=r"table shop: expected PK") as caught:
+    with pytest.raises(RecordError, match=r"table shop does not have: expected PK") as caught:
         restore_key("shop", plain, tables(**of))
     assert "xyz" not in str(caught.value)
     with pytest.raises(RecordError, match="no table 'shops'"):
