@@ -21,7 +21,7 @@ KEY: Final = {name: SOURCE[name] for name in ("PK", "SK")}
 STARTS: Final = {
     "client": "import boto3; boto3.client('dynamodb')",
     "import": "import handlers.stream",
-    "ready": "from handlers.stream import consumer; consumer()",
+    "ready": "from handlers.stream import make_consumer; make_consumer()",
     # until the first answer, so with a connection: an item; a record of a copy that is right, whose source is read
     "asked": f"import boto3; boto3.client('dynamodb').get_item(TableName='together', Key={KEY})",
     "handled": "import json, sys; from handlers.stream import handler; handler(json.loads(sys.argv[1]), None)",
