@@ -13,7 +13,7 @@ ABSENT: Final = "botocore"
 
 
 class AbsentModule(ModuleType):
-    """A module in which every public name is an exception of that name."""
+    """A module that has an exception under each public name."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -142,7 +142,7 @@ class Stage:
             self.events.append(("fault", "overtaken", late[0]))
 
     def die(self) -> None:
-        """Kill the worker, or the next one before its first write. Its input comes again, its write may land late."""
+        """Kill the worker, or the next worker before its first write. Its input comes back; its write may land late."""
         while self.worker is None or not isinstance(self.worker.request, Apply):
             if not self.step():
                 return

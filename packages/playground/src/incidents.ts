@@ -35,7 +35,7 @@ export const INVARIANTS: Invariant[] = [
   {
     name: "second-look",
     title: "Second look",
-    says: "After a listing by an index, the same again once the index has caught up.",
+    says: "A listing by an index is repeated once the index has caught up.",
     story: "The index lags. A book comes, then its author takes another name: the listing misses the book.",
     async play(ask) {
       await ask("fault", "lag");
@@ -48,7 +48,7 @@ export const INVARIANTS: Invariant[] = [
   {
     name: "re-check",
     title: "Re-check",
-    says: "Each record of an item has its copies compared again, whoever wrote it.",
+    says: "Each record of an item compares its copies again, whichever program wrote the item.",
     story: "The application puts an old name over a copy.",
     async play(ask) {
       await ask("edit", "books", "books[b3]", "author.name", text("T. Quill"), "a copy is overwritten with an old name");

@@ -25,22 +25,25 @@ let examples: Example[] = [];
 let chosen: Example | null = null; // its scenario is what "next" plays
 let state: State | null = null;
 let off: string[] = [];
+let opened = ""; // the rules that the engine has
 let isLive = false;
 let typing = 0;
 
 // ---------------------------------------------------------------- asking the engine
 let queue: Promise<unknown> = Promise.resolve();
+let pending = 0;
 
-/** Do some work with the engine, after all other work. A mistake is shown. */
+/** Do some work with the engine, after all other work. The page is busy from now on. A mistake is shown. */
 function act(work: () => Promise<void>): Promise<void> {
+  pending += 1;
+  document.body.setAttribute("aria-busy", "true");
   const done = queue.then(async () => {
-    document.body.setAttribute("aria-busy", "true");
     try {
       await work();
     } catch (error) {
       refuse((error as Error).message);
     }
-    document.body.removeAttribute("aria-busy");
+    if (--pending === 0) document.body.removeAttribute("aria-busy");
   });
   queue = done;
   return done;
@@ -75,6 +78,7 @@ function refuse(mistake: string): void {
 async function open(rules: string, data: string, scenario: string, items = ""): Promise<void> {
   fill(get("log"));
   await ask("open", rules, data, scenario, items);
+  opened = rules;
   if (off.length) await ask("switch", ...off);
 }
 
@@ -105,7 +109,7 @@ async function checkRules(): Promise<void> {
 
 /** The edited rules on the application's items. A scenario that does not fit them is left out. */
 async function applyRules(text: string): Promise<void> {
-  if (text !== editor.text || !state) return;
+  if (text !== editor.text || text === opened || !state) return;
   const items = JSON.stringify(ownItems(state));
   try {
     await open(text, "", chosen?.scenario ?? "", items);
@@ -125,7 +129,7 @@ function showProblems(problems: Problem[], tookMs?: number): void {
   });
   fill(get("problems"), ...rows);
   const took = tookMs === undefined ? "" : ` (${tookMs} ms)`;
-  get("checked").textContent = rows.length ? `check: ${rows.length} to mend${took}` : `check: the rules are well${took}`;
+  get("checked").textContent = rows.length ? `check: ${rows.length} problem${rows.length === 1 ? "" : "s"}${took}` : `check: no problems${took}`;
 }
 
 // ---------------------------------------------------------------- what is shown

@@ -57,7 +57,7 @@ export function describe([kind, ...values]: Event): Words {
         ? words("end", "done", "Acknowledged", [])
         : words("end", "failed", "Not finished: it will be delivered again", [], "failed");
     case "death":
-      return words("fault", "fault", "The worker dies. Its write is on its way, and its input comes again", writeLines(values[0], []));
+      return words("fault", "fault", "The worker dies. Its write may land late, and its input is delivered again", writeLines(values[0], []));
     case "fault":
       return words("fault", "fault", `${FAULTS[values[0]]}: ${nameArrival(values[1])}`, []);
     default:
