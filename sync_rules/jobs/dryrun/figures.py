@@ -6,13 +6,14 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sync_rules.model.items import Alteration, ItemKey
 from sync_rules.model.sizes import PARTITION_MAX_WRITE_UNITS
-from sync_rules.model.values import Path, show_path
+from sync_rules.model.values import Path, has_overlap, show_path
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import Share
 
@@ -33,16 +34,17 @@ class Since:
         return "new" if title in self.new else "changed" if title in self.changed else UNCHANGED
 
 
-def describe_written_links(rules: Rules) -> dict[tuple[str, Path], str]:
-    """The relations that end when a rule removes an attribute, by the rule and the path."""
-    found: dict[tuple[str, Path], str] = {}
+def describe_written_links(rules: Rules) -> Mapping[tuple[str, Path], Collection[str]]:
+    """Describe the relations that end when a rule removes a copy, by the name of the rule and the path of the copy."""
+    found: defaultdict[tuple[str, Path], dict[str, None]] = defaultdict(dict)
     linked = ((rule, one) for rule in rules.rules.values() if (one := rule.connection) is not None)
     for other, one in linked:
         for path in (ref.path for _, ref in one.link):
             for rule in rules.into_target(one.pointing):
-                if path in rule.copies:
-                    said = f"{one.pointing.name}.{show_path(path)} then names no {one.named.name} (rule {other.title})"
-                    found.setdefault((rule.name, path), said)
+                end = f"{one.pointing.name}.{show_path(path)} then names no {one.named.name} (rule {other.title})"
+                for copy in rule.copies:
+                    if has_overlap(copy, path):
+                        found[rule.name, copy][end] = None
     return found
 
 

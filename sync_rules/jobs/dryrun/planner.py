@@ -195,8 +195,8 @@ class Planner:
                         for path, (old, new) in pairs.items()
                         if not is_same_value(old, new)
                     }
-                    ends = (path for path, each in made.items() if each is Alteration.REMOVED)
-                    self._ended[name].update(said for path in ends if (said := self._links.get((name, path))))
+                    removed = (path for path, each in made.items() if each is Alteration.REMOVED)
+                    self._ended[name].update(end for path in removed for end in self._links.get((name, path), ()))
                     self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, made))
 
     def _find_owners(self, action: Action) -> dict[str, tuple[Path, ...]]:

@@ -124,6 +124,7 @@ entities:
 rules:
   leads: {copy: [team.lead, team.name], into: user, on_delete: clear}
   rooms: copy lead.room into user.room
+  desks: copy lead.desk into user.desk
 """)
     command.scene = Scene(parse_rules(command.file.read_text()))
     command.scene.there("shop", *({"PK": s(f"LEAD#{one}"), "room": s("1")} for one in "xyz"))
@@ -134,10 +135,12 @@ rules:
     command.scene.there(
         "shop", *({"PK": s(f"USER#{i}"), "team": s("b" if i == 2 else "a"), **of_user} for i in range(3))
     )
-    told = "user.lead then names no lead (rule rooms)"
-    assert f"leads ends a relation of 2 items: {told}" in command()[1].splitlines()
+    lines = command()[1].splitlines()
+    ends = {f"user.lead then names no lead (rule {rule})": 2 for rule in ("rooms", "desks")}
+    for end in ends:
+        assert f"leads ends a relation of 2 items: {end}" in lines
     rules = command.body()["rules"]
-    assert (rules["leads"]["ended"], "ended" in rules["rooms"]) == ({told: 2}, False)
+    assert (rules["leads"]["ended"], "ended" in rules["rooms"]) == (ends, False)
 
 
 def test_plan_for_machines_has_every_figure(command):
