@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Annotated, Final
 
 import typer
@@ -19,7 +17,7 @@ from sync_rules.model.errors import UserError
 
 FOLDER: Final = Path("packages/playground/dist")
 PORT: Final = 8080
-LOOK_EVERY_SECONDS: Final = 0.2
+LOOK_EVERY_SECONDS: Final = 0.2  # at the signal to stop, while no request comes
 
 VERB: Final = Verb(stopped=ExitCode.WELL)
 
@@ -43,9 +41,8 @@ def playground(
         raise UserError(f"{folder}: no playground there. Run make playground in a clone, or name its folder")
     server = ThreadingHTTPServer((LOOPBACK, find_free_port(port)), partial(Handler, directory=str(folder)))
     with server, stop_signals() as stopping:
-        Thread(target=server.serve_forever, daemon=True).start()
+        server.timeout = LOOK_EVERY_SECONDS
         print(f"the playground is at http://{LOOPBACK}:{server.server_port}/ (Ctrl-C stops it)", flush=True)
         while not stopping():
-            time.sleep(LOOK_EVERY_SECONDS)
-        server.shutdown()
+            server.handle_request()
     return 0
