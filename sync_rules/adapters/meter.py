@@ -110,7 +110,7 @@ class SeenItems:
 
 
 class MeteredStore(Remembering):
-    """A store that counts the units of the store behind it, for one thread.
+    """A store that counts the units of the store behind it. Threads may share its reads, but only one thread may write.
 
     `before_write`, given for a rate, is called with the write units of each group of writes, and `budget` with their
     costs. Each may wait; if one returns False, there is no time for these writes. `reads` and `writes` are the units

@@ -79,7 +79,7 @@ class Each(Ref):
 
 
 def find_list(link: Link) -> Each | None:
-    """Return the path of the list or set whose elements name groups; None for a link that names one group."""
+    """Return the list, set or text whose elements name groups; None for a link that names one group."""
     return next((ref for _, ref in link if isinstance(ref, Each)), None)
 
 

@@ -256,7 +256,7 @@ class World:
     share: Share = map
 
     def answer(self, request: Request) -> Any:
-        """Return the answer of the port that a request is for. Raises StoreError."""
+        """Return the answer of the port that a single request is for. Raises StoreError."""
         return _ANSWERS[type(request)](self, request)
 
     def _send(self, request: Later) -> None:

@@ -287,7 +287,7 @@ def offences(whole: Mapping[str, Any]) -> list[str]:
     for name, resource in whole["Resources"].items():
         kind, it = resource["Type"], resource.get("Properties", {})
         if kind not in POLICY.keys() | VALUES.keys():
-            found.append(f"{name}: nobody has said what a {kind} must be like")
+            found.append(f"{name}: this module has no checks for {kind}")
         for place, value in VALUES.get(kind, {}).items():
             if (there := at(it, *place.split("/"))) != value:
                 found.append(f"{name}: {place} is {there}, not {value}")

@@ -97,17 +97,7 @@ rules:
   products: {count: product, into: total.products, link: {node: {each: path, separator: "|"}}}
   most: {max: node.amount, into: total.most, link: {node: {each: path, separator: "|"}}}
 """
-WORDS = """
-tables:
-  tags: {key: {tag: S}}
-  posts: {key: {post_id: S}}
-  ledger: {key: {PK: S, SK: S}}
-entities:
-  tag: {table: tags}
-  post: {table: posts}
-rules:
-  posts: {sum: post.amount, into: tag.amount, link: {tag: {each: tags, separator: ", "}}}
-"""
+WORDS = TAGGED_FEW.partition("  most:")[0].replace("{each: tags}", '{each: tags, separator: ", "}')
 MEANS_OF_USERS = """
 tables:
   users: {key: {user_id: S}}

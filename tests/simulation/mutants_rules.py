@@ -195,7 +195,7 @@ MUTANTS: Final[Mapping[str, Mutation]] = {
     "acceptance: what is there counts as set": Mutation(replacing(acceptance, "get", NOTHING), NEW),
     "where: what cannot be evaluated is false": Mutation(condition_false, RANDOM),
     "where: a text beside a number makes all false": Mutation(comparison_fails, among("", "where-either")),
-    "books: damage is not made anew": Mutation(
+    "books: damage does not restart them": Mutation(
         lambda: patch.object(TallyRule, "rebuild_part", lambda *_args: None),
         small("damage", "count"),
     ),

@@ -108,7 +108,7 @@ def shop_at_rest() -> Scene:
 
 
 def drifted_shop(drifted: drifts.Drifted) -> Scene:
-    """A shop in which all but this is right."""
+    """A shop with this single fault."""
     right = shop_at_rest()
     scene = Scene(right.rules)
     for table in scene.rules.tables:

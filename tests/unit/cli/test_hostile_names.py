@@ -48,7 +48,7 @@ BINARY = b"Canary5Binary"
 
 
 def canaries() -> Iterator[bytes]:
-    """Every form in which a canary could stand in an output."""
+    """The forms of a canary that an output could have."""
     for text in (*TEXTS, *NUMBERS, BINARY.decode()):
         raw = text.encode()
         yield raw

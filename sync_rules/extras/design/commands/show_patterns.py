@@ -200,7 +200,7 @@ def list_rows(answer: PatternAnswer, name: str) -> Iterator[tuple[str, ...]]:
 
 
 def format_markdown(proof: Proof) -> str:
-    """Return the access-pattern matrix as a table in Markdown."""
+    """Return the access-pattern matrix as a table in Markdown. A column is left out if no pattern states its value."""
     rows = [row for name, answer in proof.answers.items() for row in list_rows(answer, name)]
     shown = [at for at, name in enumerate(COLUMNS) if name not in STATED or any(row[at] for row in rows)]
     lines = [f"| {' | '.join(escape_markdown(row[at]) for at in shown)} |" for row in (COLUMNS, *rows)]

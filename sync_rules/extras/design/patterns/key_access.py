@@ -126,8 +126,8 @@ def find_reach(
 def find_shared_reach(
     makers: Makers, entities: Sequence[Entity], way: AccessPath, given: frozenset[str], within: Range | None
 ) -> Reach | None:
-    """Return the Query that finds items of several entities: by the same partition key, and by the common beginning of
-    their sort keys. None if they are in different partitions.
+    """Return the Query that finds items of several entities: by the same partition key, and by a range of the sort key
+    or the text that all their sort keys begin with. None without such a partition key, or if a range has no place.
     """
     reaches = [find_reach(makers, entity, way, given, None) for entity in entities]
     found = [one for one in reaches if one is not None]
