@@ -135,15 +135,6 @@ def update(at) -> Update:
     return Update(at, ((("copy",), n(1)),), (), THERE)
 
 
-def test_budgeted_store_waits_for_what_writes_cost():
-    """The store waits for the units of each write by the size of the item read: 3 KB are three units."""
-    store, memory, clock = store_of(100)
-    keys = items(memory, 200, 2_500)
-    store.read(Read(keys))
-    assert store.apply(Apply(tuple(map(update, keys)))) == (WRITTEN,) * 200
-    assert clock.now - 1_000 == pytest.approx((600 - 100) / 100, rel=0.02)
-
-
 def test_budgeted_store_fails_what_there_is_no_time_for():
     """Writes that do not fit before the deadline fail as out of time; the others are reported as written."""
     store, memory, clock = store_of(10, within_seconds=lambda: 1_001 - clock.now)
@@ -153,25 +144,6 @@ def test_budgeted_store_fails_what_there_is_no_time_for():
     written = results.count(WRITTEN)
     assert 19 <= written <= 21
     assert results == (WRITTEN,) * written + (NOT_SENT,) * (50 - written)
-
-
-def test_budgeted_store_forgets_what_its_thread_saw():
-    """`forget` drops the item sizes that the calling thread has seen, and no other thread's."""
-    store, memory, _ = store_of(1_000)
-    keys = items(memory, 2)
-    store.read(Read(keys))
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(store.forget).result()
-        assert all(store.seen.get(at) is not None for at in keys)
-    store.forget()
-    assert all(store.seen.get(at) is None for at in keys)
-
-
-def test_within_budget_without_a_limit_is_the_store_itself():
-    """Without a limit the store is used as it is."""
-    tables = tables_of(shop=None)
-    memory = MemoryStore(tables)
-    assert limit_store(memory, tables) is memory
 
 
 def test_budget_counts_a_partition_by_its_value():

@@ -13,13 +13,11 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.function_calls import import_function
 from sync_rules.functions import runtime
-from sync_rules.jobs.consume.local_run import LocalRun
-from sync_rules.jobs.local_files import Files
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Call, Change, ItemKey
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import CallMessage, PushMessage
-from sync_rules.pipeline.requests import NULL_PORTS, World
+from sync_rules.pipeline.requests import NULL_PORTS
 from sync_rules.rules import compiled_file
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.ruleset import Rules
@@ -150,16 +148,3 @@ def test_outside_without_a_queue_a_call_is_not_lost():
     for message in (CallMessage("r", "f.g", Change(at, None, {})), PushMessage(("r",), at)):
         with pytest.raises(StoreError, match="NoQueue"):
             runtime.NoQueue().send(message, 0)
-
-
-# ---------------------------------------------------------------- sync-rules run
-def test_outside_run_gives_its_consumer_the_caller(tmp_path):
-    """A run passes the caller to its consumer; without it, effects fail."""
-    worlds: list[World] = []
-    common = {"stream_arns": [], "rules_fingerprint": "", "reader": None, "store": None, "make_consumer": worlds.append}
-    caller = object()
-    LocalRun(**common, files=Files(tmp_path / "a", tmp_path / "b"), caller=caller)
-    LocalRun(**common, files=Files(tmp_path / "c", tmp_path / "d"))
-    assert worlds[0].caller is caller
-    with pytest.raises(StoreError, match="NoCaller"):
-        worlds[1].caller.call(Call("r", "f.g", Change(ItemKey("games", ()), None, {})))

@@ -9,7 +9,6 @@ from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import List, Scan
 from tests.support.builders import (
     author_item,
-    book_item,
     key,
     library,
     n,
@@ -23,22 +22,6 @@ from tests.support.builders import (
 SHOP = shop().tables
 LIBRARY = library().tables
 ORDER = key(SHOP["shop"], "USER#1", "ORDER#1")
-
-
-def test_memory_application_writes_leave_records():
-    """Put, update and delete call on_change with key, old and new image; what changes nothing does not."""
-    seen = []
-    store = MemoryStore(SHOP, lambda *change: seen.append(change))
-    store.put("shop", order_item("1", "1", a=n(1)))
-    store.update(ORDER, [(("a",), n("1.0"))])
-    store.update(ORDER, [(("a",), n(2))], [("zzz",)])
-    store.delete(ORDER)
-    store.delete(ORDER)
-    assert seen == [
-        (ORDER, None, order_item("1", "1", a=n(1))),
-        (ORDER, order_item("1", "1", a=n(1)), order_item("1", "1", a=n(2))),
-        (ORDER, order_item("1", "1", a=n(2)), None),
-    ]
 
 
 def test_memory_application_write_that_dynamodb_rejects_raises():
@@ -55,23 +38,6 @@ def test_memory_application_write_that_dynamodb_rejects_raises():
     with pytest.raises(StoreError, match="ItemTooLarge"):
         store.put("shop", order_item("1", "1", a=s("x" * 500_000)))
     assert store.items("shop") == ()
-
-
-def test_memory_indexes_lag_when_told_to():
-    """A subclass keeps what `propagate` was called with, and calls it later."""
-    later = []
-
-    class Lagging(MemoryStore):
-        def propagate(self, *row):
-            later.append(row)
-
-    store = Lagging(LIBRARY)
-    listing = List("books", "by_author", of_partition("author_id", s("a")), 10)
-    store.put("books", book_item("1", "a"))
-    assert store.list(listing).items == ()
-    for row in later:
-        MemoryStore.propagate(store, *row)
-    assert [row["book_id"] for row in store.list(listing).items] == [s("1")]
 
 
 @pytest.mark.parametrize("backward", [False, True])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from types import SimpleNamespace
 
 import pytest
@@ -33,17 +32,6 @@ def test_s3_is_asked_again(code):
     client = Client(code, code, OK)
     S3Bucket(client, "kept", retries.make_retry(sleep=lambda _: None)).put("calls/1.json", b"body")
     assert len(client.calls) == 3
-
-
-def test_report_in_a_bucket_is_read_as_it_was_written(client):
-    """A report has a name, is replaced as a whole, and is read line by line."""
-    reports = BucketReports(client, "kept")
-    for lines in (b"old\n", b"one\ntwo\n"):
-        reports.write("nightly", BytesIO(lines))
-    reports.write("other", BytesIO(b"x\n"))
-    assert list(reports.lines("nightly")) == [b"one", b"two"]
-    with pytest.raises(StoreError, match="nowhere"):
-        list(reports.lines("nowhere"))
 
 
 def test_report_in_a_bucket_that_breaks_off_is_an_error(client, monkeypatch):

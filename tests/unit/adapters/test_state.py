@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -55,14 +54,6 @@ def test_state_says_which_rules_were_applied(documents):
     save_applied_fingerprints(documents, {"names": "f1"}, NOON)
     assert read_applied_fingerprints(documents) == {"names": "f1"}
     assert documents.load(APPLIED) == {"names": "f1", "at": "2026-11-21T12:00:00+00:00"}
-
-
-def test_state_file_outlives_the_process_and_is_its_owner_s(tmp_path):
-    """Another process reads the saved state, which names keys and so is readable by its owner alone."""
-    path = tmp_path / "state.json"
-    FileState(path).save("backfill/a", CURSOR)
-    assert FileState(path).load("backfill/a") == CURSOR
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_state_file_is_whole_at_every_moment(tmp_path, monkeypatch):

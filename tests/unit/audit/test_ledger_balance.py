@@ -9,7 +9,6 @@ from sync_rules.audit.ledger_balance import (
     Balance,
     confirm_unbalanced_totals,
     find_unbalanced_totals,
-    find_unsound_rules,
     list_ledgers,
     repair_total,
 )
@@ -46,31 +45,6 @@ def corrupt(scene: Scene, at: str, name: str, value: Item) -> None:
     scene.there("ledger", {**(scene.memory.item(key) or key.attributes()), name: value})
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("n", s("no number"), {("spent/T/USER#1", "n"): (0, 6)}),
-        ("=X", n(3), {("spent/T/USER#1", "=X"): (3, 0)}),
-        ("=X", n(0), {}),
-        ("note", n(3), {}),
-    ],
-)
-def test_balance_finds_a_total_that_somebody_changed(name, value, expected):
-    """A total without a number, or with an extra group, is found alone."""
-    scene = at_rest()
-    corrupt(scene, "spent/T/USER#1", name, value)
-    assert off(scene) == expected
-
-
-def test_balance_names_the_rules_of_unsound_books():
-    """A rule is unsound while one of its totals is wrong, and no other rule is."""
-    scene = at_rest()
-    names = frozenset(scene.rules.rules)
-    assert scene.drive(find_unsound_rules(scene.rules, names)) == frozenset()
-    corrupt(scene, "spent/T/USER#1", "n", n(7))
-    assert scene.drive(find_unsound_rules(scene.rules, names)) == {"spent.ledger"}
-
-
 @pytest.mark.parametrize("broken", [(True, False), (False, True)])
 def test_balance_is_broken_if_a_part_of_it_is(broken):
     """The order in which a total and its entries are read decides about nothing."""
@@ -95,16 +69,6 @@ def test_balance_leaves_entries_of_totals_that_are_used_no_more():
     now = parse_rules(text_of({"by_status": KINDS["by_status"].replace("shards: 2", "shards: 1")}))
     ((table, tallies),) = list_ledgers(now, frozenset(now.rules))
     assert scene.drive(find_unbalanced_totals(table, tallies)) == {}
-
-
-def test_balance_looks_only_at_the_rules_it_is_given():
-    """Only the totals of the given rules are compared, even if rules share a ledger."""
-    scene = at_rest()
-    corrupt(scene, "spent/T/USER#1", "n", n(7))
-    ((table, tallies),) = list_ledgers(scene.rules, frozenset({"by_status.ledger", "by_status", "spent"}))
-    assert [rule.name for rule in tallies] == ["by_status.ledger"]
-    assert scene.drive(find_unbalanced_totals(table, tallies)) == {}
-    assert list(list_ledgers(scene.rules, frozenset({"spent"}))) == []
 
 
 def test_balance_is_bounded(monkeypatch):

@@ -8,7 +8,6 @@ from random import Random
 import pytest
 
 from sync_rules.audit import verifier
-from sync_rules.audit.compare import Drift
 from sync_rules.language.load import parse_rules
 from tests.support import every_kind
 from tests.support.builders import n, s
@@ -66,26 +65,3 @@ def test_each_thing_is_found_once(monkeypatch, seed, candidates):
     things = Counter(one.difference.thing for one in findings)
     assert set(things.values()) == {1}
     assert tally.drift.total() == len(things)
-
-
-@pytest.mark.parametrize("name", ["user_id", "name", "rank"])
-@pytest.mark.parametrize("value", [*FOREIGN, None], ids=str)
-def test_a_changed_mirror_is_one_finding_and_one_repair(name, value):
-    """An attribute of a mirror that is changed or taken, even the one that names its source, is one drift; one repair
-    corrects it, and afterwards there is none. Without a name it is no mirror any more: its key is taken.
-    """
-    scene = at_rest(3)
-    key = scene.at("shop", "EMAIL#1@x", "EMAIL")
-    before = scene.item(key)
-    after = {k: v for k, v in {**before, name: value}.items() if v is not None}
-    scene.there("shop", after)
-    changed = after != before
-    unnamed = name == "user_id" and value is None
-    findings, tally = verify(scene)
-    assert len(findings) == tally.drift.total() == changed
-    assert {(one.difference.drift is Drift.STUCK, one.difference.repairable) for one in findings} <= {
-        (unnamed, not unnamed)
-    }
-    findings, tally = verify(scene, repair=True)
-    assert (tally.drift["mails"], tally.repaired["mails"]) == (changed, changed and not unnamed)
-    assert scene.item(key) == (after if unnamed else before)

@@ -7,8 +7,6 @@ import pytest
 from sync_rules.audit.leftovers import FormerRules, prune_page, remove
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item, show_path
-from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.requests import Apply
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.builders import m, n, s
@@ -231,12 +229,3 @@ def test_prune_leaves_everything_else_on_an_item():
     scene.there("shop", {**scene.item(at), "user": m(name=s("Ada"), own=s("x"))})
     prune(scene, kinds("tags"))
     assert scene.item(at) == {**order("1", "a", 10), "user": m(own=s("x"))}
-
-
-def test_prune_counts_what_cannot_be_written_as_left():
-    """A throttled removal is left for another time."""
-    scene = settled(kinds("names"))
-    scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
-    assert prune(scene, kinds("tags")) == 2
-    assert scene.drive(remove(())) == ()
-    assert len(scene.tap.seen(Apply)[-1].writes) == 2

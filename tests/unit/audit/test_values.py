@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Outcome
 from sync_rules.pipeline.failure_records import format_key
-from sync_rules.rules.kinds import gathered_rule
 from tests.support.builders import s
 from tests.support.verifying import verify
 from tests.support.worlds import Scene
@@ -55,15 +53,3 @@ def test_values_are_in_no_text_for_people():
     said += [format_key(failure.key) + failure.reason for failure in scene.parked.failures if failure.key is not None]
     assert said
     assert SECRET not in str(said)
-
-
-def test_values_of_more_children_than_are_read_are_reported(monkeypatch):
-    """The set stays as it was; the first few in an order are found among any number of children."""
-    monkeypatch.setattr(gathered_rule, "MEMBERS_MAX_ITEMS", 5)  # and not 1,000
-    scene = at_rest(*(order(f"{number}", tag=s("x"), title=s(f"{number}"), at=s(f"{number}")) for number in range(6)))
-    user = scene.item(scene.at("shop", "USER#1", "PROFILE"))
-    assert user["newest"] == {"L": [s("5"), s("4")]}
-    assert {(one.rule, one.reason) for one in scene.parked.failures} == {
-        (rule, "TooManyMembers") for rule in ("tags", "titles", "once")
-    }
-    assert scene.outcomes()[Outcome.PARKED]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -15,10 +14,10 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Alteration, ItemKey
 from sync_rules.model.writes import Result, Status, Write
-from sync_rules.pipeline.requests import Apply, Read, Scan, World
+from sync_rules.pipeline.requests import Read, Scan, World
 from sync_rules.rules.selection import Share
 from tests.support import drifts, every_kind
-from tests.support.builders import author_item, book_item, key, library, mapping, n, rules_of, s
+from tests.support.builders import author_item, book_item, key, library, n, s
 from tests.support.depth import deep
 from tests.support.worlds import Scene
 from tests.unit.audit.test_compare import kinds
@@ -142,29 +141,6 @@ def test_verify_finds_and_mends_drift_of_every_kind(drifted, by_report):
     assert scene.parked.failures == []
 
 
-def test_verify_never_repairs_over_a_newer_write():
-    """A copy that changes during the repair keeps the newer value, and its drift is reported as not repaired."""
-    scene, book = wrong_book()
-
-    def newer(request):
-        if isinstance(request, Apply):
-            scene.memory.put("books", {**RIGHT, "author_name": s("newer")})
-
-    scene.tap.before = newer
-    run = Run(scene, repair=True)
-    assert run.sweep() == [(book, Drift.WRONG, False)]
-    assert scene.item(book)["author_name"] == s("newer")
-    assert run.verifier.tally.remaining_count == 1
-
-
-def two_rules() -> Scene:
-    rules = library(mapping=mapping(name="author_name"))
-    bio = replace(rules.rules[RULE], name="bio", mapping=mapping(bio="author_bio"))
-    scene = Scene(rules_of(*rules.rules.values(), bio))
-    scene.there("authors", ADA)
-    return scene
-
-
 def test_verify_of_one_item():
     """A single target is looked at twice like any other; a key without an item, or no target, is an error."""
     scene = library_scene()
@@ -221,15 +197,6 @@ def test_verify_finds_the_drift_of_a_hot_source():
     assert run.waits == [GRACE_SECONDS, GRACE_SECONDS]
     assert scene.item(book)["author_name"] == s("name 1")
     assert (run.verifier.tally.lag[RULE], run.verifier.tally.remaining_count) == (0, 0)
-
-
-def test_verify_mends_only_what_it_calls_drift():
-    """A repair of one rule's drift leaves another rule's lag on the same item alone."""
-    scene = two_rules()
-    book = scene.there("books", {**RIGHT, "author_name": s("x"), "author_bio": s("x")})
-    run = Run(scene, repair=True, meanwhile=lambda: scene.put("books", {**scene.item(book), "author_bio": s("y")}))
-    assert run.sweep() == [(book, Drift.WRONG, True)]
-    assert scene.item(book)["author_bio"] == s("y")
 
 
 # ---------------------------------------------------------------- cascades
@@ -364,22 +331,6 @@ def test_verify_looks_twice_at_a_total():
     assert run.sweep() == [(at, Drift.WRONG, False)]
     assert run.waits == [GRACE_SECONDS]
     assert rules_found(Run(scene, repair=True, meanwhile=lambda: scene.there("ledger", right))) == []
-
-
-def test_verify_asks_at_every_page_of_a_ledger_whether_to_go_on(monkeypatch):
-    """An error raised by the progress callback ends a verify between any two pages, a ledger's included."""
-    monkeypatch.setattr("sync_rules.audit.ledger_balance.PAGE_MAX_ITEMS", 1)
-    scene = every_kind_scene()
-
-    def up(_tally, _doing):
-        if len(scene.tap.seen(Scan)) == 3:
-            raise StoreError("OutOfTime")
-
-    scene.tap.requests.clear()
-    run = Run(scene, on_progress=up)
-    with pytest.raises(StoreError, match="OutOfTime"):
-        list(run.verifier.add_up(frozenset(scene.rules.rules)))
-    assert len(scene.tap.seen(Scan)) == 3
 
 
 def test_verify_asks_after_every_second_look_whether_to_go_on(monkeypatch):
@@ -528,32 +479,6 @@ def test_verify_of_a_report_goes_down_the_cascade():
     ]
     assert found == [("orders", True, False), ("lines", False, True)]
     assert [chain.text(table, name) for table, name in (("orders", "status"), ("lines", "name"))] == ["right"] * 2
-
-
-def test_verify_of_a_report_adds_up_each_ledger_by_itself():
-    """Only listed totals are added up, each in its own table and in two looks; one that is right by then is reported as
-    such.
-    """
-    text = every_kind.text_of(
-        {"spent": every_kind.RULES["spent"], "apart": "{count: order, into: user.n, ledger: own}"}
-    )
-    text = text.replace("  ledger: {name", "  own: {key: {PK: S, SK: S}}\n  ledger: {name")
-    spent = "{sum: order.total, into: user.spent, ledger: ledger}"
-    scene = Scene(parse_rules(text.replace(every_kind.RULES["spent"], spent)))
-    scene.put("shop", every_kind.user("1"), every_kind.order("1", "a", 5))
-    scene.rest()
-    totals = [scene.at("ledger", "spent/T/USER#1", "PROFILE"), scene.at("own", "apart/T/USER#1", "PROFILE")]
-    before = [scene.item(at) for at in totals]
-    for at, item in zip(totals, before, strict=True):
-        scene.there(at.table, {**item, "n": n(99)})
-    of = listed(scene, frozenset({"spent.ledger", "apart.ledger"}))
-    scene.there("own", before[1])
-    other = scene.there("ledger", {**scene.at("ledger", "spent/T/USER#2", "PROFILE").attributes(), "n": n(7)})
-    run = Run(scene, repair=True)
-    found = [(one.difference.target, one.repaired, one.came_right) for one in run.verifier.verify_report(of, 9_000)]
-    assert sorted(found, key=str) == [(totals[0], True, False), (totals[1], False, True)]
-    assert run.waits == [GRACE_SECONDS]
-    assert [scene.item(at)["n"] for at in (*totals, other)] == [*(item["n"] for item in before), n(7)]
 
 
 def test_verify_of_a_report_bounds_what_is_in_memory():

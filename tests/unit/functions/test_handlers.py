@@ -155,15 +155,6 @@ def test_handlers_refuse_a_second_invocation_in_their_process(function):
 # ---------------------------------------------------------------- the stream handler
 
 
-def test_handlers_load_rules_once_per_cold_start(function):
-    """The rules are read and clients made at the first call; later calls find them, whatever became of the file."""
-    for _ in range(3):
-        function.scene.put("books", book())
-        function.stream()
-        function.monkeypatch.setenv(runtime.RULES_FILE, "nowhere.yaml")
-    assert function.made == 1
-
-
 def test_handlers_stream_emits_what_was_counted_before_a_crash(function):
     """An unexpected error fails the whole batch, and what was counted so far is not left to the next one."""
     function.scene.put("authors", ADA)
@@ -176,16 +167,6 @@ def test_handlers_stream_emits_what_was_counted_before_a_crash(function):
 
 
 # ---------------------------------------------------------------- the queue handler
-def test_handlers_fanout_finishes_what_the_stream_handed_over(function):
-    """The queue handler finishes, chunk by chunk, the push that the stream handler had no time for."""
-    at = function.scene.there("books", book())
-    function.scene.put("authors", ADA)
-    function.stream(remaining_ms=1_000)
-    for kind in ("push", "chunk"):
-        (body,) = function.received("later")
-        assert body["kind"] == kind
-        assert function.fanout(json.dumps(body)) == {"batchItemFailures": []}
-    assert function.scene.item(at)["bio"] == ADA["bio"]
 
 
 def test_handlers_fanout_names_the_messages_that_must_come_again(function):

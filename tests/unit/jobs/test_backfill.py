@@ -12,7 +12,7 @@ from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.requests import Scan
 from tests.support import every_kind
-from tests.support.builders import order_item, s, shop, user_item
+from tests.support.builders import s
 from tests.support.worlds import Scene
 
 RULES = every_kind.rules_of(effects=False)
@@ -20,21 +20,6 @@ RULES = every_kind.rules_of(effects=False)
 
 def of_all(scene: Scene, wanted=lambda _key, _item: True) -> Selection:
     return Selection(scene.rules, frozenset(scene.rules.rules), wanted)
-
-
-def shop_scene(orders: int = 3) -> Scene:
-    scene = Scene(shop())
-    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(orders)))
-    return scene
-
-
-def test_backfill_filters_items_before_anything_is_read_for_them():
-    """An item that is not wanted costs its place on the page and no more."""
-    scene = shop_scene()
-    selection = of_all(scene, lambda key, _item: key.values[1][2] == "ORDER#1")
-    result = scene.drive(process_page(Scan("shop", 10), selection, Bounds()))
-    assert (result.items, result.asked) == (4, 1)
-    assert [write.key for write in scene.tap.writes] == [scene.at("shop", "USER#1", "ORDER#1")]
 
 
 def test_backfill_counts_a_part_on_one_side_only():

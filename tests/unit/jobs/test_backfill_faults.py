@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sync_rules.adapters.meter import AT_ONCE_MAX_UNITS, MeteredStore
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
@@ -14,9 +13,8 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import make_failure_record
-from sync_rules.pipeline.requests import Apply
 from tests.support import every_kind
-from tests.support.builders import key, order_item, s, shop, update, user_item
+from tests.support.builders import order_item, s, shop, user_item
 from tests.support.every_kind import order, user
 from tests.support.worlds import Scene
 from tests.unit.jobs.test_backfill_run import RULES, JsonState, run_of
@@ -59,22 +57,6 @@ def test_a_failure_that_could_not_be_kept_is_not_counted_when_its_page_comes_aga
 def refused(_failure):
     """A failure log that takes nothing."""
     raise StoreError("Throttled", "the failure log")
-
-
-def test_writes_go_out_as_they_are_paid_for():
-    """Fifty items of 100 KB are not written at one moment: each request is worth little, or is a single write."""
-    scene = Scene(shop())
-    rules = scene.rules
-    keys = [key(rules.tables["shop"], "USER#7", f"ORDER#{number}") for number in range(50)]
-    for at in keys:
-        scene.there("shop", {**at.attributes(), "pad": s("x" * 100_000)})
-    paid: list[float] = []
-    store = MeteredStore(scene.tap, rules.tables, paid.append)
-    results = store.apply(Apply(tuple(update(rules.tables["shop"], at, a=s("1")) for at in keys)))
-    assert len(results) == len(keys)
-    assert sum(paid) == store.writes.total()
-    assert len(scene.tap.seen(Apply)) == len(paid)
-    assert max(paid) <= AT_ONCE_MAX_UNITS
 
 
 def test_a_backfill_that_another_took_the_state_from_ends():

@@ -349,21 +349,6 @@ def spread(count: int, page: int = 3) -> Scene:
     return scene
 
 
-def test_backfill_run_sets_an_item_aside_that_fails_each_time():
-    """An item that always fails gets a failure record and holds up no other item."""
-    scene = orders()
-    bad = scene.at("shop", "USER#1", "ORDER#4")
-    scene.tap.result = lambda w: Result(Status.FAILED, reason="InternalServerError") if w.key == bad else None
-    run = run_of(scene, total=1)
-    assert run.run()
-    assert [(f.rule, f.key, f.reason) for f in scene.parked.failures] == [
-        ("user-name-on-orders", bad, "InternalServerError")
-    ]
-    assert run.totals.outcomes == Counter(
-        {("user-name-on-orders", Outcome.COPIED): 8, ("user-name-on-orders", Outcome.FAILED): 1}
-    )
-
-
 def test_backfill_run_sets_only_so_many_aside(monkeypatch):
     """A segment with more failed items than may be set aside is left for the next run, and none of the items is lost."""
     monkeypatch.setattr("sync_rules.jobs.backfill.page.SET_ASIDE_MAX_ITEMS", 2)

@@ -6,7 +6,6 @@ import pytest
 
 from sync_rules.jobs.redrive.work import list_parts_by_key, list_rules_that_need_images
 from sync_rules.language.load import parse_rules
-from tests.support import every_kind
 from tests.support.builders import key
 
 TABLES = """
@@ -55,22 +54,3 @@ def test_unknown_by_key_is_an_element_of_an_attribute():
     for sort, unknown in (("EDGE#b", ["others"]), ("NODE", [])):
         found = list_rules_that_need_images(key(rules.tables["shop"], "NODE#a", sort), rules)
         assert [rule.name for rule in found] == unknown
-
-
-@pytest.mark.parametrize(
-    ("table", "values", "unknown"),
-    [
-        ("shop", ("USER#1", "PROFILE"), ["mails"]),  # under which email
-        ("shop", ("USER#1", "ORDER#a"), ["least.ledger", "totals.ledger"]),  # in which place
-        ("shop", ("EMAIL#x", "EMAIL"), ["mails"]),  # of which user
-        ("posts", ("p",), ["posts"]),  # in which user
-        ("parts", ("p",), []),
-        ("ledger", ("counted/L/USER#1", "ORDER#a"), []),
-    ],
-    ids=["mirrored", "ranked", "mirror", "embedded", "path", "entry"],
-)
-def test_unknown_by_key_is_what_an_attribute_said(table, values, unknown):
-    """`list_rules_that_need_images` names the rules whose parts only an attribute of the lost image named."""
-    rules = every_kind.rules_of(effects=False)
-    found = list_rules_that_need_images(key(rules.tables[table], *values), rules)
-    assert [rule.name for rule in found] == unknown

@@ -32,16 +32,6 @@ SHARDS = [ShardProgress("shard-0", None, "123", done=True), ShardProgress("shard
 FULL = Checkpoint("f1", {ARN: SHARDS}, checkpoint.pack_messages(PENDING), parked=3)
 
 
-def test_checkpoint_gives_back_what_was_saved(tmp_path):
-    """Positions, messages with binary keys, and counts come back as they were."""
-    path = tmp_path / "c.json"
-    save(path, FULL)
-    found = load(path, [ARN])
-    assert found == FULL
-    assert found is not None
-    assert found.list_messages() == PENDING
-
-
 def test_checkpoint_stays_whole_when_a_save_fails(tmp_path, monkeypatch):
     """A save that dies before the rename leaves the old checkpoint."""
     path = tmp_path / "c.json"
@@ -119,9 +109,3 @@ def test_checkpoint_and_what_else_holds_items_is_read_by_its_owner_only(tmp_path
     assert [value in path.read_text() for path in holding] == [True] * 4
     assert {stat.S_IMODE(path.stat().st_mode) for path in holding} == {0o600}
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_dir()} == {0o700}
-
-
-def test_checkpoint_says_where_it_may_not_write(tmp_path):
-    """A directory that does not exist is the user's mistake."""
-    with pytest.raises(UserError, match="lock file"), lock_file(tmp_path / "missing" / "c.json"):
-        pass

@@ -17,10 +17,3 @@ def test_crew_of_one_works_in_the_thread_of_its_caller():
 
     assert not Crew(1, lambda: False).run(work, [1, 2, 3])
     assert threads == [current_thread()] * 3
-
-
-def test_crew_of_several_works_in_threads():
-    """Several workers have a thread each."""
-    threads = []
-    assert Crew(2, lambda: False).run(lambda _: threads.append(current_thread()) is None, [1, 2])
-    assert current_thread() not in threads

@@ -14,31 +14,12 @@ from itertools import islice
 
 import pytest
 
-from sync_rules.jobs.failure_log import FailedLines, FailureLog, JsonLines, require_writable
+from sync_rules.jobs.failure_log import FailedLines, FailureLog, JsonLines
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure, ItemKey
 from tests.support.fake_stream import NOON_MS
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
-
-
-def test_failure_log_names_rule_table_key_and_reason(tmp_path):
-    """A line says which rule, which item, why, where in the stream and when; nothing else."""
-    log = FailureLog(tmp_path / "f.jsonl", lambda: NOON_MS)
-    log.park(Failure("names", KEY, "ItemTooLarge", "123"))
-    log.park(Failure("names", None, "RecordNotUnderstood"))
-    first, second = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
-    assert first == {
-        "at": "2027-01-15T08:00:00.000+00:00",
-        "rule": "names",
-        "table": "shop",
-        "key": {"PK": "USER#1", "SK": "00ff"},
-        "reason": "ItemTooLarge",
-        "position": "123",
-        "member": None,
-        "element": None,
-    }
-    assert (second["table"], second["key"], log.parked_count) == (None, None, 2)
 
 
 def test_failure_log_says_when_a_line_is_not_safe(tmp_path):
@@ -47,15 +28,6 @@ def test_failure_log_says_when_a_line_is_not_safe(tmp_path):
     with pytest.raises(StoreError, match="FileNotWritten"):
         log.park(Failure("names", KEY, "ItemTooLarge"))
     assert log.parked_count == 0
-
-
-def test_failure_log_is_tried_before_it_is_needed(tmp_path):
-    """A directory, or a place that is not there, is refused by name; nothing is made by asking."""
-    for bad in (tmp_path, tmp_path / "nowhere" / "failures.jsonl"):
-        with pytest.raises(UserError, match=str(bad)):
-            require_writable(bad)
-    require_writable(tmp_path / "failures.jsonl")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_failure_log_takes_back_a_line_that_does_not_fit(tmp_path, monkeypatch):

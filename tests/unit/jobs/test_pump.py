@@ -14,14 +14,13 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import Pump
 from sync_rules.jobs.consume.mapping import EventSourceMapping, StepCounts
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.shards import ShardProgress, make_stream_record
+from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.jobs.streams import RecordsTrimmedError, ShardGoneError
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.messages import PullMessage
 from tests.support.fake_stream import (
     ARN,
-    NOON_MS,
     Clock,
     FakeShard,
     FakeStream,
@@ -258,25 +257,6 @@ def test_pump_keeps_a_batch_that_the_destination_did_not_take():
     assert (len(h.given_up), h.after()) == (1, "1")
 
 
-def test_pump_gives_the_destination_the_whole_event():
-    """The record for the destination names shard, range, times and counts, and carries the event as JSON text."""
-    h = Harness(shard(1, 2), answer=fails_at(1), maximum_retry_attempts=1)
-    h.until_idle()
-    (given,) = h.given_up
-    assert given["requestContext"]["approximateInvokeCount"] == 2
-    assert given["responseContext"] == {"statusCode": 200, "executedVersion": "$LATEST"}
-    assert given["DDBStreamBatchInfo"] == {
-        "shardId": "shard-0",
-        "startSequenceNumber": "1",
-        "endSequenceNumber": "2",
-        "approximateArrivalOfFirstRecord": "2027-01-15T08:00:00Z",
-        "approximateArrivalOfLastRecord": "2027-01-15T08:00:00Z",
-        "batchSize": 2,
-        "streamArn": ARN,
-    }
-    assert positions(json.loads(given["payload"])) == [1, 2]
-
-
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the shared cases are not beside this checkout")
 def test_pump_speaks_of_failures_in_the_fields_that_aws_recorded():
     """The record for the destination has the fields of one that AWS wrote to S3, in every part."""
@@ -474,9 +454,3 @@ def test_pump_brings_a_message_again_when_its_handler_raises():
     assert pump.queue.pending_messages == ()
     assert receives == [1, 2, 3]
     assert pump.thrown == {"ThrottlingException": 1, "RuntimeError": 1}
-
-
-def test_record_has_the_size_of_its_json():
-    """The size of a record, which fills a batch, is that of compact JSON."""
-    body = record("7")
-    assert make_stream_record(body, NOON_MS).size_bytes == len(json.dumps(body, separators=(",", ":")))

@@ -28,14 +28,6 @@ def queue_with(*delays: int):
     return clock, queue
 
 
-def test_local_queue_delivers_a_message_when_its_delay_is_over():
-    """A message is out of sight until its delay is over, by the clock that was given."""
-    clock, queue = queue_with(60)
-    assert (queue.take(10), queue.due, queue.waiting_count) == ((), 0, 1)
-    clock.ms += 60_000
-    assert [taken.message for taken in queue.take(10)] == [pull(0)]
-
-
 def test_local_queue_delivers_what_is_due_first_first():
     """Due messages are taken in the order in which they became due, up to the number asked for."""
     clock, queue = queue_with(20, 10, 30)

@@ -535,15 +535,6 @@ def test_redrive_makes_a_call_that_was_given_up():
     assert bench.recorded.failures == []
 
 
-def test_redrive_names_a_call_whose_change_is_gone():
-    """A call whose object was deleted cannot be made: its failure record stays with that reason."""
-    bench = Bench()
-    at = bench.scene.put("shop", order("1", "a", 1))
-    shelf = Shelf(make_failure_record(Failure("called", at, "CallFailed", "7", call="called/shop-7.json"), AT))
-    bench.redrive(shelf)
-    assert ([left.reason for left in bench.left], len(shelf.texts)) == (["CallNotKept"], 1)
-
-
 # ---------------------------------------------------------------- messages
 def test_redrive_puts_dead_letters_through():
     """Dead letters of each kind are processed and removed."""
@@ -565,21 +556,6 @@ def test_redrive_puts_dead_letters_through():
         assert scene.item(scene.at("shop", "USER#1", f"ORDER#{name}"))["user_name"] == s("Ada")
     assert scene.item(scene.at("shop", "EMAIL#a@x", "EMAIL"))["name"] == s("Ada")
     assert [call.change for call in scene.caller.calls] == [change]
-
-
-def test_redrive_says_which_target_of_a_chunk_is_stuck():
-    """A chunk in which one target cannot take its copy is done: that one has a failure record, the others are right."""
-    bench = Bench()
-    scene = bench.scene
-    scene.there("shop", user("1", name=s("Ada")), order("1", "a", 5), order("1", "b", 5))
-    a, b = (scene.at("shop", "USER#1", f"ORDER#{name}") for name in "ab")
-    rejected = Result(Status.REJECTED, reason="ItemTooLarge")
-    scene.tap.result = lambda write: rejected if write.key == a else None
-    shelf = Shelf(format_message(ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (a, b))))
-    bench.redrive(shelf)
-    assert shelf.bodies == []
-    assert [(one.rule, one.key, one.reason) for one in bench.recorded.failures] == [("names", a, "ItemTooLarge")]
-    assert scene.item(b)["user_name"] == s("Ada")
 
 
 @pytest.mark.parametrize("attempt", [0, 12])
@@ -797,16 +773,6 @@ class Streamed(Bench):
 
     def seen(self) -> list[int]:
         return [n for n in range(1, 10) if "seen" in self.scene.item(self.scene.at("shop", f"u{n}"))]
-
-
-@pytest.mark.parametrize(("first", "last"), [(1, 9), (3, 3), (2, 5)])
-def test_redrive_reads_a_span_out_of_the_stream(first, last):
-    """A span is redriven by reading exactly its records again from the stream."""
-    bench = Streamed()
-    shelf = Shelf(span(first, last))
-    bench.redrive(shelf)
-    assert (shelf.bodies, bench.left) == ([], [])
-    assert bench.seen() == [*range(first, last + 1)]
 
 
 def trim(bench: Streamed) -> None:

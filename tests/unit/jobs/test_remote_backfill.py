@@ -196,21 +196,6 @@ def test_remote_backfill_leaves_a_segment_and_goes_on_with_it_later():
     assert load_run(account.state, scene.rules).totals.items == 60
 
 
-def test_remote_backfill_refuses_what_is_unfinished():
-    """One that was left is neither begun again nor forgotten, unless the user says so."""
-    scene = orders()
-    account = Account(scene)
-    scene.tap.refuse(Scan, StoreError("X"))
-    account.machine().run(account.asked())
-    scene.tap.before = lambda _request: None
-    said = account.machine(execution="two").run(account.asked())
-    assert said["error"] == "Refused"
-    assert "--resume" in said["cause"]
-    assert account.machine(execution="three").run(account.asked(restart=True))["error"] == ""
-    assert drift_of(scene) == []
-    assert account.machine(execution="four").run(account.asked(resume=True))["error"] == "Refused"
-
-
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

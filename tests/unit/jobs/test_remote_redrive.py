@@ -152,16 +152,6 @@ def change(new: Item, old: Item | None = None) -> Change:
     return Change(at, old, new, "1")
 
 
-def test_remote_redrive_goes_through_all_places():
-    """A redrive in the account empties every store of what succeeds, keeps unreadable entries, and adds up its figures."""
-    account = Account(failures=Place(text_of("1"), text_of("2")), batches=Place("?"))
-    assert account.run()["error"] == ""
-    assert (account.tally.done, account.tally.written, account.tally.unreadable) == (2, 2, 1)
-    assert (account.boxes["failures"].texts, account.boxes["batches"].texts) == ([], ["?"])
-    assert account.boxes["failures"].closed == 1
-    assert account.names() == [None, "Ada", "Ada", None, None, None]
-
-
 def test_remote_redrive_short_of_time_goes_on_and_ends():
     """A call processes the entries it has time for, and later calls the others."""
     gone = text_of("1", rule="gone")

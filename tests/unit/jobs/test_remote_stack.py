@@ -113,16 +113,6 @@ def test_machine_fails_for_what_is_left_and_not_for_what_is_refused(answer, stat
     assert states[there]["Type"] == state
 
 
-def test_machine_watches_until_the_end():
-    """`watch` looks while the execution runs, and once more at its end."""
-    states = [{"status": "RUNNING"}, {"status": "RUNNING"}, {"status": "FAILED", "error": "E", "cause": "c"}]
-    client = Client(describe_execution=states)
-    looks: list[int] = []
-    ended = Machine(client, ARN).watch("one", lambda: looks.append(1), sleep=lambda _seconds: None)
-    assert (ended, len(looks)) == (Execution("one", "FAILED", "E", "c"), 3)
-    assert client.asked[0][1] == {"executionArn": ARN.replace("stateMachine", "execution") + ":one"}
-
-
 def test_machine_that_is_left_goes_on():
     """Ctrl-C ends the watching and says that the execution continues."""
 
@@ -131,15 +121,3 @@ def test_machine_that_is_left_goes_on():
 
     with pytest.raises(KeyboardInterrupt, match="one goes on in the account"):
         Machine(Client(describe_execution={"status": "RUNNING"}), ARN).watch("one", lambda: None, sleep=left)
-
-
-def test_machine_starts_and_stops_executions_by_name():
-    """The name says what it is, and the input what was asked."""
-    client = Client(start_execution={}, stop_execution={}, list_executions={"executions": [{"name": "a"}]})
-    machine = Machine(client, ARN)
-    name = machine.start("backfill", {"rate": 5})
-    assert name.startswith("backfill-")
-    assert json.loads(client.asked[0][1]["input"]) == {"rate": 5}
-    machine.stop(name)
-    assert client.asked[1][1]["executionArn"].endswith(f":execution:s-backfill:{name}")
-    assert machine.list_running_executions() == ["a"]

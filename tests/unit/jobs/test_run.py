@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -31,11 +29,9 @@ from sync_rules.cli.commands.run import (
     list_link_notices,
     list_summary_lines,
     open_run_display,
-    open_threads,
     run_loop,
 )
 from sync_rules.cli.show.text import format_duration
-from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.local_run import STREAMS_EVERY_MS, LocalRun, RunStatus
@@ -168,15 +164,6 @@ def test_run_keeps_a_message_for_a_rule_that_is_gone(tmp_path):
     assert not checkpoint.load(bench.files.checkpoint, [ARN]).messages
     with pytest.raises(RecordError, match="no rule 'gone' any more: if it was renamed, say renamed_from: gone"):
         make_work(kept, rules_of("names"), Bounds())
-
-
-def test_run_stops_when_told_and_saves_what_is_done(tmp_path):
-    """A stop ends the loop after the step in hand; the checkpoint has everything that was done."""
-    bench = Bench(tmp_path, 1, 2, 3, 4)
-    bench.run(bench.start(batch_size=2), stopping=lambda: len(bench.done) >= 2, once=False)
-    assert bench.done == [1, 2]
-    bench.run(bench.start())
-    assert bench.done == [1, 2, 3, 4]
 
 
 def test_run_tells_the_consumer_that_a_message_comes_again(tmp_path):
@@ -455,16 +442,6 @@ def test_run_appends_given_up_batches_beside_the_failures(tmp_path):
     assert checkpoint.load(bench.files.checkpoint, [ARN]).parked == 1
 
 
-def test_run_hears_signals_and_gives_the_handlers_back():
-    """The first SIGINT or SIGTERM is noted; the handlers of before are back afterwards."""
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with stop_signals() as stopping:
-        assert not stopping()
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert stopping()
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-
-
 @pytest.mark.parametrize(("same_seconds", "end"), [(0, (130, b"")), (60, (0, b"still here\n"))])
 def test_run_ends_at_once_on_a_second_signal(same_seconds, end):
     """Two signals end the process whatever it is in the middle of; what was in flight comes again. One that follows on
@@ -480,13 +457,6 @@ def test_run_ends_at_once_on_a_second_signal(same_seconds, end):
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (ended.returncode, ended.stdout) == end
-
-
-@pytest.mark.parametrize("parallelization", [1, 4])
-def test_run_gives_answers_in_the_order_of_the_batches(parallelization):
-    """With threads or without, answers come in the order of what was asked."""
-    with open_threads(parallelization) as together:
-        assert list(together(lambda n: n * n, range(20))) == [n * n for n in range(20)]
 
 
 # ---------------------------------------------------------------- what is shown

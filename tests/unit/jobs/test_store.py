@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.meter import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
-from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
+from sync_rules.jobs.dryrun.store import DryStore
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
@@ -169,21 +169,6 @@ def test_dry_store_shows_a_page_that_comes_again_as_it_was_left():
     assert dry.scan(first).items[0]["author_name"] == s("Ada")
     dry.scan(replace(first, segment=0, total_segments=2))
     assert "author_name" not in dry.scan(first).items[0]
-
-
-def test_dry_store_tells_each_write_with_its_cost():
-    """Each tried write is reported with its answer and its units, with those of transactions and indexes."""
-    store = MemoryStore(TABLES)
-    here = at("a", "1")
-    store.put("t", {"p": s("a"), "k": n("1"), "of": s("x"), "rank": n("1"), "color": s("r" * 2000)})
-    told: list[TriedWrite] = []
-    dry = DryStore(store, EVERYTHING_KEPT, frozenset(), told.append)
-    recolor = Update(here, ((("color",), s("g")),), (), (there(here),))
-    nothing = Update(at("a", "2"), ((("color",), s("g")),), (), (there(here),))
-    results = dry.apply(Apply((Transaction((recolor,)), nothing)))
-    assert [result.status for result in results] == [Status.WRITTEN, Status.REFUSED]
-    assert [tried.status for tried in told] == [Status.WRITTEN, Status.REFUSED]
-    assert [(cost.item, cost.indexes) for tried in told for cost in tried.costs] == [(4, 1), (1, 0)]
 
 
 def test_dry_store_says_that_a_write_failed_whose_item_cannot_be_read():

@@ -39,20 +39,6 @@ def test_streams_lists_the_shards_of_every_page():
     assert client.calls[1] == ("describe_stream", {"StreamArn": ARN, "ExclusiveStartShardId": "s1"})
 
 
-@pytest.mark.parametrize(
-    ("after", "place"),
-    [
-        (None, {"ShardIteratorType": "TRIM_HORIZON"}),
-        ("7", {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": "7"}),
-    ],
-)
-def test_streams_starts_after_a_position_or_at_the_horizon(after, place):
-    """Without a position reading starts at the oldest record."""
-    client = Client({"ShardIterator": "it"})
-    assert DynamoDBStreams(client).iterator(ARN, "s1", after) == "it"
-    assert client.calls == [("get_shard_iterator", {"StreamArn": ARN, "ShardId": "s1", **place})]
-
-
 def test_streams_says_when_a_shard_is_read_to_its_end():
     """No next iterator means that the shard is closed and has no more records."""
     client = Client({"Records": [], "NextShardIterator": "it2"}, {"Records": []})

@@ -6,7 +6,6 @@ import pytest
 
 from sync_rules.model.items import ItemKey
 from sync_rules.model.writes import Increment, Transaction
-from sync_rules.pipeline.requests import Apply
 from tests.support.builders import m, n, s
 from tests.support.every_kind import order, user
 from tests.support.worlds import Scene, scene_of
@@ -47,45 +46,6 @@ def test_a_step_that_does_not_fit_into_a_number_is_booked_as_the_new_total(rule,
         if isinstance(w, Transaction) and not any(isinstance(a, Increment) for a in w.actions)
     ]
     assert len(whole) == 2
-
-
-def test_a_new_total_keeps_the_other_numbers_of_its_item():
-    """A total by status has a number for each: one that is written as a whole leaves those of other statuses."""
-    scene, key = spending("{sum: order.total, into: user.spent, per: status}")
-    scene.put("shop", sold("b", "7") | {"status": s("VOID")})
-    scene.rest()
-    before = scene.item(total_key(scene))
-    scene.put("shop", sold("a", LARGE))
-    scene.rest()
-    assert scene.item(key)["spent"] == m(PAID=n(LARGE), VOID=n("7"))
-    after = scene.item(total_key(scene))
-    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    assert (len(changed), "v" in changed, len(after)) == (2, True, len(before))
-
-
-def test_a_total_that_is_added_to_meanwhile_is_not_lost():
-    """Another booking between the reading of a total and its writing refuses the write, which is then decided anew."""
-    scene, key = spending()
-    bookings = 0
-
-    def quicker(request):
-        nonlocal bookings
-        if (
-            isinstance(request, Apply)
-            and bookings == 0
-            and any(w.actions[-1].key.values[0][2].endswith("#1") for w in request.writes if isinstance(w, Transaction))
-        ):
-            bookings += 1
-            total = scene.item(total_key(scene))
-            scene.memory.put("ledger", {**total, "v": n(int(total["v"]["N"]) + 1)})
-
-    scene.put("shop", sold("a", LARGE))
-    scene.tap.before = quicker
-    scene.rest()
-    assert bookings == 1
-    assert scene.item(key)["spent"] == n(LARGE)
-    assert scene.item(total_key(scene))["v"] == n(3)
-    assert scene.parked.failures == []
 
 
 def test_a_total_that_does_not_fit_is_reported_and_comes_right_when_it_does():

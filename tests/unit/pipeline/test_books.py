@@ -14,7 +14,6 @@ from sync_rules.jobs.backfill.scope import note_applied_rules
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
-from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.books import (
     TAKEN,
     begin_books,
@@ -153,30 +152,6 @@ def test_a_changed_counter_leaves_the_number_alone_and_so_does_the_old_one_after
 # ---------------------------------------------------------------- races
 
 
-def test_the_mark_is_of_the_same_books_before_and_after_the_totals():
-    """The books begin again and are complete again, and the total was read in between, half full (a model found this)."""
-    scene, user = shop(COUNT)
-    backfill(scene)
-    mine, totals = the_books(scene), scene.rules.rules["orders"].source
-
-    def begin_again(request) -> None:
-        if isinstance(request, Read) and any(totals.fields(key) is not None for key in request.keys):
-            (total,) = request.keys
-            half = {name: n(1) if "N" in value else value for name, value in scene.memory.item(total).items()}
-            scene.memory.put(total.table, half)
-            scene.memory.apply(Apply((mine.begin(scene.memory.item(mine.mark)),)))
-            scene.tap.before = complete_again
-
-    def complete_again(_request) -> None:
-        scene.tap.before = lambda _request: None
-        mark = scene.memory.item(mine.mark)
-        scene.memory.apply(Apply((mine.finish(mark, mine.count_starts(mark)),)))
-
-    scene.tap.before = begin_again
-    scene.pull(user, scene.item(user))
-    assert number_of(scene, user) == n(26)
-
-
 def test_two_versions_that_begin_again_and_again_end_in_a_failure():
     scene, _ = shop(COUNT)
     mine = the_books(scene)
@@ -239,23 +214,6 @@ def verified(scene: Scene, **options) -> Verifier:
     return verifier
 
 
-def test_a_repair_that_left_something_completes_nothing():
-    scene, user = shop(COUNT, stands=n(3))
-    entry = scene.rules.rules["orders.ledger"].target
-    failed = Result(Status.FAILED, reason="ThrottlingException")
-
-    def fails(write) -> Result | None:
-        keys = [action.key for action in getattr(write, "actions", ())]
-        return (
-            failed if any(entry.fields(key) is not None and key.values[0][2].endswith("/07") for key in keys) else None
-        )
-
-    scene.tap.result = fails
-    assert verified(scene, repair=True).tally.remaining_count
-    assert number_of(scene, user) == n(3)
-    assert scene.drive(read_incomplete_books(scene.rules))
-
-
 # ---------------------------------------------------------------- in the account, from an export, by --changed
 
 
@@ -286,29 +244,6 @@ def test_books_over_children_or_over_old_entries_wait():
     deploy(scene, "orders: {sum: order.total, into: user.number}")
     (rule,) = list_books(scene.rules)
     assert scene.drive(finish_empty(scene.rules)) == (rule,)
-
-
-@pytest.mark.parametrize("function", ["count: order", "sum: order.total", "max: order.total"])
-def test_a_version_that_counted_nothing_of_what_came_ends_the_books_of_the_former_one(function: str):
-    """No record makes the second version write an entry, so only its beginning tells the first one what it missed."""
-    of_open, of_paid = (f"orders: {{{function}, into: user.number, where: \"state == '{state}'\"}}" for state in STATES)
-    scene, user = shop(of_open)
-    backfill(scene)
-    scene.rest()
-    shown = number_of(scene, user)
-    deploy(scene, of_paid)
-    scene.drive(finish_empty(scene.rules))  # as a run and a stack do at their beginning
-    insert(scene, 40)  # open
-    deploy(scene, of_open)
-    (rule,) = list_books(scene.rules)
-    assert scene.drive(finish_empty(scene.rules)) == (rule,)
-    insert(scene, 42)
-    assert number_of(scene, user) == shown
-    backfill(scene)
-    assert (
-        number_of(scene, user)
-        == {"count: order": n(15), "sum: order.total": n(264), "max: order.total": n(42)}[function]
-    )
 
 
 def test_books_over_tables_without_children_are_complete_from_the_beginning():

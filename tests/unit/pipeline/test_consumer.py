@@ -29,10 +29,6 @@ def books(scene: Scene, count: int = 4) -> list:
     return [scene.put("books", book_item(f"b{i}", "a1")) for i in range(count)]
 
 
-def fail(scene: Scene, *keys) -> None:
-    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key in keys else None
-
-
 def name_of(scene: Scene, at) -> str | None:
     return scene.item(at).get("author_name", {}).get("S")
 
@@ -46,16 +42,6 @@ def test_batch_lowest_is_by_value(numbers, chance):
     assert find_lowest(texts) == str(min(numbers))
     assert find_lowest([*texts, ""]) == ""
     assert find_lowest([]) is None
-
-
-def test_batch_reports_an_item_by_its_first_record():
-    """A failed item is reported by its first record in the batch, so that none of its records is passed over."""
-    scene = Scene(library())
-    first, second = books(scene, 2)
-    scene.put("books", {**scene.item(second), "author_name": s("x")}, {**scene.item(first), "author_name": s("y")})
-    positions = [change.position for change in scene.records]
-    fail(scene, first)
-    assert scene.deliver() == [positions[0]]
 
 
 def test_batch_an_unreadable_record_is_parked_and_stops_nothing():

@@ -12,7 +12,7 @@ from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage, PushMessage
 from sync_rules.pipeline.requests import List, Read
-from tests.support.builders import author_item, book_item, key, library, n, s, shop, user_item
+from tests.support.builders import author_item, book_item, key, library, n, s, user_item
 from tests.support.every_kind import RULES, order, post, user
 from tests.support.worlds import Scene, scene_of
 
@@ -59,14 +59,6 @@ def test_fanout_asks_for_what_the_rules_look_at_and_no_more():
     scene.deliver()
     assert {request.attributes for request in scene.tap.seen(List)} == {frozenset({"user_name", "user"})}
     assert [request.attributes for request in scene.tap.seen(Read)] == [{"shop": {"rank"}}]  # there are no orders
-
-
-def test_fanout_of_a_source_that_no_key_can_name_lists_nothing():
-    """A source whose identity cannot stand in its targets' keys has no targets, and is no failure."""
-    scene = Scene(shop())
-    odd = {"PK": s("USER#"), "SK": s("PROFILE"), "name": s("Ada")}
-    scene.put("shop", odd, user_item("1", name=s("Bea")))
-    assert scene.deliver() == []
 
 
 # ---------------------------------------------------------------- the second look

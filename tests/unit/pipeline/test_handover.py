@@ -14,7 +14,6 @@ from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.handover import split_keys
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, format_message, parse_message
@@ -136,29 +135,6 @@ def test_handover_whose_time_is_up_sends_what_it_has(looks):
     assert (sent[-1].spread, sent[-1].cursor) == (True, sent[-2].targets[-1].attributes() | {"author_id": s("a1")})
     received(scene)
     assert names(scene) == {"Eve": 40}
-
-
-# ---------------------------------------------------------------- what a worker does with a chunk
-
-
-@pytest.mark.parametrize("what", ["image", "write", "time"])
-def test_chunk_of_which_some_fail_comes_again_whole(what):
-    """A chunk with a failed or late target is delivered again whole, after its other targets were written."""
-    scene = scene_with(4)
-    message = chunk(scene, "b00000", "b00001")
-    if what == "image":
-        scene.tap.before = lambda _request: (_ for _ in ()).throw(StoreError("Throttled"))
-    elif what == "write":
-        throttled = Result(Status.FAILED, reason="Throttled")
-        scene.tap.result = lambda write: throttled if "b00000" in str(write.key) else None
-    bounds = Bounds(SMALL, lambda: what == "time")
-    report = scene.drive(process_message(message, scene.rules, bounds))
-    assert report.failed
-    assert names(scene)["Eve"] == (1 if what == "write" else 0)
-    assert scene.queue.messages == []
-    if what != "time":
-        with pytest.raises(StoreError, match="Throttled"):
-            scene.consumer.handle_message(message)
 
 
 # ---------------------------------------------------------------- how large a chunk is

@@ -127,17 +127,6 @@ def test_messages_with_a_count_that_is_none_are_refused(message, part, by):
         parse_message(json.dumps({**body, part: by}))
 
 
-def test_messages_of_a_push_are_spread_only_if_they_say_so():
-    """A push of before there were chunks can be read, and one that is not spread can be read by who knows of none."""
-    push = PushMessage(("r",), CHUNK.source)
-    assert "spread" not in json.loads(format_message(push))
-    assert parse_message(format_message(push)) == push
-    body = json.loads(format_message(PushMessage(("r",), CHUNK.source, spread=True)))
-    assert body["spread"] is True
-    with pytest.raises(RecordError):
-        parse_message(json.dumps({**body, "spread": "yes"}))
-
-
 def test_message_has_no_letter_that_sqs_refuses():
     """U+FFFE and U+FFFF are escaped, and read again as they were; half a surrogate pair, which DynamoDB never has, too, and
     no reader takes it.

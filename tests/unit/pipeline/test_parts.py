@@ -19,7 +19,6 @@ from sync_rules.model.writes import (
     Status,
     Test,
     Transaction,
-    Update,
     Write,
 )
 from sync_rules.pipeline.joint_writes import TRANSACTION_MAX_ACTIONS, join_writes
@@ -62,20 +61,6 @@ def test_parts_of_one_set_are_one_update_each_way():
     assert elements(scene, node) == {"o3", "o4", "n0", "n1", "n2"}
 
 
-def test_parts_that_move_are_one_transaction():
-    """A source whose key field changes loses its old mirror and gets its new one in one transaction."""
-    scene = scene_of("mails")
-    scene.put("shop", ADA)
-    scene.rest()
-    scene.tap.requests.clear()
-    scene.put("shop", {**ADA, "email": s("b@x")})
-    scene.deliver()
-    (write,) = scene.tap.writes
-    assert [type(action) for action in write.actions] == [Check, Delete, Put]
-    mirrors = [item["PK"]["S"] for item in scene.memory.items("shop") if item["SK"] == s("EMAIL")]
-    assert mirrors == ["EMAIL#b@x"]
-
-
 def test_parts_of_one_total_are_one_increment():
     """A hundred children of one parent move its total in as few transactions as fit, each of at most 100 actions."""
     scene = scene_of("spent")
@@ -110,27 +95,6 @@ def test_parts_whose_sum_no_number_can_hold_stay_apart():
     scene.put("shop", {**order("1", "a", 1), "total": n("1E+30")}, {**order("1", "b", 1), "total": n("1E-30")})
     scene.deliver()
     assert [len(write.actions) for write in scene.tap.writes] == [2, 2]
-
-
-def test_parts_of_unlike_writes_are_not_joined():
-    """Updates of other items or guards, transactions that check different things, and plain puts stay as they are."""
-    scene = scene_of("tags")
-    one, two = scene.at("shop", "A", "1"), scene.at("shop", "A", "2")
-    there = Condition(Test.EXISTS, ("PK",))
-    element = (("x",), {"SS": ["e"]})
-    writes: list[Write] = [
-        Update(one, (), (), (there,), adds=(element,)),
-        Update(two, (), (), (there,), adds=(element,)),
-        Update(one, (), (), (), adds=(element,)),
-        Update(one, (), (), (there,), discards=(element,)),
-        Update(one, ((("y",), s("y")),), (), (there,), adds=(element,)),
-        Transaction((Check(one, (there,)), Delete(two, ()))),
-        Transaction((Check(one, ()), Put(scene.at("shop", "A", "3"), {}, ()))),
-        Transaction((Check(one, (there,)), Update(two, (), (), ()))),
-    ]
-    looks = [look(scene, "tags", one, two, str(i)) for i in range(len(writes))]
-    found = {joint.looks: joint.write for joint in join_writes(zip(looks, writes, strict=True))}
-    assert found == {(one,): write for one, write in zip(looks, writes, strict=True)}
 
 
 def test_parts_are_joined_with_their_like_in_any_order():

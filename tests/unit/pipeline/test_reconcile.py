@@ -11,7 +11,7 @@ from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.sizes import ITEM_MAX_BYTES, count_item_bytes
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.requests import Apply, Read
+from sync_rules.pipeline.requests import Read
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import author_item, book_item, library, mapping, n, rules_of, s
@@ -42,19 +42,6 @@ def also(rules: Rules, **given) -> CopyRule:
 
 
 # ---------------------------------------------------------------- outcomes
-@pytest.mark.parametrize(
-    ("book", "outcome", "sets"),
-    [
-        (STALE, Outcome.COPIED, [((("author_name",), s("Ada")),)]),
-        (RIGHT, Outcome.RIGHT, []),
-        ({**STALE, "author_id": s("nobody")}, Outcome.KEPT, []),
-    ],
-)
-def test_reconcile_writes_only_what_differs(scene, book, outcome, sets):
-    """One read of the source, and only the attribute that differs is written. A copy of a deleted source is kept."""
-    assert outcomes(scene.pull(scene.there("books", book), book)) == {outcome: 1}
-    assert [write.sets for write in scene.tap.writes] == sets
-    assert len(scene.tap.seen(Read)) == 1
 
 
 @pytest.mark.parametrize(
@@ -91,24 +78,6 @@ BOOK = {**book_item("b1", "a1"), "house_id": s("h1")}
 
 
 # ---------------------------------------------------------------- strict
-
-
-def test_reconcile_strict_decides_no_other_rule_anew():
-    """Only the rule whose source changed under its write is decided anew: the others of the target count once."""
-    rules = library(strict=True, mapping=mapping(name="author_name"))
-    scene = Scene(
-        rules_of(*rules.rules.values(), also(rules, name="bio", mapping=mapping(bio="author_bio"), strict=False))
-    )
-    scene.there("authors", ADA)
-    book = scene.there("books", STALE)
-
-    def rename(request):
-        if isinstance(request, Apply):
-            scene.tap.before = lambda _request: None
-            scene.put("authors", {**ADA, "name": s("Eve")})
-
-    scene.tap.before = rename
-    assert scene.pull(book, STALE).outcomes == {(RULE, Outcome.COPIED): 1, ("bio", Outcome.RIGHT): 1}
 
 
 def test_reconcile_strict_gives_up_on_a_source_that_never_rests():
@@ -149,25 +118,6 @@ TWO_POLICIES = TWO_SOURCES.replace(
     "author: copy author.name into book.author_name",
     "author: {copy: author.name, into: book.author_name, on_delete: delete}",
 )
-
-
-def test_reconcile_a_refused_delete_loses_no_other_rule():
-    """A refused delete of a target, whose source is back, does not lose the work of the target's other rules."""
-    scene = Scene(parse_rules(TWO_POLICIES))
-    house = {"house_id": s("h1"), "name": s("Press")}
-    author = scene.there("authors", ADA)
-    book = scene.there("books", {**BOOK, "author_name": s("Ada"), "house_name": s("old")})
-    scene.memory.delete(author)
-    scene.put("houses", house)
-
-    def back(request):
-        if isinstance(request, Apply):
-            scene.tap.before = lambda _request: None
-            scene.memory.put("authors", ADA)
-
-    scene.tap.before = back
-    scene.deliver()
-    assert scene.item(book)["house_name"] == s("Press")
 
 
 def test_reconcile_a_full_item_with_a_removed_source_is_parked_not_crashed_on():
@@ -367,32 +317,3 @@ def test_reconcile_a_link_to_an_impossible_key_holds_up_nothing():
     ]
     assert scene.deliver() == []
     assert [scene.item(task).get("user_name") for task in tasks] == [None, s("Ada")]
-
-
-MEMBERS = """
-tables:
-  users: {key: {uid: S}}
-  teams: {key: {tid: S}}
-  members: {key: {mid: S}, indexes: {by_user: {partition: {uid: S}}, by_team: {partition: {team_id: S}}}}
-entities:
-  user: {table: users}
-  team: {table: teams}
-  member: {table: members}
-rules:
-  team: copy user.team into member.team_id
-  team-name: {copy: team.name, into: member.team_name, link: {tid: team_id}, strict: STRICT}
-"""
-
-
-@pytest.mark.parametrize("strict", ["false", "true"])
-def test_reconcile_never_writes_by_a_link_it_is_changing(strict):
-    """A rule whose link another rule changes waits for the record of that change: no write mixes two sources."""
-    scene = Scene(parse_rules(MEMBERS.replace("STRICT", strict)))
-    scene.there("users", {"uid": s("u"), "team": s("t2")})
-    scene.there("teams", {"tid": s("t1"), "name": s("one")}, {"tid": s("t2"), "name": s("two")})
-    member = scene.put("members", {"mid": s("m"), "uid": s("u"), "team_id": s("t1"), "team_name": s("old")})
-    scene.deliver()
-    assert scene.item(member)["team_id"] == s("t2")
-    assert scene.item(member)["team_name"] == s("old")
-    scene.rest()
-    assert scene.item(member)["team_name"] == s("two")

@@ -296,14 +296,6 @@ def test_records_an_event_that_is_no_map_is_a_failure(event):
     assert "list of Records" in failure.reason
 
 
-def test_records_failures_quote_nothing_of_an_item():
-    """A record whose image is plain JSON, not DynamoDB's, is refused without a word of its content."""
-    record = record_of(SHOP, WRITTEN)
-    record["dynamodb"]["NewImage"] = {"mails": {"ada@example.com": True}}
-    ((), (failure,)) = read({"Records": [record]})
-    assert "ada@example.com" not in failure.reason
-
-
 def test_records_of_two_tables_of_one_name_are_told_apart_by_their_streams():
     """The ARN of a stream says which of them changed; what says less is reported, and never dropped or guessed."""
     arn = "arn:aws:dynamodb:{}:table/main"

@@ -26,7 +26,7 @@ from tests.support.builders import (
     shop,
     user_item,
 )
-from tests.support.every_kind import EFFECTS, RULES, post, text_of
+from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.support.every_kind import order as every_kind_order
 from tests.support.every_kind import user as every_kind_user
 from tests.support.worlds import Inbox, Parked, Untouchable, event_of
@@ -48,38 +48,12 @@ def order(old, new, **given) -> Change:
 
 
 # ---------------------------------------------------------------- what counts
-def test_plan_pushes_though_the_net_is_nothing():
-    """A source that changed and changed back within a batch is pushed."""
-    plan = make_tasks([user("Ada", "Bea"), user("Bea", "Ada")], SHOP)
-    assert [(push.source, push.rules) for push in plan.pushes] == [(USER, (NAMES,))]
-
-
-def test_plan_pulls_with_the_newest_image_though_the_net_is_nothing():
-    """A target whose copy changed and changed back is pulled once, with its newest image."""
-    later = replace(order("Bea", "Ada"), new=order_item("1", "1", user_name=s("Ada"), total=n(2)))
-    unrelated = replace(later, old=later.new, new={**later.new, "total": n(3)})
-    plan = make_tasks([order("Ada", "Bea"), later, unrelated], SHOP)
-    assert plan.pulls == (Pull(ORDER, unrelated.new, (NAMES,)),)
-
-
-def test_plan_forgets_a_target_that_is_gone():
-    """A target that came and went within a batch is not pulled; one that went and came is."""
-    came, went = order(None, "Ada"), order("Ada", None)
-    assert make_tasks([came, went], SHOP).pulls == ()
-    assert [pull.image for pull in make_tasks([went, came], SHOP).pulls] == [came.new]
 
 
 def test_plan_reads_a_target_again_when_records_may_overtake():
     """The image of a Kinesis record may not be the newest, a removal neither: the target is read."""
     plan = make_tasks([order(None, "Ada", in_order=False), order("Ada", None, in_order=False)], SHOP)
     assert plan.pulls == (Pull(ORDER, None, (NAMES,), settles=True),)
-
-
-@pytest.mark.parametrize(("on_delete", "pushed"), [("keep", False), ("clear", True), ("delete", True)])
-def test_plan_pushes_a_removal_where_it_changes_something(on_delete, pushed):
-    """The removal of a source is pushed unless the rule keeps copies."""
-    pushes = make_tasks([user("Ada", None)], shop(on_delete=on_delete)).pushes
-    assert [push.removed for push in pushes] == [True] * pushed
 
 
 def test_plan_lists_the_targets_of_one_source_once():
@@ -174,33 +148,6 @@ def kinds(*names: str, **more: str):
 
 def parent_of(rules, user_id: str = "1"):
     return key(rules.tables["shop"], f"USER#{user_id}", "PROFILE")
-
-
-def test_plan_of_a_hint_reads_the_target():
-    """A hinted target is read anew, never judged by an image of the batch."""
-    rules = kinds("posts", "heads")
-    at, member = parent_of(rules), key(rules.tables["posts"], "p")
-    came = Change(at, None, every_kind_user("1", name=s("Ada")))
-    hint = Change(member, None, post("p", "1", "x"))
-    for changes in ([came, hint], [hint, came]):
-        (pull,) = make_tasks(changes, rules).pulls
-        assert (pull.image, pull.members, pull.settles) == (None, (member,), True)
-        assert {rule.name for rule in pull.rules} == {"posts", "heads"}
-
-
-def test_plan_names_whose_records_ask():
-    """Each piece of work names the items whose records caused it, such as the member of a parent."""
-    rules = kinds("posts", "tags", "counted")
-    edge = key(rules.tables["shop"], "USER#1", "ORDER#a")
-    member = key(rules.tables["posts"], "p")
-    plan = make_tasks(
-        [Change(edge, None, every_kind_order("1", "a", 1)), Change(member, None, post("p", "1", "x"))], rules
-    )
-    entry = key(rules.tables["ledger"], "counted/L/USER#1", "ORDER#a")
-    assert {work: list(origins) for work, origins in plan.origins.items()} == {
-        parent_of(rules): [edge, member], entry: [edge],
-    }  # fmt: skip
-    assert [look.part.target for look in plan.parts] == [parent_of(rules), entry]
 
 
 def test_plan_lists_a_nodes_edges_once():

@@ -6,12 +6,8 @@ import pytest
 
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.page import Selection, process_items
-from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.lab.trial import run_trial
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import AttributeValue
@@ -120,43 +116,6 @@ def test_sparse_where_nothing_is_left_out_is_refused():
     assert [code for code, _ in errors_of(rules_of(own))] == ["SR304"]  # it would never begin
 
 
-# ---------------------------------------------------------------- at run time
-SCENARIO = """
-rules: rules.yaml
-data:
-  users: {user_id: "1", name: Ada}
-  orders: [{order_id: a, user_id: "1"}, {order_id: b, user_id: "1", shipped_at: "5", total: 7}]
-expect:
-  orders: [{order_id: a, user_name: <absent>, once: <absent>}, {order_id: b, user_name: Ada, once: Ada}]
-  users: {user_id: "1", ids: !set [b], held: {b: {total: 7}}}
-steps:
-  - say: the user is renamed
-    update: {users: {key: {user_id: "1"}, set: {name: Ada King}}}
-    expect: {orders: [{order_id: a, user_name: <absent>}, {order_id: b, user_name: Ada King, once: Ada}]}
-  - say: an order is shipped
-    update: {orders: {key: {order_id: a}, set: {shipped_at: "6"}}}
-    expect: {orders: {order_id: a, user_name: Ada King, once: Ada King}, users: {user_id: "1", ids: !set [a, b]}}
-  - say: the other one is not shipped after all
-    update: {orders: {key: {order_id: b}, remove: [shipped_at]}}
-    expect: {orders: {order_id: b, user_name: <absent>, once: Ada}, users: {user_id: "1", ids: !set [a]}}
-  - say: the user is deleted
-    delete: {users: {user_id: "1"}}
-    expect: {orders: [{order_id: a, user_name: <absent>}, {order_id: b, user_name: <absent>}]}
-"""
-SPARSE = """r: {copy: user.name, into: order.user_name, on_delete: clear, sparse: true}
-  once: {copy: {user.name: once}, into: order, mode: snapshot, sparse: true}
-  ids: {collect: order, into: user.ids, as: "{order_id}", sparse: true}
-  held: {embed: order, into: user.held, fields: [total], limit: {items: 9}, sparse: true}"""
-
-
-@pytest.mark.parametrize("delivery", VARIANTS, ids=lambda delivery: delivery.name)
-def test_sparse_rule_speaks_of_the_items_in_its_index_and_of_no_other(delivery, tmp_path):
-    """An item enters the rule with its row in the index, and leaves with it, however the records are delivered."""
-    (tmp_path / "rules.yaml").write_text(rules_of(SPARSE.removeprefix("r: ")))
-    (tmp_path / "sparse.yaml").write_text(SCENARIO)
-    assert run_trial(load_scenario(tmp_path / "sparse.yaml"), delivery).wrong == ()
-
-
 # ---------------------------------------------------------------- an item without what is required
 def rehearsed(rule: str, *more: str) -> tuple[Rules, Rehearsal]:
     """A user and an order without what the file says every order has."""
@@ -215,16 +174,3 @@ def test_item_without_what_a_rule_is_about_to_write_is_not_reported():
     stage.do(order(rules, note=s("no day")))
     assert stage.rest()
     assert stage.reports() == [("r", "NotInIndex")]
-
-
-def test_item_whose_failure_cannot_be_kept_comes_again(monkeypatch):
-    """Nothing is reported as done before its failure record is kept."""
-    rules, stage = rehearsed(LISTING["copy"])
-    stage.do(order(rules))
-    monkeypatch.setattr(stage, "park", refuse)
-    with pytest.raises(StoreError, match="Down"):
-        stage.rest()
-
-
-def refuse(_failure: object) -> None:
-    raise StoreError("Down", "the queue is down")

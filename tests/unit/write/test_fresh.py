@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from tests.support import every_kind
 from tests.support.builders import n, s
 from tests.support.every_kind import order, part, user
 from tests.support.transacted import Shop
-from tests.unit.write.test_every_kind import RULES, begun, drawn, plainly
+from tests.unit.write.test_every_kind import RULES
 
 
 def counted(shop: Shop) -> list[Read]:
@@ -41,38 +40,6 @@ def test_fresh_reads_no_key_twice_and_no_element_of_a_listed_set(entity, keys):
     asked = counted(shop)
     fresh(rules, None, entity, stored, raw=True, store=shop.scene.memory, deadline_seconds=60.0)  # type: ignore[arg-type]
     assert [len(one.keys) for one in asked] == [keys]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_fresh_judges_a_mirror_by_its_source(seed):
-    """A mirror shows what its source says now; where that names it no more, there is none."""
-    random = Random(seed)
-    shop = begun(random)
-    for _ in range(4):
-        plainly(shop, drawn(random))
-    for one in users_of(shop):
-        shop.scene.memory.update(one, [(("name",), s(random.choice(("Cid", "Dot"))))])
-    for email in ("a@x", "b@x", "c@x"):
-        stands = {"PK": s(f"EMAIL#{email}"), "SK": s("EMAIL")}
-        key = RULES.tables["shop"].key_of(stands)
-        assert key is not None
-        before = shop.scene.memory.item(key)
-        seen = shown(shop, "by_email", stands)
-        owner = None if before is None else owner_of(shop, before)
-        if before is None or owner is None or owner.get("email") != s(email):
-            assert seen is None
-        else:
-            assert seen == {**before, "name": owner["name"]}
-
-
-def users_of(shop: Shop) -> list[Any]:
-    keys = [RULES.tables["shop"].key_of(item) for item in shop.scene.memory.items("shop") if item["SK"] == s("PROFILE")]
-    return [key for key in keys if key is not None]
-
-
-def owner_of(shop: Shop, mirror: Any) -> Any:
-    key = RULES.entities["user"].key_of({"user_id": mirror["user_id"]}) if "user_id" in mirror else None
-    return None if key is None else shop.scene.memory.item(key)
 
 
 def test_fresh_repairs_sets_and_mirrors():

@@ -178,22 +178,6 @@ def test_transact_effects_are_left():
     )
 
 
-def test_transact_what_an_item_was_is_compared():
-    """A user is put without an address, and gets one meanwhile: the item of that address goes with it."""
-    shop = Shop(every_kind.rules_of(*(name for name in every_kind.RULES if name != "mails"), effects=False))
-    key = shop.scene.there("shop", user("7", name=s("Ada")))
-
-    def address() -> None:
-        shop.scene.memory.update(key, [(("email",), s("a@x"))])
-        shop.rest()
-
-    once(shop, address)
-    with shop.transact() as tx:
-        tx.put("user", user("7", name=s("Bob")))
-    assert tx.result.attempts == 2
-    assert item(shop, "EMAIL#a@x", "EMAIL") is None
-
-
 # ---------------------------------------------------------------- when it tries again
 
 
@@ -468,24 +452,6 @@ def test_transact_nothing_is_written_after_an_error_in_the_block(shop):
     assert shop.client.requests == []
 
 
-def test_transact_a_kept_attribute_may_be_put_back_as_it_was_read(shop):
-    """A whole item that was read, changed and put is no write of the copies on it."""
-    put_order(shop)
-    with shop.transact() as tx:
-        tx.put("order", {**item(shop, "USER#7", "ORDER#9"), "total": n(13)})
-    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
-
-
-def test_transact_override_stands_until_the_stream_heals_it(shop):
-    """The application insists; the result tells of it, and the stream sets it right."""
-    with shop.transact() as tx:
-        tx.put("order", order("7", "9", 1, user_name=s("Eve")), override=True)
-    assert "names" in {one.rule for one in tx.result.left}
-    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Eve")
-    shop.rest()
-    assert item(shop, "USER#7", "ORDER#9")["user_name"] == s("Ada")
-
-
 def test_transact_override_takes_away_what_a_rule_gave(shop):
     """The copy is gone until the stream brings it back; nothing else is said to be left."""
     put_order(shop)
@@ -527,16 +493,6 @@ def test_transact_a_check_that_is_one_with_a_change_is_told_by_its_own_number(sh
 
 
 # ---------------------------------------------------------------- rules
-def test_transact_rules_come_from_the_compiled_file_where_there_is_one(tmp_path):
-    """The compiled file needs no reader; the rules file is read where there is none."""
-    file = tmp_path / "rules.yaml"
-    file.write_text(text_of(every_kind.RULES))
-    from_text = Rules.load(file)
-    built = compiled_file.name_compiled_file(file)
-    built.write_bytes(compiled_file.dump(from_text, {}, source=file.read_bytes()))
-    assert Rules.load(file).fingerprint == from_text.fingerprint
-    file.unlink()
-    assert Rules.load(file).fingerprint == Rules.load(built).fingerprint == from_text.fingerprint
 
 
 def test_transact_refuses_a_compiled_file_of_other_rules_than_those_beside_it(tmp_path):
