@@ -41,7 +41,11 @@ ELSEWHERE = {  # tests of other folders that are about a room too
         "tests/unit/jobs/test_remote_verify.py",
         "tests/unit/pipeline/test_books.py",
     ),
-    "jobs": ("tests/unit/cli/test_backfill_command.py", "tests/unit/cli/test_redrive_command.py"),
+    "jobs": (
+        "tests/unit/cli/test_backfill_command.py",
+        "tests/unit/cli/test_plan_command.py",
+        "tests/unit/cli/test_redrive_command.py",
+    ),
     "model": ("tests/unit/language",),
     "rules": (
         "tests/unit/pipeline/test_unlisted.py",

@@ -16,7 +16,6 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from sync_rules.adapters import aws, retries
-from sync_rules.adapters.answers import REQUIRED, list_missing_paths
 from sync_rules.adapters.beginnings import note_in_table
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import require_calls_table
@@ -263,24 +262,6 @@ def test_answer_with_an_odd_part_is_read_or_refused(service, operation, client):
             except Exception as error:
                 raise AssertionError(one) from error
         given[operation] = good
-
-
-REQUIRING = [(service, operation) for service, of in REQUIRED.items() for operation in of]
-NOT_READ = {("dynamodb", "ListTables"), ("dynamodbstreams", "ListStreams")}  # only asked if they answer
-WRITE_ONLY = {("dynamodb", "BatchExecuteStatement"), ("sqs", "SendMessage"), ("stepfunctions", "StartExecution")}
-
-DECODED = {("iam", "SimulatePrincipalPolicy")}  # botocore looks into its lists, which its parser makes, before we do
-
-
-@pytest.mark.parametrize(("service", "operation"), REQUIRING, ids=lambda of: of)
-def test_required_members_are_those_of_a_good_answer(service, operation):
-    """A path of the table that is misspelt would refuse every answer, or none."""
-    good = ANSWERS.get((service, operation), ({},))[0]
-    if (service, operation) in NOT_READ | WRITE_ONLY | DECODED:
-        assert list(list_missing_paths(service, operation, {})) == REQUIRED[service][operation].split()
-    else:
-        assert not list(list_missing_paths(service, operation, good))
-        assert any(list(list_missing_paths(service, operation, one)) for one in damaged(good))
 
 
 def test_answers_leave_no_cycles():

@@ -67,14 +67,6 @@ def test_batch_has_up_to_25_statements_and_results_are_in_the_order_of_the_write
     assert sent == [n(i) for i in range(count)]
 
 
-def test_single_update_is_an_update_item():
-    """One alone gains nothing by a batch."""
-    client = Client(OK)
-    store, _ = store_on(client)
-    assert store.apply(Apply(updates(1))) == (WRITTEN,)
-    assert [operation for operation, _ in client.calls] == ["update_item"]
-
-
 def test_refusal_with_the_item_counts_and_one_without_is_tried_alone():
     """A guard's refusal is an answer if it shows the item; else, an item that is gone or an engine that is silent, the
     UpdateItem says which.
@@ -199,21 +191,13 @@ def test_value_that_is_refused_keeps_its_rule_in_batches(caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize(
-    ("given", "endpoint", "operation"),
-    [
-        ("batch", "http://127.0.0.1:9", "batch_execute_statement"),
-        ("update", "https://dynamodb.eu-west-1.amazonaws.com", "update_item"),
-        ("", "https://dynamodb.eu-west-1.amazonaws.com", "batch_execute_statement"),
-    ],
-)
-def test_batches_are_switched_by_a_variable(monkeypatch, given, endpoint, operation):
-    """On for an emulator, to try them; off on AWS, in an emergency; an empty variable says nothing."""
+@pytest.mark.parametrize(("given", "operation"), [("update", "update_item"), ("", "batch_execute_statement")])
+def test_batches_are_switched_by_a_variable(monkeypatch, given, operation):
+    """Off on AWS, in an emergency; an empty variable says nothing."""
     monkeypatch.setenv("SYNC_RULES_WRITES", given)
-    client = Client(*([answers("", "")] if operation == "batch_execute_statement" else [OK, OK]))
-    client.meta = SimpleNamespace(endpoint_url=endpoint)
-    store = DynamoStore(client, TABLES, workers=1)
-    assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
+    client = Client(OK, OK) if given else Client(answers("", ""))
+    client.meta = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com")
+    assert DynamoStore(client, TABLES, workers=1).apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
     assert {called for called, _ in client.calls} == {operation}
 
 
@@ -237,13 +221,6 @@ def test_statement_of_large_values_is_none():
     assert make_statement(update(SHOP, order(1), exists(SHOP), a=half), SHOP) is not None
     was = Condition(Test.EQUALS, ("a",), half)
     assert make_statement(update(SHOP, order(1), exists(SHOP), was, a=half, b=n(1)), SHOP) is None
-
-
-def test_batch_that_nobody_answers_fails():
-    """A batch without an answer fails as a whole and is retried later: DynamoDB may have written it or not."""
-    client = Client(*[failed("InternalServerError", status=500)] * 2)
-    store, _ = store_on(client, attempts_max=2)
-    assert store.apply(Apply(updates(2))) == (Result(Status.FAILED, reason="InternalServerError"),) * 2
 
 
 def test_puts_and_transactions_are_sent_alone_beside_a_batch():

@@ -101,11 +101,6 @@ def test_beginnings_lose_no_call_between_versions(client):
     }
 
 
-def test_beginnings_of_a_run_that_made_calls_before_lose_none(client):
-    """A run that noted no beginnings so far may have called, though the table of calls shows none."""
-    assert note_in_table(client, rules_of(tell=""), "calls", lambda: NOON_MS, upgraded=True) == {"tell": 0}
-
-
 def test_beginnings_that_may_not_be_read_are_a_mistake():
     """A role that may not read the table is told what to allow; a table that does not answer is an error of its own."""
     with pytest.raises(UserError, match="dynamodb:Scan"):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import accumulate
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +14,6 @@ from hypothesis import strategies as st
 from sync_rules.adapters.budget import PARTITIONS_MAX, Budget, Costs
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.meter import limit_store
-from sync_rules.cli import commands
 from sync_rules.model.sizes import PARTITION_MAX_WRITE_UNITS
 from sync_rules.model.writes import WRITTEN, Condition, Test, Update
 from sync_rules.pipeline.requests import NOT_SENT, Apply, Read
@@ -77,15 +74,6 @@ def test_budget_is_shared_by_threads_and_used_up(partitions):
         assert all(pool.map(budget.take, each))
     share = 2_000 if partitions > 1 else PARTITION_MAX_WRITE_UNITS
     assert clock.now - 1_000 == pytest.approx((8_000 - share) / share, rel=0.02)
-
-
-def test_budget_of_a_table_without_a_limit_is_endless():
-    """A table without a limit never makes a writer wait, even if another table has a limit."""
-    budget, clock = budget_of(tables_of(shop=10, other=None))
-    assert budget.limits
-    assert all(budget.take(costs(10_000, "other")) for _ in range(10))
-    assert clock.now == 1_000
-    assert not Budget(tables_of(other=None)).limits
 
 
 def test_budget_is_refused_where_there_is_no_time():
@@ -155,14 +143,6 @@ def test_budget_counts_a_partition_by_its_value():
     for start in range(0, 3_000, 100):
         store.apply(Apply(tuple(map(update, keys[start : start + 100]))))
     assert clock.now - 1_000 == pytest.approx(2.0, rel=0.02)
-
-
-@pytest.mark.parametrize("name", ["backfill", "prune", "redrive", "run", "verify"])
-def test_budget_is_kept_to_by_each_command_that_writes(name):
-    """Every command that writes makes its store with the budget of the rules file."""
-    text = (Path(commands.__file__).parent / f"{name}.py").read_text()
-    (store,) = re.findall(r".*\bDynamoStore\(.*", text)
-    assert "limit_store(" in store or "budget=Budget(" in text
 
 
 @pytest.mark.parametrize(("limits", "writers", "units"), [({"a": 80, "b": 9_000}, 2, 4), ({"a": 900}, 1, 90)])

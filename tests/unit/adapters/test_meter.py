@@ -55,17 +55,6 @@ def setting(at, **values) -> Update:
     return Update(at, tuple(((name,), value) for name, value in values.items()), (), THERE)
 
 
-def test_meter_counts_pages_by_size_and_items_one_by_one(told):
-    """A page costs what its items are together, an item its own; what is not there costs a unit."""
-    keys = [told.put("plain", str(i), text=s("x" * 1_000)) for i in range(6)]
-    told.metered.scan(Scan("plain", 100, consistent=True))
-    assert told.metered.reads == {"plain": 2.0}
-    told.metered.scan(Scan("plain", 100))
-    assert told.metered.reads == {"plain": 3.0}
-    told.metered.read(Read((*keys[:2], key(PLAIN, "nobody"))))
-    assert told.metered.reads == {"plain": 6.0}
-
-
 def test_meter_says_the_units_of_a_write_before_it_is_made(told):
     """The rate is asked before each write, for the larger size of the item before and after."""
     at = told.put("plain", "1", text=s("x" * 2_500))
@@ -94,13 +83,6 @@ def test_meter_doubles_a_transaction_but_not_its_indexes(told):
     write = Transaction((Check(other, THERE), setting(at, more=s("x"))))
     told.metered.apply(Apply((write,)))
     assert told.metered.writes == {"plain": 2, "indexed": 3}
-
-
-def test_meter_counts_a_refused_write(told):
-    """A write that is refused costs as much as one that is not."""
-    told.metered.apply(Apply((setting(key(PLAIN, "nobody"), text=s("x")),)))
-    assert told.metered.writes == {"plain": 1}
-    assert told.changes == 0
 
 
 def test_meter_remembers_a_bounded_number_and_the_first_of_a_page(told):

@@ -52,20 +52,6 @@ def preflight(client, rules, **options):
     return survey_tables(client, rules, **options).problems
 
 
-def test_preflight_says_in_which_account_a_table_is_missing(monkeypatch):
-    """The tables that exist name the account: nobody else is asked."""
-    monkeypatch.setattr(aws, "find_account", lambda _client: pytest.fail("asked"))
-
-    def describe(name):
-        if name == "books":
-            refuse("ResourceNotFoundException")
-        arn = f"arn:aws:dynamodb:eu-west-1:111122223333:table/{name}"
-        return {"Table": {"TableArn": arn, "KeySchema": [], "AttributeDefinitions": []}}
-
-    (problem,) = (one for one in preflight(client_of(describe), library()) if one.table == "books")
-    assert "111122223333" in problem.found
-
-
 def test_preflight_compares_keys(client):
     """Names and types, as found and as the rules file has them."""
     rules = shop(prefix=unique_prefix())

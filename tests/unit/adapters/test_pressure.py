@@ -7,12 +7,8 @@ from random import Random
 import pytest
 
 from benchmarks.answering import THROTTLED, Bucket
-from sync_rules.adapters import aws_errors
 from sync_rules.adapters.batch_writer import (
-    BATCH_WAIT_MAX_SECONDS,
     BATCH_WAIT_SECONDS,
-    BETWEEN_THROTTLES_STATEMENTS,
-    CALM_STATEMENTS,
     Pressure,
 )
 from sync_rules.adapters.dynamodb import DynamoStore
@@ -20,7 +16,7 @@ from sync_rules.model.writes import WRITTEN, Result, Status
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import exists, n, update
 from tests.unit.adapters.test_batches import SHOP, TABLES, answers, order, store_on
-from tests.unit.adapters.test_dynamodb import Client, failed
+from tests.unit.adapters.test_dynamodb import Client
 from tests.unit.adapters.test_rate import Clock
 
 HOT = "ProvisionedThroughputExceeded"
@@ -118,51 +114,6 @@ def test_pressure_of_a_hot_key_is_in_nobodys_way(hot, before):
     for _ in range(3):
         results = store.apply(Apply(updates(range(200))))
         assert [one == WRITTEN for one in results] == [False] * hot + [True] * (200 - hot)
-
-
-def test_pressure_counts_each_write_that_is_throttled():
-    """Each throttled write of a batch is counted; a conflict, a guard and a service error are not."""
-    found: list[str] = []
-    client = Client(
-        answers("", HOT, "ThrottlingError", "TransactionConflict", "InternalServerError"),
-        failed("ThrottlingException"),
-        answers("", "", "", ""),
-    )
-    store, _ = store_on(client, on_throttle=found.append)
-    assert store.apply(Apply(updates(range(5)))) == (WRITTEN,) * 5
-    assert found == [aws_errors.OTHER_THROTTLE] * 3
-    store, _ = store_on(Client(answers("", "TransactionConflict"), answers("")), on_throttle=found.append)
-    assert store.apply(Apply(updates(range(2)))) == (WRITTEN,) * 2
-    assert found == [aws_errors.OTHER_THROTTLE] * 3
-
-
-def test_pressure_pauses_longer_while_little_goes_through():
-    """The pause doubles up to a bound without progress, halves with more, and ends after many unthrottled writes."""
-    pressure = Pressure(lambda _low, high: high)
-    assert not pressure.there
-    pressure.slow_down()
-    pauses = [pressure.pause()]
-    for written in (
-        0,
-        BETWEEN_THROTTLES_STATEMENTS,
-        BETWEEN_THROTTLES_STATEMENTS - 1,
-        *[0] * 9,
-        2 * BETWEEN_THROTTLES_STATEMENTS + 1,
-    ):
-        pressure.count_writes(written)
-        pressure.slow_down()
-        pauses.append(pressure.pause())
-    first = BATCH_WAIT_SECONDS
-    assert pauses[:4] == pytest.approx([first, 2 * first, 2 * first, 4 * first])
-    assert pauses[-2:] == [BATCH_WAIT_MAX_SECONDS, BATCH_WAIT_MAX_SECONDS / 2]
-    for _ in range(9):
-        pressure.count_writes(2 * BETWEEN_THROTTLES_STATEMENTS + 1)
-        pressure.slow_down()
-    assert pressure.pause() == first
-    pressure.count_writes(CALM_STATEMENTS - 1)
-    assert pressure.there
-    pressure.count_writes(1)
-    assert not pressure.there
 
 
 def test_pressure_spreads_those_that_wait():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.budget import BURST_SECONDS, RECOVERY_SECONDS, Rate, choose_writes_at_once
+from sync_rules.adapters.budget import BURST_SECONDS, RECOVERY_SECONDS, Rate
 
 
 class Clock:
@@ -66,14 +66,6 @@ def test_rate_never_lets_more_through_than_it_says(ceiling, steps):
             assert units <= ceiling * (until - since) + most + 1e-6
 
 
-def test_rate_of_nothing_is_no_limit():
-    """A rate of 0 lets everything through at once, throttles or not."""
-    rate, clock = rate_of(0)
-    rate.slow_down()
-    rate.take(1e9)
-    assert clock.now == 1_000
-
-
 def test_rate_goes_down_once_a_second_and_comes_back():
     """Many throttles within a second lower the rate once; later the rate recovers up to its limit."""
     rate, clock = rate_of(100)
@@ -97,12 +89,6 @@ def test_rate_never_stands_still():
         clock.now += 1
         rate.slow_down()
     assert 1 <= rate.units_per_second < 10
-
-
-@pytest.mark.parametrize(("rate", "most"), [(0, 200), (0.5, 1), (100, 10), (1_000_000, 200)])
-def test_rate_decides_how_many_writes_go_out_together(rate, most):
-    """As many as a tenth of a second allows, one at least; without a limit as many as any batch."""
-    assert choose_writes_at_once(rate) == most
 
 
 @given(st.floats(0.5, 150), st.floats(1.1, 1_000), st.floats(0.5, 100))

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ResponseStreamingError
 
-from sync_rules.adapters import aws, retries, s3
+from sync_rules.adapters import aws, s3
 from sync_rules.adapters.s3 import BucketReports, OnFailureObjects, S3Bucket, parse_place
 from sync_rules.model.errors import StoreError, UserError
-from tests.unit.adapters.test_dynamodb import OK, Client, failed
+from tests.unit.adapters.test_dynamodb import Client, failed
 
 
 @pytest.fixture
@@ -24,14 +24,6 @@ def test_s3_without_the_bucket_is_a_failure(client):
     """A StoreError that names the bucket and not the object, whose name may hold a key: the record comes again."""
     with pytest.raises(StoreError, match=r"^BucketNotFound: bucket nowhere$"):
         S3Bucket(client, "nowhere").put("calls/1.json", b"body")
-
-
-@pytest.mark.parametrize("code", [failed("SlowDown", status=503), failed("InternalError", status=500)], ids=str)
-def test_s3_is_asked_again(code):
-    """A transient S3 error is retried, with the same retries as the store."""
-    client = Client(code, code, OK)
-    S3Bucket(client, "kept", retries.make_retry(sleep=lambda _: None)).put("calls/1.json", b"body")
-    assert len(client.calls) == 3
 
 
 def test_report_in_a_bucket_that_breaks_off_is_an_error(client, monkeypatch):

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from unittest.mock import Mock
 
 import pytest
 
-from sync_rules.adapters import aws, sqs
-from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES, FailedMessages, SqsFailures, SqsQueue, require_queue_url
+from sync_rules.adapters import aws, retries, sqs
+from sync_rules.adapters.sqs import (
+    AGAIN_FIRST_SECONDS,
+    MESSAGE_MAX_BYTES,
+    FailedMessages,
+    Receipts,
+    SqsFailures,
+    SqsQueue,
+    require_queue_url,
+)
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import CallMessage, PullMessage, format_message
 from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.worlds import Scene
+from tests.unit.adapters.test_dynamodb import OK, Client, failed
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
-AT = datetime(2026, 11, 21, 12, 0, 0, 1000, UTC)
 
 
 @pytest.fixture
@@ -200,18 +208,6 @@ def test_failed_messages_with_a_mark_are_each_given_once(place):
     assert texts(place(mark="").entries()) == [*(f"m{number}" for number in range(2, 25)), "m99"]
 
 
-def test_failed_messages_with_a_mark_that_became_too_large_are_given_once(place):
-    """A message whose replacement is too large stays unchanged, and is not given again under the same mark."""
-    first = place(mark="")
-    entries = {entry.text.decode(): entry for entry in first.entries()}
-    first.replace(entries["m1"], "x" * (MESSAGE_MAX_BYTES + 1))
-    first.close()
-    second = place(mark=first.mark)
-    assert [*second.entries()] == []
-    second.close()
-    assert len([*place().entries()]) == 25
-
-
 def test_failed_messages_that_cannot_be_let_go_are_counted(client, place, monkeypatch):
     """Messages that could not be made visible again are counted."""
     denied = aws.ClientError({"Error": {"Code": "AccessDenied"}}, "ChangeMessageVisibility")
@@ -220,14 +216,6 @@ def test_failed_messages_that_cannot_be_let_go_are_counted(client, place, monkey
     assert len([*taken.entries()]) == 25
     taken.close()
     assert taken.held_count == 25
-
-
-def test_failed_messages_are_hidden_for_as_long_as_told():
-    """A call that dies hides what it had no longer than that."""
-    client = Mock(**{"receive_message.return_value": {}})
-    for options in ({"hidden_seconds": 960}, {}, {"peek": True}):
-        assert [*FailedMessages(client, "http://127.0.0.1/failed", **options).entries()] == []
-    assert [call.kwargs["VisibilityTimeout"] for call in client.receive_message.call_args_list] == [960, 3600, 30]
 
 
 def test_failed_messages_with_a_mark_are_never_cut_short_in_silence(place, monkeypatch):
@@ -268,3 +256,23 @@ def test_failed_messages_of_a_missing_queue_are_the_users_mistake(client):
         with pytest.raises(UserError, match="is not a queue URL"):
             require_queue_url(text)
     assert require_queue_url("http://127.0.0.1:4566/000000000000/failures").startswith("http")
+
+
+@pytest.mark.parametrize(
+    ("received", "seconds"),
+    [(1, AGAIN_FIRST_SECONDS), (2, 60), (3, 120), (6, DELAY_MAX_SECONDS), (40, DELAY_MAX_SECONDS)],
+)
+def test_receipts_wait_twice_as_long_each_time(received, seconds):
+    """Half a minute first: the timeout of the queue is for workers that died, and much longer."""
+    client = Client(OK)
+    Receipts(client, "https://sqs/q").shorten_timeout("receipt", received)
+    ((operation, asked),) = client.calls
+    assert operation == "change_message_visibility"
+    assert asked == {"QueueUrl": "https://sqs/q", "ReceiptHandle": "receipt", "VisibilityTimeout": seconds}
+
+
+def test_receipts_that_sqs_does_not_take_are_no_error():
+    """The message comes again all the same, only later; a refusal is not repeated."""
+    client = Client(failed("AccessDeniedException"), OK)
+    Receipts(client, "https://sqs/q", retrying=retries.make_retry(sleep=lambda _: None)).shorten_timeout("receipt", 1)
+    assert len(client.calls) == 1

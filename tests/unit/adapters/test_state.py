@@ -5,26 +5,22 @@ from __future__ import annotations
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 
 import pytest
 
 from sync_rules.adapters import state
 from sync_rules.adapters.state import (
-    APPLIED,
     FileState,
     LeasedState,
     MemoryState,
     TableState,
     read_applied_fingerprints,
-    save_applied_fingerprints,
 )
 from sync_rules.jobs.backfill.progress import load_unfinished_head
 from sync_rules.model.errors import StoreError, UserError
 from tests.unit.adapters.test_dynamodb import Client, failed
 
 CURSOR = {"cursor": {"id": {"B": b"\x00\xff"}, "n": {"N": "1"}}, "done": False}
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 @pytest.fixture(params=["memory", "file", "table"])
@@ -46,14 +42,6 @@ def test_state_gives_back_what_was_saved(documents):
     documents.remove("backfill/a")
     assert documents.load("backfill/a") is None
     assert documents.load("backfill") == {"done": True}
-
-
-def test_state_says_which_rules_were_applied(documents):
-    """Fingerprints by rule, without the time that stands beside them."""
-    assert read_applied_fingerprints(documents) == {}
-    save_applied_fingerprints(documents, {"names": "f1"}, NOON)
-    assert read_applied_fingerprints(documents) == {"names": "f1"}
-    assert documents.load(APPLIED) == {"names": "f1", "at": "2026-11-21T12:00:00+00:00"}
 
 
 def test_state_file_is_whole_at_every_moment(tmp_path, monkeypatch):

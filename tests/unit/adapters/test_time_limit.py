@@ -55,22 +55,6 @@ def test_time_limit_interrupts_a_function_that_catches_everything_once(monkeypat
     assert len(caught) == 1
 
 
-def test_time_limit_leaves_timers_and_handlers_as_they_were():
-    """A timer of somebody else goes on with the time that it had left, and its handler is back."""
-    rang = []
-    before = signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
-    try:
-        old = signal.setitimer(signal.ITIMER_REAL, LONG_SECONDS)
-        run_within(LONG_SECONDS, lambda: None)
-        left, _ = signal.getitimer(signal.ITIMER_REAL)
-        assert LONG_SECONDS / 2 < left <= LONG_SECONDS
-        signal.raise_signal(signal.SIGALRM)
-        assert rang == [1]
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, *old)
-        signal.signal(signal.SIGALRM, before)
-
-
 def rings_at(place: int) -> tuple[str, bool]:
     """Let the alarm ring before one line of the limit; the outcome, and if it rang."""
     lines, rang, traced = 0, False, sys.gettrace()

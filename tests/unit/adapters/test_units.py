@@ -7,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.adapters.meter import count_base_units, count_index_units
-from sync_rules.model.sizes import count_read_units, count_write_units
+from sync_rules.model.sizes import count_read_units
 from tests.support.builders import index, n, s, table
 
 KB = 1_024
 SHOWN = index("shown", {"kind": "S"}, projection="all")
-KEYS = index("keys", {"kind": "S"}, projection="keys")
-SOME = index("some", {"kind": "S"}, projection=("name",))
 
 
 @pytest.mark.parametrize(
@@ -34,12 +32,6 @@ def test_units_of_a_read(size, consistent, units):
     assert count_read_units(size, consistent=consistent) == units
 
 
-@pytest.mark.parametrize(("size", "units"), [(0, 1), (1, 1), (KB, 1), (KB + 1, 2), (10 * KB, 10)])
-def test_units_of_a_write(size, units):
-    """A unit is up to 1 KB."""
-    assert count_write_units(size) == units
-
-
 @pytest.mark.parametrize(
     ("before", "now", "units"),
     [
@@ -57,15 +49,6 @@ def test_units_of_an_index(before, now, units):
     comes, goes or changes; two where its key changes.
     """
     assert count_index_units(table("t", {"id": "S"}, SHOWN), SHOWN, before, now) == units
-
-
-@pytest.mark.parametrize(("which", "name", "other"), [(KEYS, 0, 0), (SOME, 1, 0), (SHOWN, 1, 1)])
-def test_units_of_an_index_go_by_what_it_shows(which, name, other):
-    """A change of an attribute that is not projected costs nothing in an index."""
-    of = table("t", {"id": "S"}, which)
-    before = {"id": s("1"), "kind": s("a"), "name": s("x"), "other": s("x")}
-    assert count_index_units(of, which, before, {**before, "name": s("y")}) == name
-    assert count_index_units(of, which, before, {**before, "other": s("y")}) == other
 
 
 @given(st.integers(0, 5 * KB), st.integers(0, 5 * KB))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.audit import compare as compare_module
 from sync_rules.audit.compare import (
     Comparison,
     Drift,
@@ -14,7 +13,6 @@ from sync_rules.audit.compare import (
     sweep_page,
 )
 from sync_rules.language.load import parse_rules
-from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.requests import Scan
 from tests.support.builders import author_item, book_item, library, m, s
@@ -154,15 +152,6 @@ def swept(scene: Scene) -> Comparison:
 
 
 ADA = user("1", name=s("Ada"), email=s("a@x"))
-
-
-def test_compare_looks_at_every_part_however_many(monkeypatch):
-    """Parts are read a bounded number at a time, and all of them."""
-    monkeypatch.setattr(compare_module, "BOUNDS", Bounds(Limits(fan_out_round_max_items=3)))
-    scene = kinds("tags")
-    scene.there("shop", ADA, *(order("1", str(i), 1) for i in range(7)))
-    page = scene.drive(sweep_page(Scan("shop", 100), scene.rules, frozenset(scene.rules.rules)))
-    assert len(page.comparison.different) == 7
 
 
 def test_compare_names_the_condition_that_cannot_be_evaluated():

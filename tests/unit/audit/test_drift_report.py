@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -60,12 +59,6 @@ def test_drift_report_begins_with_what_it_is_of():
     assert HEAD["sampled"] is None
     assert {"counted", "least"} <= HEAD["rules"].keys()
     assert HEAD["tables"].keys() == {"shop", "posts", "parts", "ledger"}
-
-
-def test_drift_report_ends_with_the_rules_that_wait():
-    """The totals name the rules whose numbers were not compared, where there are some."""
-    waits = make_footer(Tally(waiting=Counter({"names": 2})), ["names", "mails"], AT)
-    assert (waits["waiting"], "waiting" in END) == ({"names": 2}, False)
 
 
 def test_drift_report_has_no_first_line_before_the_first_finding():

@@ -82,15 +82,6 @@ def test_links_of_healthy_projects_stop_nothing(why):
     assert found(scene) == []
 
 
-def test_links_propose_no_name_that_a_terminal_would_act_on():
-    """A close name with an escape in it is not printed."""
-    scene = scene_of("  names: copy user.nmae into order.user_name\n")
-    scene.there("users", *({"user_id": s(f"u{i}"), "nmae\x1b": s("x")} for i in range(6)))
-    scene.there("orders", *orders(6, user_id="u{i}", user_name="by hand"))
-    (one,) = found(scene)
-    assert one.text.isprintable()
-
-
 # ---------------------------------------------------------------- key templates that match nothing
 def test_links_of_an_entity_whose_template_matches_no_item_are_named():
     """Items of no entity, and none of the rule's: a notice names table, entity and the key template to compare."""
@@ -164,16 +155,6 @@ def test_links_in_another_case_are_found(theirs, ours, words):
         assert rules is not None, problems
     else:
         assert "another case" in words
-
-
-def test_links_of_several_fields_try_another_attribute_for_each():
-    """The other fields of the link stay as they are."""
-    head = HEAD.replace("{user_id: S}}\n  orders", "{org: S, user_id: S}}\n  orders")
-    scene = scene_of(COUNT, head)
-    scene.there("users", *({**one, "org": s("o")} for one in users(2)))
-    scene.there("orders", *orders(2, org="o", owner="u{i}"))
-    (one,) = found(scene)
-    assert one.cure == "write link: {user_id: owner}"
 
 
 # ---------------------------------------------------------------- attributes that no item has
@@ -284,13 +265,3 @@ def test_a_sample_reads_a_bounded_number_of_items(monkeypatch):
     assert len({page.segment for page in pages}) == links.SAMPLE_SEGMENTS
     assert sum(len(read.keys) for read in scene.tap.seen(Read)) <= 2 * links.SAMPLE_ITEMS
     assert scene.tap.writes == []
-
-
-def test_a_sample_ends_where_large_items_cost_too_much(monkeypatch):
-    """A scan ends at its read units."""
-    monkeypatch.setattr(links, "SAMPLE_MAX_READ_UNITS", 1.0)
-    scene = scene_of(COUNT)
-    scene.there("users", *users(1))
-    scene.there("orders", *orders(60, note="x" * 4_000))
-    sample_links(scene.rules, scene.rules.rules, scene.tap)
-    assert len(scene.tap.seen(Scan)) <= 2 * 2

@@ -77,23 +77,6 @@ def test_prune_names_rule_item_and_paths():
     ]
 
 
-def test_prune_goes_page_by_page(monkeypatch):
-    """A page has a cursor, and what is on the next page is found there."""
-    monkeypatch.setattr("sync_rules.audit.leftovers.PAGE_MAX_ITEMS", 1)
-    scene = settled(kinds("names"))
-    past = FormerRules(scene.rules, kinds("tags"))
-    (table,) = past.tables
-    cursor, found = None, []
-    while True:
-        page = scene.drive(prune_page(table, past, cursor))
-        assert page.items <= 1
-        found += page.leftovers
-        cursor = page.cursor
-        if cursor is None:
-            break
-    assert len(found) == 2
-
-
 # ---------------------------------------------------------------- what is not left
 def test_prune_of_a_renamed_rule():
     """A rule of another name that writes the same attribute leaves nothing, but for the books of a count, which go by

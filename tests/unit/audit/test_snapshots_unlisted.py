@@ -11,7 +11,6 @@ from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.pipeline.requests import run_work
 from sync_rules.rules.description import Operation
 from tests.support.builders import key, n, s
-from tests.support.stacked import backfill_of
 from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
@@ -38,13 +37,6 @@ def late() -> Scene:
 def price(scene):
     (line,) = scene.memory.items("lines")
     return line.get("price")
-
-
-def test_snapshot_of_a_late_source_is_filled_by_a_backfill(late):
-    """Nobody reads a target for a record of its source."""
-    assert price(late) is None
-    assert backfill_of(late).run()
-    assert price(late) == n(7)
 
 
 def test_snapshot_of_a_late_source_is_found_by_verify_and_filled_by_repair(late):

@@ -1,4 +1,4 @@
-"""Values of children: what no report shows, and more children than are read."""
+"""Values of children: what no report shows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ entities:
   order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
 rules:
   tags: collect order.tag into user.tags
-  sizes: {collect: order.size, into: user.sizes, numbers: true, limit: 2}
   newest: {collect: order.title, into: user.newest, as: list, order: -at, limit: 2}
-  titles: {collect: order.title, into: user.titles, join: ", ", where: "!gone"}
-  once: {collect: order.title, into: user.once, join: ", ", distinct: true, order: at}
 """
 SECRET = "the-secret-title"
 

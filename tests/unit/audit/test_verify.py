@@ -8,13 +8,13 @@ from functools import cache
 import pytest
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.verifier import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
+from sync_rules.audit.verifier import Verifier
 from sync_rules.audit.verify_tally import Tally
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import UserError
 from sync_rules.model.items import Alteration, ItemKey
 from sync_rules.model.writes import Result, Status, Write
-from sync_rules.pipeline.requests import Read, Scan, World
+from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules.selection import Share
 from tests.support import drifts, every_kind
 from tests.support.builders import author_item, book_item, key, library, n, s
@@ -154,17 +154,6 @@ def test_verify_of_one_item():
         Run(scene).one(key(scene.rules.tables["authors"], "a1"))
 
 
-def test_verify_sweeps_page_by_page():
-    """A table is scanned in pages; sources are read after each page, once per source."""
-    scene = library_scene()
-    scene.there("books", *({**RIGHT, "book_id": s(f"b{i:04}")} for i in range(PAGE_MAX_ITEMS + 1)))
-    run = Run(scene)
-    assert run.sweep() == []
-    assert run.verifier.tally.items == PAGE_MAX_ITEMS + 1
-    assert [type(request) for request in scene.tap.requests] == [Scan, Read, Scan, Read]
-    assert {len(request.keys) for request in scene.tap.seen(Read)} == {1}
-
-
 # ---------------------------------------------------------------- a source that does not stand still
 def named(text: str):
     return author_item("a1", name=s(text), bio=s("..."))
@@ -266,14 +255,6 @@ def test_verify_mends_down_the_cascade(broken):
     assert Run(chain.scene).sweep() == []
 
 
-def test_verify_without_repair_looks_at_a_cascade_once():
-    """Verify without --repair scans each table once, because it needs no order between rules."""
-    chain = down(orders="broken")
-    run = Run(chain.scene)
-    assert {at.table for at, _, _ in run.sweep()} == {"orders", "lines"}
-    assert len(chain.scene.tap.seen(Scan)) == 3
-
-
 def test_verify_goes_round_where_rules_feed_each_other():
     """Two rules that feed each other through different copies are repaired in rounds until all copies are right."""
     chain = Chain(CIRCLE)
@@ -333,21 +314,6 @@ def test_verify_looks_twice_at_a_total():
     assert rules_found(Run(scene, repair=True, meanwhile=lambda: scene.there("ledger", right))) == []
 
 
-def test_verify_asks_after_every_second_look_whether_to_go_on(monkeypatch):
-    """An error raised by the progress callback ends a repair between any two batches of second looks."""
-    monkeypatch.setattr("sync_rules.audit.verifier.LOOK_AGAIN_MAX_ITEMS", 1)
-    scene = library_scene()
-    scene.there("books", *(book_item(f"b{i}", "a1") for i in range(3)))
-
-    def up(_tally, doing):
-        if doing == "looking again":
-            raise StoreError("OutOfTime")
-
-    with pytest.raises(StoreError, match="OutOfTime"):
-        Run(scene, repair=True, on_progress=up).sweep()
-    assert len(scene.tap.writes) == 1
-
-
 def test_verify_of_one_item_sees_what_is_kept_on_it_and_made_from_it():
     """--key of a source or of what is kept: parts are looked at from either side, and what is right counts."""
     scene = every_kind_scene()
@@ -364,20 +330,6 @@ def test_verify_of_one_item_sees_what_is_kept_on_it_and_made_from_it():
     assert run.verifier.tally.right == {"mails": 1}
     with pytest.raises(UserError, match="which is of no entity"):
         Run(scene).one(scene.there("shop", {"PK": s("X"), "SK": s("Y")}))
-
-
-def test_verify_of_one_item_that_should_not_be_there():
-    """An item that a repair removes is not looked for by the rules that come after."""
-    scene = Scene(
-        parse_rules(
-            every_kind.text_of({"mails": every_kind.RULES["mails"], "shown": "{derive: by_email.x, as: '{name}'}"})
-        )
-    )
-    extra = scene.there(
-        "shop", {"PK": s("EMAIL#x"), "SK": s("EMAIL"), "user_id": s("gone"), "name": s("x"), "x": s("x")}
-    )
-    assert Run(scene, repair=True).one(extra) == [(extra, Drift.ORPHAN, True)]
-    assert scene.memory.item(extra) is None
 
 
 # ---------------------------------------------------------------- whatever happens
@@ -406,20 +358,6 @@ rules: {one: {mirror: user, into: mail}}
 
 
 # ---------------------------------------------------------------- a share, several at a time
-
-
-def test_verify_looks_at_a_segment_of_each_table_before_the_next():
-    """Verify reads one segment of each table before the next segment, and says when time cut it short."""
-    scene = every_kind_scene()
-    run = Run(scene, share=Share(10, (3, 7)), enough=lambda: len(scene.tap.seen(Scan)) == 4)
-    scene.tap.requests.clear()
-    run.sweep()
-    assert [scan.segment for scan in scene.tap.seen(Scan)] == [3, 3, 3, 7]
-    assert {scan.table for scan in scene.tap.seen(Scan)[:3]} == {"shop", "parts", "ledger"}
-    assert run.verifier.cut_short
-    whole = Run(scene)
-    whole.sweep()
-    assert not whole.verifier.cut_short
 
 
 def test_verify_bounds_what_several_workers_gather(monkeypatch):
@@ -479,17 +417,6 @@ def test_verify_of_a_report_goes_down_the_cascade():
     ]
     assert found == [("orders", True, False), ("lines", False, True)]
     assert [chain.text(table, name) for table, name in (("orders", "status"), ("lines", "name"))] == ["right"] * 2
-
-
-def test_verify_of_a_report_bounds_what_is_in_memory():
-    """A bounded number of a report's rows is looked at at a time."""
-    scene = library_scene()
-    scene.there("books", *({**RIGHT, "book_id": s(f"b{i}"), "author_name": s("x")} for i in range(250)))
-    of = listed(scene)
-    scene.tap.requests.clear()
-    run = Run(scene, repair=True)
-    assert len(list(run.verifier.verify_report(of, 9_000))) == 250
-    assert max(len(request.keys) for request in scene.tap.seen(Read)) == LOOK_AGAIN_MAX_ITEMS
 
 
 # ---------------------------------------------------------------- lag, whatever an application does
@@ -607,22 +534,6 @@ def test_verify_does_not_call_it_left_that_a_source_changed_after_the_repair():
     scene.tap.before = change_after_the_write
     assert Run(scene, repair=True).sweep() == [(book, Drift.WRONG, True)]
     assert scene.item(book)["author_name"] == s("Ada")
-
-
-def test_verify_adds_up_the_ledgers_of_any_world():
-    """Ledgers are asked of the world that was given, whatever it makes of requests, as everything else is."""
-    scene = every_kind_scene()
-    asked: list[object] = []
-
-    class Noting(World):
-        def answer(self, request):
-            asked.append(request)
-            return super().answer(request)
-
-    world = Noting(scene.tap, scene.queue, scene.parked)
-    verifier = Verifier(scene.rules, world, frozenset(scene.rules.rules), grace_seconds=0)
-    assert list(verifier.add_up(frozenset(scene.rules.rules))) == []
-    assert {one.table for one in asked} == {"ledger"}
 
 
 @pytest.mark.parametrize("repair", [False, True])

@@ -65,17 +65,6 @@ def test_stack_begins_books_anew_that_come_back(stack: Stack, away: str):
     assert number(stack) == 30
 
 
-def test_stack_keeps_books_complete_that_it_kept(stack: Stack):
-    """Another rule comes and goes, this one gets another name for the same books: no number waits."""
-    stack.update(rules_of(f"{COUNT}, more: {{sum: order.total, into: user.sum}}"), fails_at=EMPTY)
-    stack.update(rules_of("total: {count: order, into: user.number, renamed_from: orders}"))
-    insert(stack, 27)
-    stack.update(rules_of(COUNT))
-    insert(stack, 28)
-    assert number(stack) == 28
-    assert not titles_waiting(stack)
-
-
 def test_stack_that_is_created_over_old_books_begins_them_anew(stack: Stack):
     """The stack was deleted, and its tables stayed. Orders came; nobody can say since when."""
     stack.scene.there("orders", order(27))

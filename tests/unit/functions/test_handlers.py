@@ -20,7 +20,7 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage, PushMessage, format_message
 from tests.support.builders import s
 from tests.support.cold import start_cold
-from tests.support.operated import figures
+from tests.support.operated import figures, printed
 from tests.support.worlds import Scene, Stdout, context, event_of
 
 RULES = """
@@ -48,25 +48,16 @@ class Function:
     def __init__(self, monkeypatch, tmp_path, capsys, rules: str) -> None:
         self.scene = Scene(parse_rules(rules))
         self.capsys = capsys
-        self.made = 0
         self.monkeypatch = monkeypatch
         self.sqs = boto3.client("sqs")
         self.urls = {name: self.sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("later", "failures")}
         file = tmp_path / "rules.yaml"
         file.write_text(rules)
-        self.environment = {
-            runtime.RULES_FILE: str(file),
-            runtime.QUEUE_URL: self.urls["later"],
-            runtime.FAILURES_URL: self.urls["failures"],
-        }
-        for name, value in self.environment.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setattr(runtime, "DynamoStore", self._store)
+        monkeypatch.setenv(runtime.RULES_FILE, str(file))
+        monkeypatch.setenv(runtime.QUEUE_URL, self.urls["later"])
+        monkeypatch.setenv(runtime.FAILURES_URL, self.urls["failures"])
+        monkeypatch.setattr(runtime, "DynamoStore", lambda *_args, **_options: self.scene.tap)
         monkeypatch.setattr(logs.logger.registered_handler, "stream", Stdout())
-
-    def _store(self, *_args, **_options):
-        self.made += 1
-        return self.scene.tap
 
     def stream(self, event: dict | None = None, remaining_ms: int = 60_000) -> dict:
         if event is None:
@@ -79,18 +70,12 @@ class Function:
         return fanout.handler({"Records": records}, context(remaining_ms))
 
     def received(self, queue: str) -> list[dict]:
-        """The messages of a queue, their delays notwithstanding, are counted; those that are due are read."""
+        """The messages of a queue that are due."""
         answer = self.sqs.receive_message(QueueUrl=self.urls[queue], MaxNumberOfMessages=10)
         return [json.loads(message["Body"]) for message in answer.get("Messages", [])]
 
-    def waiting(self, queue: str) -> int:
-        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
-        found = self.sqs.get_queue_attributes(QueueUrl=self.urls[queue], AttributeNames=names)["Attributes"]
-        return sum(map(int, found.values()))
-
     def lines(self) -> list[dict]:
-        """The lines printed since the last call, each parsed as JSON."""
-        return [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
+        return printed(self.capsys)
 
 
 @pytest.fixture(autouse=True)

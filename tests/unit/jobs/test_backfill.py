@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from threading import current_thread
+
 import pytest
 
 from sync_rules.jobs.backfill import page
 from sync_rules.jobs.backfill.page import Selection, make_supplies, process_keys, process_page
 from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.jobs.backfill.throttle import Crew
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds
@@ -52,3 +55,15 @@ def test_page_that_no_retry_can_finish_is_tried_once():
         with pytest.raises(StoreError, match=reason):
             pages.process(supply, None, of_all(scene), scene.world, Totals(), recording=True)
         assert len(waits) == tries - 1
+
+
+def test_crew_of_one_works_in_the_thread_of_its_caller():
+    """One worker needs no thread: a browser has none. It goes on after a part that is not finished."""
+    threads = []
+
+    def work(part: int) -> bool:
+        threads.append(current_thread())
+        return part > 1
+
+    assert not Crew(1, lambda: False).run(work, [1, 2, 3])
+    assert threads == [current_thread()] * 3

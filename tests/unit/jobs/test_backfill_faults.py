@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
-from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.failure_records import make_failure_record
 from tests.support import every_kind
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.every_kind import order, user
+from tests.support.inaccount import SharedMemory
 from tests.support.worlds import Scene
-from tests.unit.jobs.test_backfill_run import RULES, JsonState, run_of
-from tests.unit.jobs.test_redrive import Bench, Shelf
-
-AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("title", ["counted", "mails", "tags"])
-def test_a_part_that_was_set_aside_is_found_again_by_redrive(title):
-    """The failure record of a part names it whole: its redrive makes the missing count, mirror or element."""
-    bench = Bench(every_kind.rules_of(effects=False))
-    scene = bench.scene
-    scene.there("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "1", 5))
-    scene.tap.result = lambda _write: Result(Status.FAILED, reason="TransactionConflict")
-    names = frozenset(name for name, rule in RULES.rules.items() if rule.title == title)
-    assert run_of(scene, names=names, total=1).run()
-    scene.tap.result = lambda _write: None
-    shelf = Shelf(*(make_failure_record(failure, AT) for failure in scene.parked.failures))
-    bench.redrive(shelf)
-    assert not shelf.texts
-    assert not list(Verifier(scene.rules, scene.world, names, grace_seconds=0).sweep())
+from tests.unit.jobs.test_backfill_run import run_of
 
 
 def test_a_failure_that_could_not_be_kept_is_not_counted_when_its_page_comes_again(monkeypatch):
     """Nothing fails when the backfill goes on: it says so, and the books of the rule are complete."""
-    scene, state = Scene(every_kind.rules_of(effects=False)), JsonState()
+    scene, state = Scene(every_kind.rules_of(effects=False)), SharedMemory()
     scene.there("shop", user("1", name=s("Ada")), order("1", "1", 5))
     names = frozenset(name for name, rule in scene.rules.rules.items() if rule.title == "counted")
     with monkeypatch.context() as patched:
@@ -61,7 +39,7 @@ def refused(_failure):
 
 def test_a_backfill_that_another_took_the_state_from_ends():
     """A backfill whose state another one took over ends without overwriting the other's checkpoints."""
-    state = JsonState()
+    state = SharedMemory()
     scene = Scene(shop())
     scene.there("shop", user_item("7", name=s("New")), order_item("7", "1", user_name=s("Old")))
     slow = run_of(scene, state, total=2)
@@ -83,7 +61,7 @@ def test_a_backfill_that_another_took_the_state_from_ends():
 )
 def test_a_damaged_checkpoint_is_refused_and_can_be_left(head):
     """A damaged checkpoint is refused with advice to use --restart, which then drops it."""
-    state = JsonState()
+    state = SharedMemory()
     state.save("backfill", head)
     with pytest.raises(UserError, match="--restart"):
         require_beginning(state, {}, "the state", resume=True, restart=False)

@@ -14,20 +14,8 @@ from itertools import islice
 
 import pytest
 
-from sync_rules.jobs.failure_log import FailedLines, FailureLog, JsonLines
+from sync_rules.jobs.failure_log import FailedLines, JsonLines
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Failure, ItemKey
-from tests.support.fake_stream import NOON_MS
-
-KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
-
-
-def test_failure_log_says_when_a_line_is_not_safe(tmp_path):
-    """A file that cannot be written is an error of the world: the work comes again."""
-    log = FailureLog(tmp_path / "missing" / "f.jsonl", lambda: NOON_MS)
-    with pytest.raises(StoreError, match="FileNotWritten"):
-        log.park(Failure("names", KEY, "ItemTooLarge"))
-    assert log.parked_count == 0
 
 
 def test_failure_log_takes_back_a_line_that_does_not_fit(tmp_path, monkeypatch):

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection, make_supplies
-from sync_rules.jobs.dryrun.figures import PlannedWrite
-from sync_rules.jobs.dryrun.planner import Planner
+from sync_rules.jobs.dryrun.figures import PlannedWrite, compare_fingerprints
+from sync_rules.jobs.dryrun.planner import HeavyHitters, Planner
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Scan
+from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from sync_rules.rules.selection import Share
 from tests.support import every_kind
 from tests.support.builders import author_item, book_item, key, library, n, s
@@ -141,16 +142,6 @@ rules: {once: {copy: author.name, into: book.author_name, mode: snapshot}}
     assert (plan.total_write_units, plan.fan_outs) == (3, [])
 
 
-def test_planning_never_tells_the_groups_of_a_total():
-    """The group of a total is a child's value, so it is not reported."""
-    scene = Scene(every_kind.rules_of(effects=False, per="{count: order, per: status, into: user.per}"))
-    scene.there("shop", every_kind.user("1"), every_kind.order("1", "a", 7, status=s("SECRET")))
-    told: list[PlannedWrite] = []
-    planned(scene, frozenset(n for n, rule in scene.rules.rules.items() if rule.title == "per"), on_write=told.append)
-    assert any(one.does == "add" for one in told)
-    assert "SECRET" not in repr(told)
-
-
 def test_planning_says_why_targets_are_parked():
     """A plan counts each target that would be parked once, with its reason."""
     scene = Scene(every_kind.rules_of(effects=False))
@@ -206,18 +197,6 @@ def test_planning_from_a_sample_reads_no_ledger_as_a_whole():
     assert plan.rules["counted"].to_write > 0
 
 
-def test_planning_is_limited_to_tables_and_items():
-    """Only what is of the tables given, and wanted, is looked at."""
-    scene = Scene(every_kind.rules_of(effects=False))
-    for user in "12":
-        scene.there("shop", every_kind.user(user, name=s("A")), every_kind.order(user, "a", 1))
-    none, writes, _ = planned(scene, tables=("posts",), completes=frozenset())
-    assert (none.writes, writes) == (0, [])
-    only, _, _ = planned(scene, wanted=lambda at, _item: at.values[0][2] == "USER#1", completes=frozenset())
-    everything, _, _ = planned(scene)
-    assert 0 < only.writes < everything.writes
-
-
 BROKEN = StoreError("ThrottlingException", "table books")
 
 
@@ -241,15 +220,6 @@ def test_planning_counts_what_cannot_be_read_as_parked():
     assert plan.rules["author-on-books"].reasons.keys() == {"ThrottlingException"}
 
 
-def test_planning_with_several_workers_comes_to_the_same():
-    """Segments worked on at the same time make the same writes, in another order."""
-    scene = fanned()
-    alone, writes, _ = planned(scene)
-    together, others, _ = planned(scene, share=Share(8, tuple(range(8))), workers=4)
-    assert as_multiset(writes) == as_multiset(others)
-    assert (together.rules, together.hottest, together.fan_outs) == (alone.rules, alone.hottest, alone.fan_outs)
-
-
 def test_planning_counts_a_fan_out_once_however_many_rounds_there_are():
     """A parent's fan-out is counted once, though a hierarchy takes several rounds."""
     scene = Scene(every_kind.rules_of(effects=False))
@@ -257,19 +227,6 @@ def test_planning_counts_a_fan_out_once_however_many_rounds_there_are():
     scene.there("parts", *parts)
     plan, _, _ = planned(scene)
     assert plan.fan_outs == [(("paths", key(scene.rules.tables["parts"], "a")), 2)]
-
-
-def test_planning_counts_no_write_that_would_be_rejected():
-    """A copy that would make its item too large is parked with that reason, is no write, and costs none."""
-    scene = Scene(library(mapping=((("name",), ("author_name",)),)))
-    scene.there("authors", author_item("a", name=s("x" * 2_000)))
-    scene.there("books", book_item("b", "a", text=s("x" * 409_000)), book_item("c", "a"))
-    told: list[PlannedWrite] = []
-    plan, _, _ = planned(scene, on_write=told.append)
-    figures = plan.rules["author-on-books"]
-    assert (plan.writes, len(told), figures.to_write, figures.parked) == (1, 1, 1, 1)
-    assert figures.reasons == {"ItemTooLarge": 1}
-    assert plan.total_write_units == 2
 
 
 def test_planning_tells_a_whole_item_by_the_rule_that_puts_it():
@@ -318,3 +275,31 @@ def test_planning_keeps_apart_what_it_would_set_replace_zero_and_remove():
     }
     effects = {(one.rule, one.key.values[0][2], *one.alterations.values()) for one in listed if one.rule in made}
     assert {("counted", "USER#4", "zeroed"), ("counted", "USER#2", "set"), ("names", "USER#1", "removed")} <= effects
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_heaviest_loses_nothing_heavy_in_little_room(seed):
+    """HeavyHitters keeps every thing heavier than the total weight divided by its room, in at most twice that room."""
+    random, room = Random(seed), 50
+    heaviest: HeavyHitters[int] = HeavyHitters(room)
+    real: Counter[int] = Counter()
+    for _ in range(20_000):
+        thing = int(random.paretovariate(0.6)) if random.random() < 0.5 else random.randrange(10**6)
+        weight = random.randint(1, 3)
+        heaviest.add(thing, weight)
+        real[thing] += weight
+        assert len(heaviest._weights) <= 2 * room
+    assert heaviest.cut <= real.total() / room
+    told = dict(heaviest.top(2 * room))
+    assert all(real[thing] - heaviest.cut <= weight <= real[thing] for thing, weight in told.items())
+    assert {thing for thing, weight in real.items() if weight > heaviest.cut} <= told.keys()
+
+
+def test_plan_tells_new_changed_unchanged_and_gone_rules_apart():
+    """Rules that only act on changes, which no backfill applies, are none of these."""
+    rules = every_kind.rules_of()
+    now = compute_rule_fingerprints(rules)
+    applied = {title: digest for title, digest in now.items() if title != "tags"} | {"spent": "0", "old": "1"}
+    stands = compare_fingerprints(rules, now, applied)
+    assert (stands.new, stands.changed, stands.gone) == ({"tags"}, {"spent"}, {"old"})
+    assert stands.unchanged == now.keys() - {"tags", "spent"} - every_kind.EFFECTS.keys()

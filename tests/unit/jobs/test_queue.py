@@ -89,19 +89,6 @@ def test_local_queue_keeps_one_of_equal_chunks():
     assert (pending.due_ms, pending.receives) == (clock.ms, 1)
 
 
-def test_local_queue_has_room_for_an_equal_message_when_full(monkeypatch):
-    """A full queue still takes what adds no message, and messages that are given back."""
-    monkeypatch.setattr(local_queue, "PENDING_MAX_MESSAGES", 2)
-    _, queue = queue_with(0, 60)
-    queue.send(pull(1), 30)
-    (taken,) = queue.take(1)
-    queue.give_back(taken)
-    assert len(queue.pending_messages) == 2
-    with pytest.raises(StoreError, match="QueueFull"):
-        queue.send(pull(2), 0)
-    assert len(queue.pending_messages) == 2
-
-
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=60), st.sampled_from([10, 60, 900]))
 def test_local_queue_gives_each_second_look_in_time_under_constant_traffic(pauses, delay):
     """Each requested second look happens one to two delays later, however often it is requested.

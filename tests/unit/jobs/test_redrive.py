@@ -31,7 +31,7 @@ from sync_rules.pipeline.messages import (
 )
 from sync_rules.pipeline.requests import NULL_PORTS, List
 from tests.support import every_kind
-from tests.support.builders import author_item, book_item, library, n, order_item, s, shop, user_item
+from tests.support.builders import author_item, book_item, library, order_item, s, shop, user_item
 from tests.support.every_kind import order, post, user
 from tests.support.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, record
 from tests.support.worlds import Parked, Scene, event_of
@@ -219,25 +219,6 @@ def test_redrive_puts_failure_records_through(name):
     assert told[0] not in {different.rule for different in bench.drift()}
 
 
-@pytest.mark.parametrize("gone", [False, True], ids=["there", "gone"])
-def test_redrive_of_a_record_without_images_looks_at_everything(gone):
-    """A record that lacked an image says nothing of what changed: its item's copies, and all copies of it, are looked
-    at, also when the item is gone by now.
-    """
-    names = "{copy: user.name, into: order.user_name, on_delete: clear}"
-    bench = Bench(every_kind.rules_of("mails", names=names, effects=False))
-    scene = bench.scene
-    scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 1))
-    scene.rest()
-    scene.put("shop", user("1", name=s("Bea"), rank=n(1), email=s("a@x")))
-    if gone:
-        scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
-    shelf = without_old_image(bench)
-    bench.redrive(shelf)
-    assert (shelf.bodies, bench.left) == ([], [])
-    assert scene.item(scene.at("shop", "USER#1", "ORDER#a")).get("user_name") == (None if gone else s("Bea"))
-
-
 def without_old_image(bench: Bench) -> Shelf:
     """The failure record of the last record, which comes without what the item was; those before it never come."""
     event = event_of(bench.scene.rules, bench.scene.records[-1])
@@ -334,28 +315,6 @@ NAMELESS = {
     "rank": ("least.ledger", "ledger", "least/R/USER#1\x1fPROFILE", "11305\x1fUSER#1\x1fORDER#a"),
     "elements": ("tags", "shop", "USER#1", "PROFILE"),
 }
-
-
-@pytest.mark.parametrize("name", NAMELESS)
-@pytest.mark.parametrize("missing", [False, True], ids=["extra", "missing"])
-def test_redrive_looks_at_all_that_a_record_without_an_element_could_mean(name, missing):
-    """A record without an element is retried for the entry, the rank or each element that its key can mean."""
-    bench = Bench(every_kind.rules_of(effects=False))
-    scene = bench.scene
-    rule, *at = NAMELESS[name]
-    items = user("1", name=s("Ada")), order("1", "a", 5)
-    if missing:
-        scene.there("shop", *items)
-    else:
-        scene.put("shop", *items)
-        scene.rest()
-        scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
-        scene.records.clear()
-    assert rule in {different.rule for different in bench.differences()}
-    shelf = Shelf(failure(rule, scene.at(*at)))
-    bench.redrive(shelf)
-    assert shelf.bodies == []
-    assert rule not in {different.rule for different in bench.differences()}
 
 
 def test_redrive_keeps_a_mirror_of_nobody_knows_what():
@@ -622,20 +581,6 @@ def test_redrive_leaves_a_batch_whose_second_look_failed():
     redriver.rest()
     assert [left.reason for left in bench.left] == ["ThrottlingException"]
     assert [body["redriven"]["reason"] for body in shelf.bodies] == ["ThrottlingException"]
-
-
-def test_redrive_shares_a_second_look_among_batches():
-    """Batches that ask for the same look wait for one, its whole delay after the last of them, and are done with it."""
-    bench = attached()
-    body = bench.given_up()
-    shelf = Shelf(body, body, body)
-
-    def ten_seconds_each(_where):
-        bench.days.now += 10
-
-    bench.redrive(shelf, on_entry=ten_seconds_each)
-    assert (shelf.bodies, bench.days.slept) == ([], [60])
-    assert len(bench.scene.tap.seen(List)) == 4
 
 
 def test_redrive_holds_only_so_much_while_it_waits(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from random import Random
 
@@ -17,7 +16,6 @@ from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.backfill.progress import load_unfinished_head
 from sync_rules.jobs.backfill.scope import Scope
-from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.writes import Result, Status
@@ -347,15 +345,3 @@ def test_begin_forgets_what_the_one_before_was_asked_for():
     for number in range(3):
         account.machine(execution=f"run-{number}").run(account.asked(restart=number > 0))
     assert [name for name in account.state.documents if name.startswith("backfill-remote")] == [name_request("run-2")]
-
-
-def test_remote_backfill_shares_the_limit_of_a_table(monkeypatch):
-    """Each of its workers takes its part of what the rules file allows."""
-    made: list[tuple[Mapping[str, Table], int]] = []
-    monkeypatch.setattr(
-        "sync_rules.jobs.account.account_backfill.Budget", lambda tables, writers: made.append((tables, writers))
-    )
-    account = Account(chain(4))
-    account.machine(InPeace()).run(account.asked(workers=2))
-    assert made
-    assert all(one == (account.scene.rules.tables, 2) for one in made)

@@ -178,17 +178,6 @@ def test_remote_redrive_tries_those_behind_what_fails_again():
     assert [json.loads(text)["reason"] for text in box.texts] == ["Throttled"] * 3
 
 
-def test_remote_redrive_of_one_rule_goes_through_batches_that_are_kept():
-    """Batches kept after a redrive for some rules do not hold up those behind them."""
-    texts = [batch_of(change(order_item("1", str(number)))) for number in range(6)]
-    account = Account(200_000, batches=Place(*texts))  # two requests for each
-    assert account.run("user-name-on-orders")["error"] == ""
-    assert (account.tally.kept, account.tally.again, account.tally.unreadable) == (6, 0, 0)
-    assert account.boxes["batches"].texts == texts
-    assert account.calls > 3
-    assert account.names() == ["Ada"] * 6
-
-
 def test_remote_redrive_after_a_call_died_is_not_done():
     """A redrive after a call that died processes the rest, and says when the hidden messages return."""
     queue = Place(*six(), hides=True)

@@ -11,42 +11,28 @@ from botocore.exceptions import ClientError
 
 from sync_rules.jobs.account.stack import Execution, Machine, Stack, read_stack
 from sync_rules.model.errors import StoreError, UserError
+from tests.unit.adapters.test_dynamodb import Client
 
 ARN = "arn:aws:states:us-east-1:111122223333:stateMachine:s-backfill"
 
 
-class Client:
-    """A client of boto3: `answers` by name of the call; what it was asked is kept."""
+class Regional(Client):
+    """A client in a Region."""
 
     meta = SimpleNamespace(region_name="eu-west-1", endpoint_url="https://x")
-
-    def __init__(self, **answers) -> None:
-        self.answers = answers
-        self.asked: list[tuple[str, dict]] = []
-
-    def __getattr__(self, name):
-        def call(**parameters):
-            self.asked.append((name, parameters))
-            answer = self.answers[name]
-            answer = answer.pop(0) if isinstance(answer, list) else answer
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return call
 
 
 def test_stack_that_is_not_there_is_named():
     """The message says name, region and cure."""
     error = ClientError({"Error": {"Code": "ValidationError", "Message": "x"}}, "DescribeStacks")
     with pytest.raises(UserError, match=r"no stack shop in region eu-west-1: deploy it .* SYNC_RULES_STACK"):
-        read_stack(Client(describe_stacks=error), "shop")
+        read_stack(Regional(error), "shop")
 
 
 def test_stack_that_is_another_ones_is_named():
     """A stack without the output is none of ours."""
     outputs = [{"OutputKey": "A", "OutputValue": "1"}]
-    stack = read_stack(Client(describe_stacks={"Stacks": [{"Outputs": outputs}]}), "shop")
+    stack = read_stack(Regional({"Stacks": [{"Outputs": outputs}]}), "shop")
     assert stack == Stack("shop", "eu-west-1", {"A": "1"})
     assert stack.output("A") == "1"
     with pytest.raises(UserError, match="no output BackfillMachineArn"):
@@ -80,11 +66,11 @@ def test_execution_that_broke_says_why():
 def test_execution_that_was_refused_ends_well_and_is_the_users_mistake():
     """A refused execution succeeds, so no alarm goes off, and raises the refusal as a UserError."""
     output = json.dumps({"more": False, "units": [], "error": "Refused", "cause": "no such rule"})
-    machine = Machine(Client(describe_execution={"status": "SUCCEEDED", "output": output}), ARN)
+    machine = Machine(Regional({"status": "SUCCEEDED", "output": output}), ARN)
     with pytest.raises(UserError, match=r"^no such rule$"):
         machine.execution("x").well()
     for text in ("", "[]", json.dumps({"error": "", "cause": ""})):
-        machine = Machine(Client(describe_execution={"status": "SUCCEEDED", "output": text}), ARN)
+        machine = Machine(Regional({"status": "SUCCEEDED", "output": text}), ARN)
         assert machine.execution("x").well()
 
 
@@ -120,4 +106,16 @@ def test_machine_that_is_left_goes_on():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match="one goes on in the account"):
-        Machine(Client(describe_execution={"status": "RUNNING"}), ARN).watch("one", lambda: None, sleep=left)
+        Machine(Regional({"status": "RUNNING"}), ARN).watch("one", lambda: None, sleep=left)
+
+
+def test_machine_starts_and_stops_executions_by_name():
+    """The name says what it is, and the input what was asked."""
+    client = Client({}, {}, {"executions": [{"name": "a"}]})
+    machine = Machine(client, ARN)
+    name = machine.start("backfill", {"rate": 5})
+    assert name.startswith("backfill-")
+    assert json.loads(client.calls[0][1]["input"]) == {"rate": 5}
+    machine.stop(name)
+    assert client.calls[1][1]["executionArn"].endswith(f":execution:s-backfill:{name}")
+    assert machine.list_running_executions() == ["a"]

@@ -306,16 +306,6 @@ def test_remote_verify_repairs_nothing_that_is_made_from_totals_it_could_not_add
     assert large.told[0][1] == frozenset(end["rules"])
 
 
-def test_remote_verify_gives_figures_of_segments_where_ledgers_cannot_be_read(large):
-    """A ledger that cannot be read leaves the figures of all else in the report."""
-    clock = Clock(large)
-    clock.spend = lambda _ms: (_ for _ in ()).throw(StoreError("ThrottlingException", "table ledger"))
-    said = clock.machine().run(large.asked())
-    assert "ThrottlingException: table ledger" in said["cause"]
-    assert "Run it again" in said["cause"]
-    assert len(large.rows()) == large.tally.remaining_count + 2 > 10
-
-
 def test_remote_verify_refuses_a_grace_period_that_no_call_can_wait_for():
     """A grace period too long for two waits in one call is refused with the longest possible."""
     account = Account(wrong())
@@ -356,27 +346,6 @@ def test_remote_verify_unit_that_comes_late_takes_nothing_back(fails):
     machine.answer = machine.ask({"do": "end", "run": machine.answer["run"]})
     assert machine.answer["error"] == ""
     assert account.tally.drift.total() > 10
-
-
-def test_remote_verify_unit_of_an_earlier_stage_touches_nothing_of_the_next():
-    """A late call of an earlier stage saves nothing over the next stage."""
-    scene = wrong()
-    account = Account(scene)
-    machine, question = begun(account, repair=True, segments=1)
-    later: dict = {}
-
-    def before(_request: object) -> None:
-        scene.tap.before = lambda _request: None
-        machine.ask(question)
-        machine.answer = machine.ask({"do": "end", "run": question["run"]})
-        machine.ask({**question, "run": machine.answer["run"]})
-        later.update(account.state.documents)
-
-    scene.tap.before = before
-    with pytest.raises(StoreError, match="StateTaken"):
-        machine.ask(question)
-    assert account.state.documents == later
-    assert machine.go_on()["error"] == ""
 
 
 def test_remote_verify_end_that_comes_late_answers_as_the_first():

@@ -9,13 +9,11 @@ import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from io import StringIO
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, save_applied_fingerprints
@@ -23,12 +21,10 @@ from sync_rules.cli import main
 from sync_rules.cli.commands.run import (
     LOOK_EVERY_SECONDS,
     Edited,
-    conclude,
     format_status,
     is_resumed,
     list_link_notices,
     list_summary_lines,
-    open_run_display,
     run_loop,
 )
 from sync_rules.cli.show.text import format_duration
@@ -45,7 +41,6 @@ from sync_rules.model.limits import DELAY_MAX_SECONDS, Bounds
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.failed_entries import read_entry
 from sync_rules.pipeline.messages import PullMessage, PushMessage
-from sync_rules.pipeline.requests import Scan
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import fingerprints
 from tests.support.depth import deep
@@ -204,18 +199,6 @@ def test_run_saves_less_often_when_saving_takes_long(tmp_path, monkeypatch):
     assert checkpoint.load(bench.files.checkpoint, [ARN]).streams[ARN][0].after == "400"
 
 
-def test_run_writes_no_checkpoint_when_nothing_changed(tmp_path, monkeypatch):
-    """An idle run leaves the disk alone."""
-    bench = Bench(tmp_path, 1)
-    local = bench.start()
-    local.step()
-    local.save()
-    monkeypatch.setattr(checkpoint, "save", lambda *_: pytest.fail("nothing changed"))
-    for _ in range(10):
-        bench.clock.ms += 1_000
-        local.step()
-
-
 def test_run_saves_even_when_a_step_raises(tmp_path):
     """An error in a step does not lose the progress before that step."""
     bench = Bench(tmp_path, 1)
@@ -316,31 +299,6 @@ def test_run_follows_a_stream_that_is_made_anew(tmp_path):
     local.save()
     assert list(checkpoint.load(bench.files.checkpoint, [NEW_ARN]).streams) == [NEW_ARN]
     assert local.status.shards == 1
-
-
-def test_run_follows_the_stream_of_a_table_that_was_created_again(tmp_path):
-    """The old stream does not exist any more, as with an emulator: the run leaves it, and ends when the new one is read.
-    A look that fails changes nothing.
-    """
-    bench = Bench(tmp_path, 1)
-    answers = [StoreError("InternalServerError"), {"shop": NEW_ARN}, {"shop": NEW_ARN}]
-
-    def latest():
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        if isinstance(answer, StoreError):
-            raise answer
-        return answer
-
-    local = bench.start(options={"latest_streams": latest})
-    local.step()
-    bench.stream.other[NEW_ARN] = {"shard-9": FakeShard(records=[record(7)])}
-    bench.stream.missing.add(ARN)
-    for _ in range(3):
-        bench.clock.ms += STREAMS_EVERY_MS
-        local.step()
-    bench.run(local)
-    assert bench.records_done == [1, 7]
-    assert set(local.status.errors) == {"InternalServerError", "ResourceNotFoundException"}
 
 
 def test_run_reads_an_old_stream_to_its_end_after_a_restart_too(tmp_path):
@@ -503,21 +461,6 @@ def test_run_shouts_about_lost_records():
     assert ".sync-rules-failures.batches.jsonl" in "\n".join(list_summary_lines(bad, Files()))
 
 
-def test_run_ends_with_a_status_that_agrees_with_its_summary(capsys):
-    """The last status before the summary has the summary's counts, as lines and as JSON."""
-    end = replace(BUSY, seconds=2.5, records=4_101)
-    out = StringIO()
-    for as_json in (False, True):
-        with open_run_display(Console(file=out), as_json=as_json) as display:
-            display.update(lambda: BUSY)
-            conclude(display, end, Files(), as_json=as_json)
-    _, last, summary, *_ = out.getvalue().splitlines()
-    assert "4,101 records ·" in last
-    assert summary.startswith("4,101 records in")
-    _, status, summed = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
-    assert status["status"]["records"] == summed["summary"]["records"] == 4_101
-
-
 @pytest.mark.parametrize(
     ("ms", "text"),
     [(0, "0 ms"), (999, "999 ms"), (1_000, "1 s"), (59_400, "59 s"), (59_999, "1 min"), (171_123, "2 min 51 s"),
@@ -576,11 +519,3 @@ def test_run_that_resumes_takes_no_sample(tmp_path):
     assert not is_resumed(path, rules_of("names"))
     path.write_text("[]")
     assert not is_resumed(path, rules)
-
-
-def test_run_goes_on_without_the_right_to_scan():
-    """A run that cannot take its sample says so, and goes on."""
-    scene = Scene(parse_rules(LINKED))
-    scene.tap.refuse(Scan, StoreError("AccessDeniedException", "table users"))
-    (notice,) = list_link_notices(scene.rules, MemoryState(), (), scene.tap)
-    assert "not sampled: AccessDeniedException" in notice

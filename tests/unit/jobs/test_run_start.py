@@ -15,17 +15,7 @@ from sync_rules.pipeline.requests import Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
 from tests.support.worlds import Scene
-
-TEXT = """
-tables: {users: {key: {user: S}}, orders: {key: {user: S, order: S}}, ledger: {key: {PK: S, SK: S}}}
-entities: {user: {table: users}, order: {table: orders}}
-rules:
-  counted: count order into user.orders
-"""
-NAMES = "  names: copy user.name into order.user_name\n"
-RULES = parse_rules(TEXT + NAMES)
-CHANGED = parse_rules(TEXT + "  names: copy user.nick into order.user_name\n")
-RENAMED = parse_rules(TEXT + "  titles: {copy: user.name, into: order.user_name, renamed_from: names}\n")
+from tests.unit.adapters.test_acceptance import CHANGED, RULES
 
 DESTROYING = """
 tables: {users: {key: {user: S}}, orders: {key: {user: S, order: S}}}
@@ -88,16 +78,6 @@ def test_run_accepts_no_rule_by_itself_that_could_delete_an_item():
     acceptance.begin({})
     assert acceptance.unaccepted().keys() == {"gone"}
     assert len(scene.tap.seen(Scan)) == 2  # one for each start
-
-
-def test_run_accepts_a_rule_whose_attribute_only_another_entity_has():
-    """An item of the same table that the rule does not write is not a value of others."""
-    rules = parse_rules(DESTROYING + "  nicks: {copy: user.nick, into: order.nick, link: {user: user_id}}\n")
-    scene = Scene(rules)
-    scene.there("orders", {"user": s("D#u"), "order": s("1"), "nick": s("mine")})
-    acceptance = RunAcceptance(rules, MemoryState, (), scene.tap)
-    assert acceptance.begin({}).keys() == {"nicks"}
-    assert acceptance.unaccepted() == {}
 
 
 def test_run_without_the_right_to_read_its_state_accepts_what_it_knows():

@@ -10,6 +10,7 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.meter import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
+from sync_rules.jobs.dryrun.overlay import ASKED_MAX_KEYS, Overlay
 from sync_rules.jobs.dryrun.store import DryStore
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -199,3 +200,12 @@ def test_dry_store_shows_what_came_where_the_first_segment_of_a_sample_ends():
     put = Put(at("a", "1"), {"p": s("a"), "k": n("1")}, (absent(at("a", "1")),))
     dry.apply(Apply((put,)))
     assert [len(dry.scan(Scan("t", 5, None, number, 10)).items) for number in (7, 4)] == [0, 1]
+
+
+def test_overlay_finds_more_than_one_statement_may_ask_for():
+    """Keys are asked for in pieces."""
+    overlay = Overlay(TABLES)
+    keys = [at("a", str(number)) for number in range(ASKED_MAX_KEYS + 1)]
+    for one in keys:
+        overlay.put(one, {**one.attributes()}, added=True)
+    assert overlay.find(keys).keys() == {*keys}

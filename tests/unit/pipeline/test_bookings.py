@@ -48,28 +48,18 @@ def test_a_step_that_does_not_fit_into_a_number_is_booked_as_the_new_total(rule,
     assert len(whole) == 2
 
 
-def test_a_total_that_does_not_fit_is_reported_and_comes_right_when_it_does():
-    """1E+30 beside 0.0000000001 is no number of 38 digits: reported, and booked once one of both is gone."""
-    scene, key = spending(others=SMALL)
-    scene.put("shop", sold("a", LARGE))
+@pytest.mark.parametrize(("others", "grows", "goes"), [(SMALL, "a", "b"), ("", "b", "a")], ids=["step", "amount"])
+def test_a_total_that_does_not_fit_is_reported_and_comes_right_when_it_does(others, grows, goes):
+    """1E+30 beside 0.0000000001 is no number of 38 digits: reported, and booked once one of both is gone. So it is if the
+    amount itself is a number, and only the store knows that the sum is none: the reason is not the store's.
+    """
+    scene, key = spending(others=others)
+    shown = scene.item(key)["spent"]
+    scene.put("shop", sold(grows, LARGE))
     scene.rest()
     assert scene.parked.told == [("spent.ledger", "NumberTooLong")]
-    assert scene.item(key)["spent"] == n("0.0000000002")
-    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#b"))
-    scene.rest()
-    scene.receive()
-    scene.rest()
-    assert scene.item(key)["spent"] == n(LARGE)
-
-
-def test_a_total_that_an_order_makes_too_long_is_reported_as_such():
-    """The amount itself is a number, and only the store knows that the sum is none: the reason is not the store's."""
-    scene, key = spending()
-    scene.put("shop", sold("b", LARGE))
-    scene.rest()
-    assert scene.parked.told == [("spent.ledger", "NumberTooLong")]
-    assert scene.item(key)["spent"] == n(SMALL)
-    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
+    assert scene.item(key)["spent"] == shown
+    scene.memory.delete(scene.at("shop", "USER#1", f"ORDER#{goes}"))
     scene.rest()
     scene.receive()
     scene.rest()

@@ -7,9 +7,6 @@ import pytest
 from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import MemoryState, read_applied_fingerprints
-from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill.backfill_run import BackfillRun
-from sync_rules.jobs.backfill.page import Selection, make_supplies
 from sync_rules.jobs.backfill.scope import note_applied_rules
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -23,10 +20,12 @@ from sync_rules.pipeline.books import (
     read_incomplete_books,
 )
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import Apply, Read, run_work
+from sync_rules.pipeline.requests import Apply, run_work
 from sync_rules.rules import fingerprints
 from sync_rules.rules.books import Books
 from tests.support.builders import m, n, s
+from tests.support.stacked import backfill_of
+from tests.support.verifying import verify
 from tests.support.worlds import Scene
 
 TABLES = """
@@ -72,16 +71,6 @@ def insert(scene: Scene, number: int) -> None:
     scene.rest()
 
 
-def backfill(scene: Scene) -> BackfillRun:
-    names = frozenset(scene.rules.rules)
-    run = BackfillRun(
-        Selection(scene.rules, names), scene.tap, scene.parked, MemoryState(), {},
-        supplies=make_supplies(scene.rules, 2), completes=names, sleep=lambda _seconds: None,
-    )  # fmt: skip
-    run.run()
-    return run
-
-
 def the_books(scene: Scene) -> Books:
     (books,) = list_books(scene.rules).values()
     return books
@@ -108,7 +97,7 @@ def test_a_new_counter_leaves_a_number_alone_until_its_backfill(rule: str, stand
     insert(scene, 27)
     assert number_of(scene, user) == stands
     assert scene.outcomes()[Outcome.WAITING]
-    backfill(scene)
+    backfill_of(scene).run()
     assert number_of(scene, user) == ends
     insert(scene, 0)
     insert(scene, 99)
@@ -129,7 +118,7 @@ def test_a_new_counter_leaves_a_number_alone_until_its_backfill(rule: str, stand
 def test_a_changed_counter_leaves_the_number_alone_and_so_does_the_old_one_after_a_rollback(changed: str):
     """Both versions book under one name, so neither may take the books of the other for its own."""
     scene, user = shop(COUNT)
-    backfill(scene)
+    backfill_of(scene).run()
     assert number_of(scene, user) == n(26)
     deploy(scene, changed)
     insert(scene, 27)
@@ -141,11 +130,11 @@ def test_a_changed_counter_leaves_the_number_alone_and_so_does_the_old_one_after
         deploy(scene, changed)
         insert(scene, 29)
         assert number_of(scene, user) == n(26)
-    backfill(scene)
+    backfill_of(scene).run()
     scene.rest()
     whole, _ = shop(changed)
     whole.there("orders", *scene.memory.items("orders"))
-    backfill(whole)
+    backfill_of(whole).run()
     assert scene.item(user) == whole.item(user)
 
 
@@ -165,23 +154,6 @@ def test_two_versions_that_begin_again_and_again_end_in_a_failure():
 
 
 # ---------------------------------------------------------------- who completes them
-def test_a_backfill_in_which_a_child_failed_completes_nothing():
-    """No total has the child, and no record of it is on its way: the next backfill looks at it."""
-    scene, user = shop(COUNT, stands=n(26))
-    broken = scene.at("orders", "07")
-
-    def fail(request) -> None:
-        if isinstance(request, Read) and broken in request.keys:
-            raise StoreError("InternalServerError")
-
-    scene.tap.before = fail
-    run = backfill(scene)
-    assert run.left or run.totals.count(Outcome.FAILED)
-    assert number_of(scene, user) == n(26)
-    scene.tap.before = lambda _request: None
-    backfill(scene)
-    assert number_of(scene, user) == n(26)
-    assert not scene.drive(read_incomplete_books(scene.rules))
 
 
 @pytest.mark.parametrize(
@@ -196,22 +168,15 @@ def test_books_that_somebody_else_wrote_to_are_not_completed_by_a_backfill(damag
     """A right number is not lowered or raised: the rule waits until a repair has made the books right."""
     scene, user = shop(COUNT, stands=n(26))
     scene.there("ledger", damage)
-    backfill(scene)
+    backfill_of(scene).run()
     scene.rest()
     assert number_of(scene, user) == n(26)
     assert [rule.title for rule in run_work(read_incomplete_books(scene.rules), scene.world)] == ["orders"]
     scene.there("orders", order(27))
-    verified(scene, repair=True)
+    verify(scene, repair=True)
     scene.rest()
     assert number_of(scene, user) == n(27)
     assert not run_work(read_incomplete_books(scene.rules), scene.world)
-
-
-def verified(scene: Scene, **options) -> Verifier:
-    verifier = Verifier(scene.rules, scene.world, frozenset(scene.rules.rules), grace_seconds=0, **options)
-    for _ in verifier.sweep():
-        pass
-    return verifier
 
 
 # ---------------------------------------------------------------- in the account, from an export, by --changed
@@ -238,7 +203,7 @@ def test_books_over_children_or_over_old_entries_wait():
     scene, _ = shop(COUNT)
     (rule,) = list_books(scene.rules)
     assert scene.drive(finish_empty(scene.rules)) == (rule,)
-    backfill(scene)
+    backfill_of(scene).run()
     for number in range(1, OLD + 1):  # no record is processed, as while the rule was gone
         scene.memory.delete(scene.at("orders", f"{number:02}"))
     deploy(scene, "orders: {sum: order.total, into: user.number}")

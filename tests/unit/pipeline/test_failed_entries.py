@@ -126,20 +126,6 @@ def test_failed_entry_with_anything_in_it_is_read_or_refused(good, changes):
         assert read_entry(format_message(found)) == found
 
 
-def test_grouped_counts_by_rule_and_reason():
-    """Records of one rule and reason are one group with its count, first and last time; the largest comes first."""
-
-    def told(rule: str, reason: str, hours: int, last: int | None = None) -> tuple[FailedEntry, FailureRecord]:
-        body = make_failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))
-        record = read(body if last is None else read(body).again(reason, AT + timedelta(hours=last)))
-        return FailedEntry(b"", "f:1"), record
-
-    few, many = group_failures([told("b", "X", 1), told("a", "Y", 2), told("a", "Y", 1, 9), told("a", "Y", 3)])[::-1]
-    assert (many.what, many.reason, many.count, many.example) == ("a", "Y", 3, '{"PK": "USER#1"}')
-    assert (many.first, many.last) == (AT + timedelta(hours=1), AT + timedelta(hours=9))
-    assert (few.what, few.count, few.first) == ("b", 1, few.last)
-
-
 def test_grouped_tells_sorts_apart():
     """Batches by condition and shard with their records, messages by kind, what is not understood by why not."""
     bodies = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -73,15 +73,6 @@ def test_failure_record_of_an_older_version_is_read():
     record = read_failure_record(old)
     assert (record.element, record.member, record.position) == (None, None, "")
     assert record.failure(tables(PK="S")).key == ItemKey("shop", (("PK", "S", "USER#1"),))
-
-
-def test_failure_record_that_failed_again_keeps_its_first_time():
-    """A record that failed again keeps its first time and unknown fields, and gets the new reason and last time."""
-    once = read_failure_record(told(more="kept")).again("Contended", AT + timedelta(hours=1))
-    twice = read_failure_record(once).again("KeyTaken", AT + timedelta(hours=2))
-    record = read_failure_record(twice)
-    assert (record.first, record.last, record.reason) == (AT, AT + timedelta(hours=2), "KeyTaken")
-    assert twice["more"] == "kept"
 
 
 @pytest.mark.parametrize(

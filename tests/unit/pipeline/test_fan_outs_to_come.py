@@ -61,14 +61,6 @@ def test_fan_outs_of_a_source_that_changes_all_the_time_are_few(process):
     assert len(process.sent) <= 8 + 3_600 / 300
 
 
-def test_fan_out_after_a_pause_is_sent_at_once(process):
-    """Two changes far apart do not wait for each other."""
-    process.ask()
-    process.passes(5)
-    process.ask()
-    assert process.delays == [0, 0]
-
-
 @pytest.mark.parametrize("last", [3.5, 4.5])
 def test_fan_out_in_its_last_two_seconds_serves_nothing_more(process, last):
     """Clocks are not exact."""

@@ -18,13 +18,13 @@ from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.handover import split_keys
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, format_message, parse_message
 from sync_rules.pipeline.requests import run_work
-from tests.support.builders import author_item, book_item, library, s, shop
+from tests.support.builders import book_item, library, s, shop
 from tests.support.depth import deep
 from tests.support.every_kind import order, user
 from tests.support.worlds import Scene, deliver_whatever_fails
+from tests.unit.pipeline.test_fanout import EVE, scene_with
 
 RULE = "author-on-books"
-EVE = author_item("a1", name=s("Eve"))
 SMALL = Limits(
     fan_out_page_max_items=3,
     fan_out_inline_max_items=6,
@@ -32,14 +32,6 @@ SMALL = Limits(
     fan_out_chunk_max_items=4,
     chunk_step_max_items=2,
 )
-
-
-def scene_with(books: int, limits: Limits = SMALL, **options: object) -> Scene:
-    """An author who was renamed, the record not processed yet, and books that still have the old name."""
-    scene = Scene(library(**options), limits=limits)
-    scene.there("books", *(book_item(f"b{i:05}", "a1", author_name=s("Ada")) for i in range(books)))
-    scene.put("authors", EVE)
-    return scene
 
 
 def names(scene: Scene) -> Counter[str]:
@@ -115,28 +107,6 @@ def test_handover_reaches_every_target_whatever_fails(world, targets, limits, fa
     assert shown == [s("Eve")] * targets
 
 
-# ---------------------------------------------------------------- what fails
-@pytest.mark.parametrize("looks", [0, 2])
-def test_handover_whose_time_is_up_sends_what_it_has(looks):
-    """A spread that ran out of time sends the keys it has listed, then the rest. Without time for a page it fails."""
-    scene = scene_with(40, replace(SMALL, fan_out_spread_max_items=1_000))
-    scene.deliver()
-    ((message, _),) = scene.queue.messages
-    scene.queue.messages.clear()
-    left = iter([False] * looks + [True])
-    report = scene.drive(process_message(message, scene.rules, Bounds(scene.limits, lambda: next(left))))
-    sent = [message for message, _ in scene.queue.messages]
-    assert [unfinished.reason for unfinished in report.failed.values()] == ([] if looks else ["OutOfTime"])
-    if not looks:
-        assert sent == []
-        return
-    assert [len(one.targets) for one in sent[:-1]] == [4, 2]
-    assert isinstance(sent[-1], PushMessage)
-    assert (sent[-1].spread, sent[-1].cursor) == (True, sent[-2].targets[-1].attributes() | {"author_id": s("a1")})
-    received(scene)
-    assert names(scene) == {"Eve": 40}
-
-
 # ---------------------------------------------------------------- how large a chunk is
 TEXTS = {"ascii": "k", "control": "\x01", "two bytes": "é", "three bytes": "€", "four bytes": "😀", "quotes": '"'}
 
@@ -184,7 +154,7 @@ def test_chunks_keep_within_both_limits(sizes, most, room):
 
 def test_chunk_of_known_and_unknown_rules_goes_on_for_the_unknown_alone():
     """The rules that this version knows are applied once; a message goes on for the others."""
-    scene = scene_with(3)
+    scene = scene_with(3, SMALL)
     scene.queue.messages.clear()
     scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone", RULE)))
     assert names(scene)["Eve"] == 1
@@ -213,7 +183,7 @@ def test_chunk_that_takes_long_goes_on_as_what_is_left_of_it(looks):
     """When time is up after some targets, the others are a new message, of fewer targets each time; before the first are
     done, it comes again whole. So what is slow ends after all, however often SQS gives a message up.
     """
-    scene = scene_with(6)
+    scene = scene_with(6, SMALL)
     message = chunk(scene, *(f"b{i:05}" for i in range(6)))
     done = handled(scene, message, looks=looks)
     rest = [sent for sent, _ in scene.queue.messages]
@@ -241,7 +211,7 @@ def test_chunk_whose_rest_cannot_be_sent_comes_again():
         raise StoreError("Throttled")
 
     for looks in range(12):
-        scene = scene_with(6)
+        scene = scene_with(6, SMALL)
         scene.queue.send = refused  # type: ignore[method-assign]
         done = handled(scene, chunk(scene, *(f"b{i:05}" for i in range(6))), looks=looks)
         assert done is (names(scene) == {"Eve": 6})

@@ -19,6 +19,7 @@ from sync_rules.model.writes import (
     Status,
     Test,
     Transaction,
+    Update,
     Write,
 )
 from sync_rules.pipeline.joint_writes import TRANSACTION_MAX_ACTIONS, join_writes
@@ -95,6 +96,27 @@ def test_parts_whose_sum_no_number_can_hold_stay_apart():
     scene.put("shop", {**order("1", "a", 1), "total": n("1E+30")}, {**order("1", "b", 1), "total": n("1E-30")})
     scene.deliver()
     assert [len(write.actions) for write in scene.tap.writes] == [2, 2]
+
+
+def test_parts_of_unlike_writes_are_not_joined():
+    """Updates of other items or guards, transactions that check different things, and plain puts stay as they are."""
+    scene = scene_of("tags")
+    one, two = scene.at("shop", "A", "1"), scene.at("shop", "A", "2")
+    there = Condition(Test.EXISTS, ("PK",))
+    element = (("x",), {"SS": ["e"]})
+    writes: list[Write] = [
+        Update(one, (), (), (there,), adds=(element,)),
+        Update(two, (), (), (there,), adds=(element,)),
+        Update(one, (), (), (), adds=(element,)),
+        Update(one, (), (), (there,), discards=(element,)),
+        Update(one, ((("y",), s("y")),), (), (there,), adds=(element,)),
+        Transaction((Check(one, (there,)), Delete(two, ()))),
+        Transaction((Check(one, ()), Put(scene.at("shop", "A", "3"), {}, ()))),
+        Transaction((Check(one, (there,)), Update(two, (), (), ()))),
+    ]
+    looks = [look(scene, "tags", one, two, str(i)) for i in range(len(writes))]
+    found = {joint.looks: joint.write for joint in join_writes(zip(looks, writes, strict=True))}
+    assert found == {(one,): write for one, write in zip(looks, writes, strict=True)}
 
 
 def test_parts_are_joined_with_their_like_in_any_order():
@@ -268,12 +290,3 @@ def test_parts_that_are_fought_over_are_parked():
         scene.put("shop", ADA)
         scene.rest()
     assert {(failure.key, failure.reason) for failure in scene.parked.failures} == {(node, "Contended")}
-
-
-def test_parts_are_bounded_at_a_time():
-    """A bounded number of parts is in memory at once, however many there are."""
-    scene = scene_of("spent", limits=Limits(fan_out_round_max_items=10))
-    scene.put("shop", *(order("1", f"o{i:03}", 1) for i in range(25)))
-    scene.deliver()
-    assert max(len(request.keys) for request in scene.tap.seen(Read)) == 10
-    assert scene.item(scene.at("ledger", "spent/T/USER#1", "PROFILE"))["n"] == n(25)

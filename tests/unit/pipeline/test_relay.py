@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.consumer import process_message
-from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, format_message, parse_message
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.messages import PushMessage, format_message, parse_message
 from sync_rules.pipeline.requests import Apply, List, Page, Read
 from tests.support.builders import order_item, s, shop, user_item
 from tests.support.worlds import Scene
+from tests.unit.pipeline.test_handover import received
 
 SMALL = Limits(
     fan_out_page_max_items=3, fan_out_inline_max_items=6, fan_out_relay_max_items=5, fan_out_chunk_max_items=4
@@ -48,15 +47,6 @@ def handed_over(scene: Scene) -> PushMessage:
     return parse_message(format_message(message))  # type: ignore[return-value]
 
 
-def received(scene: Scene) -> list[Message]:
-    """Handle every message, those that come of it included, until none is left. Returns all of them, in order."""
-    found: list[Message] = []
-    while scene.queue.messages:
-        found += [message for message, _ in scene.queue.messages]
-        scene.receive()
-    return found
-
-
 # ---------------------------------------------------------------- what is read and sent
 def test_relay_reads_each_item_once():
     """However many workers there are: each target is listed once, read by nobody else, and written once."""
@@ -67,7 +57,7 @@ def test_relay_reads_each_item_once():
     message = handed_over(scene)
     scene.queue.send(message, 0)
     sent = received(scene)
-    assert [type(one) for one in sent] == [PushMessage] * 7  # 6 inline, then 5 each
+    assert [type(one) for one, _ in sent] == [PushMessage] * 7  # 6 inline, then 5 each
     assert sum(len(page.items) for page in listed) == 40
     read = {str(key) for request in scene.tap.requests if isinstance(request, Read) for key in request.keys}
     assert read == {"shop[USER#1, PROFILE]"}
@@ -98,25 +88,6 @@ def test_relay_takes_its_image_first_and_sends_the_rest_ahead_but_once(again):
 
 
 # ---------------------------------------------------------------- what fails
-
-
-@pytest.mark.parametrize("looks", [0, 1])
-def test_relay_whose_time_is_up(looks):
-    """Without time for its page it fails and sends nothing; with too little, the rest of the page goes on by its keys."""
-    scene = scene_with(20, replace(SMALL, apply_max_writes=2))
-    message = handed_over(scene)
-    left = iter([False] * (2 * looks) + [True] * 99)
-    report = scene.drive(process_message(message, scene.rules, Bounds(scene.limits, lambda: next(left))))
-    sent = [message for message, _ in scene.queue.messages]
-    if not looks:
-        assert [unfinished.reason for unfinished in report.failed.values()] == ["OutOfTime"]
-        assert sent == []
-        return
-    assert not report.failed
-    assert isinstance(sent[0], PushMessage)
-    assert sum(len(one.targets) for one in sent[1:] if isinstance(one, ChunkMessage)) == 3
-    received(scene)
-    assert names(scene) == {"Eve": 20}
 
 
 def test_relay_that_dies_again_and_again_does_not_multiply():

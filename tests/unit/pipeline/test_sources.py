@@ -17,7 +17,7 @@ from sync_rules.rules.kinds import gathered_rule
 from sync_rules.rules.rule import Blocked
 from tests.support import every_kind
 from tests.support.builders import m, n, s
-from tests.support.every_kind import order, post, user
+from tests.support.every_kind import order, user
 from tests.support.worlds import Scene, scene_of
 
 ADA = user("1", name=s("Ada"))
@@ -59,17 +59,6 @@ def test_sources_of_too_many_members_are_a_trouble(monkeypatch):
     scene.memory.delete(scene.at("shop", "USER#1", "ORDER#0"))
     scene.rest()
     assert len(scene.item(at)["listed"]["M"]) == 3
-
-
-def test_sources_of_too_many_members_are_a_trouble_though_they_are_named(monkeypatch):
-    """A group does not outgrow its bound one by one: members that the value has already count like any other."""
-    monkeypatch.setattr(gathered_rule, "MEMBERS_MAX_ITEMS", 3)
-    scene = scene_of(few="{embed: post, into: user.few, fields: [title], limit: {bytes: 100KB}}")
-    at = scene.there("shop", {**ADA, "few": m(**{str(i): m() for i in range(4)})})
-    scene.there("posts", *(post(str(i), "1", "x") for i in range(4)))
-    assert found(scene, at)["few"] == Blocked("TooManyMembers")
-    scene.memory.delete(scene.at("posts", "0"))
-    assert len(found(scene, at)["few"]) == 3
 
 
 # ---------------------------------------------------------------- rounds

@@ -27,7 +27,6 @@ from tests.support.builders import (
     user_item,
 )
 from tests.support.every_kind import EFFECTS, RULES, text_of
-from tests.support.every_kind import order as every_kind_order
 from tests.support.every_kind import user as every_kind_user
 from tests.support.worlds import Inbox, Parked, Untouchable, event_of
 
@@ -162,12 +161,3 @@ def test_plan_lists_a_nodes_edges_once():
     assert [[rule.name for rule in push.rules] for push in make_tasks([went], rules).pushes] == [["tags.parent"]]
     (both,) = make_tasks([went, came], rules).pushes
     assert ({rule.name for rule in both.rules}, both.removed) == ({"tags", "tags.parent"}, True)
-
-
-def test_plan_has_an_effect_for_each_change():
-    """Effects are not made one: each record of an item has its own, with the change it is for."""
-    rules = kinds(each="{call: tests.support.every_kind.told, on: order}")
-    at = key(rules.tables["shop"], "USER#1", "ORDER#a")
-    images = [every_kind_order("1", "a", total) for total in range(3)]
-    changes = [Change(at, old, new) for old, new in zip([None, *images], [*images, None], strict=True)]
-    assert [(one, effect.change) for one, effect in make_tasks(changes, rules).effects] == [(at, c) for c in changes]

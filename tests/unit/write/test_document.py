@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 from sync_rules.model import json_bytes
-from sync_rules.model.errors import StoreError
 from sync_rules.write import TransactionCanceled, WriteError
 from sync_rules.write.document import ITEMS_MAX_CHARACTERS, encode_binary, make_answer, make_refusal, parse_document
 from sync_rules.write.errors import Cancelled
@@ -102,18 +101,6 @@ def test_document_gives_back_the_item_that_stands_there(raw):
     (reason,) = json.loads(json.dumps(make_refusal(raised.value, raw=raw)))["error"]["reasons"]
     seen = (reason["item"]["seen"], reason["item"]["tags"], reason["item"]["b"])
     assert seen == (({"N": "0"}, {"NS": ["2", "1"]}, {"B": "eA=="}) if raw else (0, [1, 2], "eA=="))
-
-
-def test_document_tells_errors_by_their_type():
-    """A mistake has its cure, a failed request its code; both say if the same may be written later."""
-    late = make_refusal(WriteError("too late", "try again", again=True), raw=False)["error"]
-    assert late == {"type": "WriteError", "message": "too late", "cure": "try again", "again": True}
-    failed = make_refusal(StoreError("ThrottlingException", "table shop"), raw=False)["error"]
-    assert failed == {
-        "type": "StoreError",
-        "message": "ThrottlingException: table shop",
-        "reason": "ThrottlingException",
-    }
 
 
 @pytest.mark.parametrize(("number", "left_out"), [(6, False), (7, True)])

@@ -85,23 +85,6 @@ def test_transact_an_order_with_three_rules_is_two_requests(shop):
     assert shop.written_by_the_stream() == 0
 
 
-@pytest.mark.parametrize(
-    ("rule", "reads"),
-    [("names", 1), ("tags", 1), ("recounted", 1), ("counted", 3), ("spent", 3), ("least", 2), ("totals", 2)],
-)
-def test_transact_reads_the_mark_of_books_with_the_first_request(rule, reads):
-    """An order is put under one rule. Only a total, and then its user, are read later: the entry names them."""
-    shop = Shop(parse_rules(text_of({rule: every_kind.RULES[rule]})))
-    shop.scene.put("shop", user("7", name=s("Ada")))
-    shop.rest()
-    asked: list[Read] = []
-    read = shop.scene.memory.read
-    shop.scene.memory.read = lambda request: (asked.append(request), read(request))[1]
-    put_order(shop)
-    assert len(asked) == reads
-    assert not any("/B" in str(key) for one in asked[1:] for key in one.keys)
-
-
 def test_transact_reads_nothing_that_it_was_given(shop):
     """A source that is given, and an item that is new, are not read; they are checked all the same."""
     asked: list[str] = []
@@ -160,15 +143,6 @@ def test_transact_an_item_with_more_attributes_than_a_condition_has_room_for_is_
     assert item(shop, "EMAIL#a@x", "EMAIL")["a7"] == n(0)
 
 
-def test_transact_a_source_that_no_key_can_name_is_no_error():
-    """A link longer than any key names nothing: the item is written as it is."""
-    titles = "{copy: post.title, into: part.title, link: {post_id: about}, mode: snapshot}"
-    shop = Shop(every_kind.rules_of(*every_kind.RULES, effects=False, titles=titles))
-    with shop.transact() as tx:
-        tx.put("part", {"part_id": s("1"), "about": s("x" * 2049)})
-    assert shop.scene.memory.item(shop.scene.at("parts", "1")) is not None
-
-
 def test_transact_effects_are_left():
     """An object or a call is not part of a transaction."""
     shop = Shop(every_kind.rules_of(*every_kind.RULES))
@@ -179,24 +153,6 @@ def test_transact_effects_are_left():
 
 
 # ---------------------------------------------------------------- when it tries again
-
-
-def test_transact_retries_have_tokens_of_their_own(shop):
-    """The answer of the first attempt may have been lost: its token is of another request."""
-    sent: list[str] = []
-    transact = shop.client.transact_write_items
-
-    def noted(**given: Any) -> Any:
-        sent.append(given["ClientRequestToken"])
-        if len(sent) == 1:
-            rename(shop)
-        return transact(**given)
-
-    shop.client.transact_write_items = noted
-    assert put_order(shop).attempts == 2
-    put_order(shop, token="mine")
-    assert len(set(sent)) == 3
-    assert sent[-1] == "mine"
 
 
 @pytest.mark.parametrize(("writers", "again"), [(0, True), (1, False)])
