@@ -298,11 +298,11 @@ def test_docs_broken_rules_fail_as_shown(block):
 
 
 # ---------------------------------------------------------------- commands
-FOLLOWED = "docs/desk.md"  # as a whole, in tests/docs/test_desk.py
+FOLLOWED = ("docs/desk.md", "docs/drift.md")  # as a whole, in tests/docs/test_desk.py
 COMMANDS = [
     (block, line.split("  #")[0].split("   ")[0].strip())
     for block in blocks_of("sh")
-    if block.page != FOLLOWED
+    if block.page not in FOLLOWED
     for line in block.body.splitlines()
     if line.strip() and not line.startswith("#")
 ]
@@ -399,6 +399,21 @@ def test_docs_mention_only_modules_that_exist():
         module, _, name = dotted.rpartition(".") if dotted.endswith(".handler") else (dotted, "", "")
         assert not name or hasattr(import_module(module), name), dotted
         assert name or import_module(module), dotted
+
+
+CAUGHT: dict[str, int | None] = json.loads((ROOT / "tests/simulation/caught.json").read_text())
+TESTS = set(re.findall(r"def (test_\w+)", "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))))
+
+
+@pytest.mark.parametrize("page", ["docs/faults.md", "docs/drift.md"])
+def test_docs_name_tests_that_exist_and_mutants_that_are_caught(page):
+    """The column `shown by` names tests that exist, and mutants that a history catches."""
+    shown_by = " ".join(line.split("|")[-2] for line in TEXTS[page].splitlines() if line.startswith("|"))
+    names = set(re.findall(r"`([^`]+)`", shown_by))
+    tests = {name for name in names if name.startswith("test_")}
+    assert tests
+    assert not tests - TESTS
+    assert not {name for name in names - tests if CAUGHT.get(name) is None}
 
 
 def anchor(heading: str) -> str:
