@@ -21,7 +21,11 @@ from tests.docs.test_docs import Block, blocks
 from tests.integration.test_emulator_command import READY
 from tests.test_house import ROOT
 
-PAGES = {"docs/desk.md": {"amazon/dynamodb-local", "localstack/localstack"}, "docs/drift.md": set()}  # what needs docker
+# Each page, what of it needs docker, and what it makes in the folder beside its files.
+PAGES: dict[str, tuple[set[str], set[str]]] = {
+    "docs/desk.md": ({"amazon/dynamodb-local", "localstack/localstack"}, set()),
+    "docs/drift.md": (set(), {"proposed.yaml"}),
+}
 PORT = "8000"
 FILES = {"yaml": "rules.yaml", "python": "app.py"}
 STEP_MAX_SECONDS = 120
@@ -92,13 +96,14 @@ def test_desk_page_is_true_from_start_to_finish(page, tmp_path):
     folder = tmp_path / "desk"
     folder.mkdir()
     desk, engine, docker = Desk(folder), None, set()
+    needs_docker, made = PAGES[page]
     try:
         for block, expected in steps(page):
             if block.language in FILES:
                 (folder / FILES[block.language]).write_text(desk.words(block.body))
                 continue
             if block.body.startswith("docker "):
-                docker |= {name for name in PAGES[page] if name in block.body}
+                docker |= {name for name in needs_docker if name in block.body}
                 continue
             if block.body.startswith("sync-rules emulator"):
                 engine, printed = desk.start(block)
@@ -106,8 +111,8 @@ def test_desk_page_is_true_from_start_to_finish(page, tmp_path):
                 printed = desk.run(block)
             if expected is not None:
                 assert printed == desk.words(expected), str(block)
-        assert docker == PAGES[page]
-        assert {path.name for path in folder.iterdir()} == {*FILES.values()} | ({"proposed.yaml"} if page == "docs/drift.md" else set())
+        assert docker == needs_docker
+        assert {path.name for path in folder.iterdir()} == {*FILES.values(), *made}
         assert engine is not None
         engine.send_signal(signal.SIGINT)
         assert engine.wait(STEP_MAX_SECONDS) == 0
