@@ -35,7 +35,7 @@ ACCOUNT_IMPORTER: Final = "sync_rules.extras.discover.imports.live_tables"
 
 VERB: Final = Verb(
     needs={"--samples": ("--from-account",)},
-    excludes={"--from": ("--from-account",), "--skill": ("--from", "--from-account")},
+    excludes={"--from": ("--from-account",), "--skill": ("folder", "--from", "--from-account")},
 )
 
 
