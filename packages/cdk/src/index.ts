@@ -16,7 +16,7 @@ const MACHINE = "AWS::Serverless::StateMachine";
 const DROPPED = ["Condition", "DependsOn"]; // by CfnInclude, of resources that it does not parse
 
 export interface SyncRulesProps {
-  /** The rules file. `template.yaml` and `requirements.txt` beside it are used, if they are there. */
+  /** The rules file. In a project of `sync-rules init`, the template and requirements beside it are used. */
   readonly rules: string;
   /** Tables of the app, by their names in the rules file. The stack creates the other tables. */
   readonly tables?: Record<string, ITable>;

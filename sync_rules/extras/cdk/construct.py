@@ -36,9 +36,9 @@ class SyncRules(aws_cdk.NestedStack):  # type: ignore[misc] # aws_cdk is not ins
         tables: Mapping[str, aws_dynamodb.ITable] | None = None,
         parameters: Mapping[str, str] | None = None,
     ) -> None:
-        """Compile a rules file, and use `template.yaml` and `requirements.txt` beside it, if they are there. `tables`:
-        tables of the app by their names in the rules file; the stack creates the others. `parameters`: those of the
-        template, such as `StageVariable`.
+        """Compile a rules file. In a project of `sync-rules init`, use the template and requirements beside it.
+        `tables`: tables of the app by their names in the rules file; the stack creates the others. `parameters`: those
+        of the template, such as `StageVariable`.
 
         Raises:
             RuntimeError: if the rules are wrong, or a table or a parameter does not fit them.

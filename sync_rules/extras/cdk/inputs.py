@@ -1,8 +1,8 @@
 """Makes what a construct of the AWS CDK deploys: `python -m sync_rules.extras.cdk.inputs FOLDER --rules FILE`.
 
 The folder gets the template that `sync-rules infra` writes, as JSON, and the bundle. Standard input has the construct's
-tables and parameters. The output names the inputs, and the parameters of each table. The command uses the files of a
-project (`sync-rules init`) beside the rules file, and otherwise those of this package.
+tables and parameters. The output names the inputs, and the parameters of each table. In a project (`sync-rules init`),
+the command uses the files beside the rules file, and otherwise those of this package.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from sync_rules.adapters.preflight import IMAGES
 from sync_rules.deploy import files
+from sync_rules.deploy.blocks import find_blocks
 from sync_rules.deploy.bundle import fill_bundle
 from sync_rules.deploy.deployment import Deployment, read_deployment
 from sync_rules.deploy.project import LOCK, make_current_files
@@ -50,11 +51,10 @@ def make_inputs(
     Raises:
         UserError: if the rules are wrong, a table or a parameter does not fit them, or the bundle cannot be made.
     """
-    current = make_current_files()
+    used = {**make_current_files(), **read_project_files(rules_file.parent)}
     for name in USED:
-        beside, copy = rules_file.parent / name, folder / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(beside.read_text(encoding="utf-8") if beside.is_file() else current[name], encoding="utf-8")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(used[name], encoding="utf-8")
     template, deployment = folder / files.TEMPLATE, read_deployment(rules_file)
     text = fill_template(template.read_text(encoding="utf-8"), deployment, rules_file, template)
     for warning in (*warn_of_limits(text, template), *warn_of_settings(deployment, rules_file)):
@@ -68,6 +68,14 @@ def make_inputs(
     as_json.write_text(json.dumps(whole), encoding="utf-8")
     paths = {"template": as_json, "code": folder / "code", "machine": folder / files.MACHINE}
     return {**{part: str(path) for part, path in paths.items()}, "streams": streams, "names": names}
+
+
+def read_project_files(folder: Path) -> dict[str, str]:
+    """Return the used files of a project, by name; none if the folder has no template with blocks. An app of the CDK
+    may have a `requirements.txt` for other packages.
+    """
+    found = {name: path.read_text(encoding="utf-8") for name in USED if (path := folder / name).is_file()}
+    return found if find_blocks(found.get(files.TEMPLATE, ""), str(folder / files.TEMPLATE)) else {}
 
 
 def wire_tables(

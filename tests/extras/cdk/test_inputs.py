@@ -92,6 +92,14 @@ def test_inputs_report_wrong_rules(rules_file, tmp_path, monkeypatch, capsys):
     assert "usr" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("files", [("requirements.txt",), ("requirements.txt", "template.yaml")])
+def test_inputs_are_no_files_of_the_app(tmp_path, files):
+    """An app of the CDK has its own requirements, and may have a template of others: the bundle gets neither."""
+    for name in files:
+        (tmp_path / name).write_text("aws-cdk-lib: any\n")
+    assert inputs.read_project_files(tmp_path) == {}
+
+
 def test_inputs_come_from_the_project_beside_the_rules(rules_file, tmp_path, monkeypatch, capsys):
     """A template and a lock beside the rules file are used, and stay as they are; paths name no folder of the machine."""
     text = inputs.make_current_files()["template.yaml"].replace("MemorySize: 1769", "MemorySize: 3008")
