@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
@@ -137,8 +139,9 @@ def count_code_lines(text: str) -> int:
     """Count the lines of a module with code: no comments, no docstrings, no blank lines."""
     texts = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Expr) and is_text(node.value)]
     without = {line for node in texts for line in range(node.lineno, (node.end_lineno or 0) + 1)}
-    lines = enumerate(text.splitlines(), start=1)
-    return sum(bool(line.partition("#")[0].strip()) and number not in without for number, line in lines)
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    without |= {one.start[0] for one in tokens if one.type == tokenize.COMMENT and one.line.lstrip().startswith("#")}
+    return sum(bool(line.strip()) for number, line in enumerate(text.splitlines(), 1) if number not in without)
 
 
 def is_text(node: ast.expr) -> bool:
