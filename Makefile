@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DYNOXIDE := .engines/node_modules/@dynoxide/linux-x64/dynoxide
-DEPLOY_TOOLS := sam ministack lambda cdk
+# The AWS CDK has 500 MB, so only `.ci/run`, which needs every engine, installs it: make engines REQUIRE_ENGINES=1
+WITH_CDK := $(if $(REQUIRE_ENGINES),yes)
 CDK := packages/cdk
+DEPLOY_TOOLS := sam ministack lambda $(if $(WITH_CDK),cdk)
 VALIDATOR := .engines/asl/node_modules/.bin/asl-validator
 
 .PHONY: help demo test lint wheel soak lock clean
@@ -89,7 +91,7 @@ bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 .PHONY: engines
-engines: $(DEPLOY_TOOLS:%=.engines/%/installed) $(CDK)/dist/index.js  ## Install what tests need besides .venv: engines and deployment tools; some need npm
+engines: $(DEPLOY_TOOLS:%=.engines/%/installed) $(if $(WITH_CDK),$(CDK)/dist/index.js)  ## Install what tests need besides .venv: engines and deployment tools; some need npm
 	@test -x $(VALIDATOR) || ! command -v npm >/dev/null || \
 	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines/asl asl-validator@4.0.0 || \
 	  echo "asl-validator could not be installed: its tests will be skipped"
@@ -97,7 +99,7 @@ engines: $(DEPLOY_TOOLS:%=.engines/%/installed) $(CDK)/dist/index.js  ## Install
 	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines @dynoxide/linux-x64@1.2.1 || \
 	  echo "dynoxide could not be installed: its tests will be skipped"
 
-# The construct in TypeScript, with the AWS CDK of npm, 220 MB; .engines/cdk has that of PyPI, 300 MB.
+# The construct in TypeScript, with the AWS CDK of npm.
 $(CDK)/dist/index.js: $(CDK)/src/index.ts $(CDK)/package-lock.json $(CDK)/tsconfig.json
 	@! command -v npm >/dev/null || { cd $(CDK) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	  npm run --silent build && touch dist/index.js; } || \
