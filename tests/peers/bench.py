@@ -7,25 +7,21 @@ metered: it counts writes, and can die in the middle of them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from sync_rules.adapters import aws
-from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.streams import PAGE_MAX_RECORDS, DynamoDBStreams, make_event_record
+from sync_rules.jobs.streams import make_event_record
 from sync_rules.model.entities import Table
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.model.writes import WRITTEN, Action, Check, Result, Status, Transaction, Update, Write
 from sync_rules.pipeline import messages
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
-from sync_rules.rules.ruleset import Rules
 from tests.peers.builder import Target, helps
 from tests.support.compiled import rules_of
-from tests.support.engines import create, unique_prefix
 
 State = Mapping[ItemKey, Item]
 Record = dict[str, Any]
@@ -34,24 +30,7 @@ FIRST_SEQUENCE_NUMBER: Final = 99_999_999_999_999_999_990  # their width grows w
 CREATED_SECONDS: Final = 1_767_225_600
 
 
-class Bench(Protocol):
-    """Tables of one run."""
-
-    rules: Rules
-    store: Store
-
-    def put(self, table: Table, item: Item) -> None: ...
-    def delete(self, key: ItemKey) -> None: ...
-
-    def records(self) -> list[tuple[str, Record]]:
-        """The stream records since the last call, each with its table, in order."""
-        ...
-
-
-MakeBench = Callable[[str], Bench]  # given the text of a rules file
-
-
-class MemoryBench:
+class Bench:
     """Tables in memory."""
 
     def __init__(self, text: str) -> None:
@@ -88,48 +67,6 @@ class MemoryBench:
         self._records.append((key.table, make_event_record(record, STREAM_ARN.format(table.physical_name))))
 
 
-class EngineBench:
-    """Tables of one run's own on an engine, and their streams as the engine gives them."""
-
-    def __init__(self, text: str, endpoint_url: str) -> None:
-        self.rules = rules_of(text, {"PEER_PREFIX": unique_prefix()})
-        self._client = aws.dynamodb(endpoint_url)
-        create(endpoint_url, self.rules.tables)
-        self._touched: set[str] = set()  # tables that were written since their stream was last read
-        self.store: Store = Noting(DynamoStore(self._client, self.rules.tables), self._touched)
-        self._reader = DynamoDBStreams(aws.dynamodbstreams(endpoint_url))
-        names = {table.name: table.physical_name for table in self.rules.streamed_tables}
-        describe = self._client.describe_table
-        self._arns = {t: describe(TableName=name)["Table"]["LatestStreamArn"] for t, name in names.items()}
-        self._iterators: dict[tuple[str, str], str | None] = {}
-
-    def put(self, table: Table, item: Item) -> None:
-        self._touched.add(table.name)
-        self._client.put_item(TableName=table.physical_name, Item=item)
-
-    def delete(self, key: ItemKey) -> None:
-        self._touched.add(key.table)
-        self._client.delete_item(TableName=self.rules.tables[key.table].physical_name, Key=key.attributes())
-
-    def records(self) -> list[tuple[str, Record]]:
-        looked_at = [table for table in self._arns if table in self._touched]
-        self._touched.clear()
-        return [(table, record) for table in looked_at for record in self._new(self._arns[table])]
-
-    def _new(self, arn: str) -> Iterator[Record]:
-        for shard in self._reader.shards(arn):
-            place = (arn, shard.shard_id)
-            if place not in self._iterators:
-                self._iterators[place] = self._reader.iterator(arn, shard.shard_id, None)
-            iterator = self._iterators[place]
-            while iterator is not None:
-                page = self._reader.records(arn, iterator, PAGE_MAX_RECORDS)
-                iterator = self._iterators[place] = page.iterator
-                yield from map(dict, page.records)
-                if not page.records:
-                    break
-
-
 @dataclass
 class Passing:
     """A store before another one, which reads as that one does."""
@@ -144,18 +81,6 @@ class Passing:
 
     def scan(self, request: Scan) -> Page:
         return self.store.scan(request)
-
-
-@dataclass
-class Noting(Passing):
-    """A store that notes the tables to which it may have written."""
-
-    touched: set[str]
-
-    def apply(self, request: Apply) -> tuple[Result, ...]:
-        for write in request.writes:
-            self.touched.update(action.key.table for action in actions_of(write))
-        return self.store.apply(request)
 
 
 class DiedError(Exception):

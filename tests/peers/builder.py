@@ -41,7 +41,7 @@ def helps(helpers: frozenset[Target], table: str, path: Path) -> bool:
 class Builder:
     """The parts of the file so far. `made` are the helpers, by table and purpose.
 
-    `lists` are helper attributes that hold a list or a set. `carried` are the edges that a mirror makes of the items at
+    `carried` are the edges that a mirror makes of the items at
     their far end, with the hop there and the mirror.
     """
 
@@ -50,7 +50,6 @@ class Builder:
     indexes: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
     rules: dict[str, dict[str, Any]] = field(default_factory=dict)
     made: dict[tuple[object, ...], Target] = field(default_factory=dict)
-    lists: set[Target] = field(default_factory=set)
     carried: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -69,28 +68,8 @@ class Builder:
         return [_plain_get(item, path) for of, item in self.scenario.items() if of == table]
 
     def is_list(self, table: str, path: Path) -> bool:
-        """True if items hold lists there: the scenario writes some, or a rule makes them."""
-        return (
-            (table, path) in self.lists
-            or any(isinstance(value, list | set) for value in self.values(table, path))
-            or any(
-                rule["table"] == table and path_of(rule["attr"]) == path and rule.get("agg") in ("set", "list")
-                for rule in self.scenario.rules
-            )
-        )
-
-    def holds_numbers(self, table: str, path: Path) -> bool:
-        """True if what stands there is numbers: the scenario's, or those of a rule."""
-        kind = self._type(table, path)
-        return kind == "N" or (
-            kind is None
-            and any(
-                rule["table"] == table
-                and path_of(rule["attr"]) == path
-                and rule.get("agg") in ("count", "sum", "min", "max")
-                for rule in self.scenario.rules
-            )
-        )
+        """True if the scenario writes lists there."""
+        return any(isinstance(value, list) for value in self.values(table, path))
 
     def keys_of(self, table: str) -> tuple[str, ...]:
         """The key attributes of a table. Raises UnsupportedError if there is no such table."""

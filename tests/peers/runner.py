@@ -26,7 +26,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.model.values import AttributeValue, Item, Path, get, is_same_value
+from sync_rules.model.values import AttributeValue, Item, Path, is_same_value
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import NULL_PORTS, Read, World, run_work
@@ -36,15 +36,12 @@ from tests.peers.bench import (
     DiedError,
     DryMeter,
     Failures,
-    MakeBench,
-    MemoryBench,
     Meter,
     Queue,
     Record,
     State,
 )
 from tests.peers.builder import helps
-from tests.peers.references import Application, Nobody
 from tests.peers.repair import Fixed, repair
 from tests.peers.scenarios import (
     ABSENT,
@@ -55,7 +52,7 @@ from tests.peers.scenarios import (
     key_of,
     key_text,
 )
-from tests.peers.states import MismatchError, changed_item, like, show, something, state_of, unmet, without_empty_maps
+from tests.peers.states import MismatchError, changed_item, show, something, state_of, unmet, without_empty_maps
 from tests.peers.translate import Translation
 from tests.peers.variants import REFERENCE, Schedule
 from tests.support.builders import attribute_value
@@ -78,16 +75,16 @@ class Case:
     @cached_property
     def reference(self) -> Mapping[int, State]:
         """The states that every schedule must reach: those of variant 1, in memory."""
-        return run(self, REFERENCE, MemoryBench, None)
+        return run(self, REFERENCE, None)
 
 
-def run(case: Case, schedule: Schedule, make: MakeBench, reference: Mapping[int, State] | None) -> dict[int, State]:
+def run(case: Case, schedule: Schedule, reference: Mapping[int, State] | None) -> dict[int, State]:
     """Play a case; gives the state after each step at which it stopped, 0 being the start.
 
     Raises:
         MismatchError: with the first difference.
     """
-    return Run(case, schedule, make(case.translation.text), reference).play()
+    return Run(case, schedule, Bench(case.translation.text), reference).play()
 
 
 class Run:
@@ -100,8 +97,7 @@ class Run:
         self.rules = bench.rules
         self.meter = Meter(bench.store, case.translation.helpers)
         self.queue, self.failures = Queue(), Failures()
-        caller = Application(bench, case.scenario.references)
-        self.consumer = Consumer(self.rules, World(self.meter, self.queue, self.failures, caller=caller), THIS_PROCESS)
+        self.consumer = Consumer(self.rules, World(self.meter, self.queue, self.failures), THIS_PROCESS)
         run_work(finish_empty(self.rules), World(bench.store, self.queue, self.failures))
         self.random = None if schedule.seed is None else random.Random(schedule.seed)
         self.waiting: deque[tuple[str, Record]] = deque()  # in order of arrival, of all tables
@@ -173,21 +169,10 @@ class Run:
         self.bench.put(table, self._item(table.name, changed))
 
     def _item(self, table: str, item: Item) -> Item:
-        """The item as its table takes it: numbers as text in a key of text, and sets where a rule makes sets, which a
-        scenario writes as lists. There is no empty set.
-        """
+        """The item as its table takes it: numbers are text in a key of text."""
         keys = self.rules.tables[table].key_attributes
         texts = {one.name: item[one.name]["N"] for one in keys if one.type == "S" and "N" in item.get(one.name, {})}
-        item = {**item, **{name: {"S": text} for name, text in texts.items()}}
-        for rule in self.case.scenario.rules:
-            path = tuple(str(rule["attr"]).split("."))
-            given = get(item, path) if rule["table"] == table and rule.get("agg") == "set" else None
-            if given is not None and "L" in given:
-                numbers = bool(given["L"]) and all("N" in element for element in given["L"])
-                item = changed_item(
-                    item, {path: like(given, {"NS": []} if numbers else {"SS": []}) if given["L"] else None}
-                )
-        return item
+        return {**item, **{name: {"S": text} for name, text in texts.items()}}
 
     def _repair(self, limits: Mapping[str, Any]) -> list[Fixed]:
         attributes, keys = limits.get("attrs"), limits.get("keys")
@@ -251,9 +236,7 @@ class Run:
     def _die_over(self, event: Mapping[str, Any]) -> None:
         """A first attempt that dies once half of its target writes, rounded up, are made."""
         dry = DryMeter(self.bench.store, frozenset())
-        Consumer(self.rules, World(dry, NULL_PORTS, NULL_PORTS, caller=Nobody()), THIS_PROCESS).handle_event(
-            event, lambda: 900_000
-        )
+        Consumer(self.rules, World(dry, NULL_PORTS, NULL_PORTS), THIS_PROCESS).handle_event(event, lambda: 900_000)
         self.meter.dies_after = (dry.writes + 1) // 2 if dry.writes else None
         try:
             self.consumer.handle_event(event, lambda: 900_000)
@@ -314,8 +297,7 @@ class Run:
         expected = []
         for one in step.fixed:
             key, path = key_of(tables[one["table"]], one["key"]), tuple(one["attr"].split("."))
-            seen = next((each for each in fixed if (each.key, each.path) == (key, path)), Fixed(key, path, None, None))
-            expected.append(Fixed(key, path, _side(one["wrong"], seen.wrong), _side(one["right"], seen.right)))
+            expected.append(Fixed(key, path, _side(one["wrong"]), _side(one["right"])))
         if sorted(map(str, expected)) != sorted(map(str, fixed)):
             raise MismatchError(f"step {step.number}: expected {'; '.join(map(str, expected))}, found {found}")
 
@@ -332,9 +314,9 @@ def _named(rule: Rule, attributes: Collection[str]) -> bool:
     return bool(names & set(attributes) or {f"{rule.target.table.name}.{name}" for name in names} & set(attributes))
 
 
-def _side(written: Any, found: AttributeValue | None) -> AttributeValue | None:
+def _side(written: Any) -> AttributeValue | None:
     absent = isinstance(written, str) and written == ABSENT
-    return None if absent else like(attribute_value(written), found)
+    return None if absent else attribute_value(written)
 
 
 def stretches(steps: Iterable[Step], *, lagging: bool) -> Iterator[list[Step]]:

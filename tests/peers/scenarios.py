@@ -1,7 +1,7 @@
 """Scenario files: read, and their plain YAML values turned into items, keys and expectations.
 
 Invariant: this module knows the neutral format and nothing of ours; `translate` makes rules of it, `runner` plays it. A
-mistake in a scenario is said with its name, and the others are read; it never passes because it is empty.
+mistake in a scenario is an error; it never passes because it is empty.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
@@ -100,48 +99,14 @@ class Scenario:
                 yield write["table"], unfolded(write.get("set", {}))
 
 
-@dataclass(frozen=True)
-class Unread:
-    """A scenario that is not of the format, and what is wrong."""
-
-    file: str
-    id: str
-    reason: str
+def load(directory: Path) -> tuple[Scenario, ...]:
+    """The scenarios of every YAML file of a directory, in the order of their names."""
+    files = sorted(directory.glob("*.yaml"))
+    return tuple(_scenario(path.stem, entry) for path in files for entry in _read(path)["scenarios"])
 
 
-def load(directory: Path) -> tuple[Scenario | Unread, ...]:
-    """The scenarios of every YAML file of a directory, in the order of their names.
-
-    Raises:
-        UserError: when there is no such directory or file, or a file holds no scenarios.
-    """
-    files = sorted(path for path in directory.glob("*") if path.suffix in (".yaml", ".yml"))
-    if not files:
-        raise UserError(f"{directory}: expected a directory with scenario files (*.yaml), found none")
-    return tuple(scenario for path in files for scenario in read(path.read_text(encoding="utf-8"), path.stem))
-
-
-def read(text: str, file: str) -> tuple[Scenario | Unread, ...]:
-    """The scenarios of one file's text. Raises UserError."""
-    try:
-        data = YAML(typ="safe", pure=True).load(text)
-    except YAMLError as error:
-        raise UserError(f"{file}: not YAML: {error}") from error
-    found: list[Scenario | Unread] = []
-    for position, entry in enumerate(data.get("scenarios", ()) if isinstance(data, dict) else (), 1):
-        found.append(of_entry(file, entry, f"scenario {position}"))
-    if not found:
-        raise UserError(f"{file}: expected a list of `scenarios`, found none")
-    return tuple(found)
-
-
-def of_entry(file: str, entry: Any, name: str = "scenario") -> Scenario | Unread:
-    """The scenario of one entry of a file."""
-    name = str(entry.get("id", name)) if isinstance(entry, dict) else name
-    try:
-        return _scenario(file, entry)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return Unread(file, name, f"not of the scenario format: {type(error).__name__} {error}")
+def _read(path: Path) -> Any:
+    return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
 
 
 def _scenario(file: str, entry: Mapping[str, Any]) -> Scenario:

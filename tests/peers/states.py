@@ -49,20 +49,8 @@ def unmet(expectation: Expectation, state: State, tables: Mapping[str, Table]) -
         return f"expected {show_plain(expectation.value)}, found no item"
     found = get(item, expectation.path)
     absent = isinstance(expectation.value, str) and expectation.value == ABSENT
-    wanted = None if absent else like(attribute_value(expectation.value), found)
+    wanted = None if absent else attribute_value(expectation.value)
     return None if is_same_value(found, wanted) else f"expected {show(wanted)}, found {show(found)}"
-
-
-def like(written: AttributeValue, found: AttributeValue | None) -> AttributeValue:
-    """A value as a scenario writes it, which has lists alone, as a set where a set was found."""
-    ((kind, inner),) = written.items()
-    if kind == "L" and found is not None and (found.keys() & {"SS", "NS"}):
-        ((kind, _),) = found.items()
-        texts = [str(value) for element in inner for value in element.values()]
-        return {kind: sorted(set(texts))} if texts else written  # type: ignore[return-value, misc]
-    if kind == "M" and found is not None and "M" in found:
-        return {"M": {name: like(value, found["M"].get(name)) for name, value in inner.items()}}
-    return written
 
 
 def changed_item(item: Item, changes: Mapping[Path, AttributeValue | None]) -> Item:
