@@ -1,48 +1,31 @@
-"""Every scenario of the peers, and of our own, under every delivery variant.
+"""The scenarios of comparable tools hold in every order of delivery; each in two of them, unless DEEP_TESTS=1.
 
-PEER_SCENARIOS names the peers' directory; where there is none, only our own scenarios run.
+They restate tests in our own words; no test code is copied. hmd: Meteor-Community-Packages/denormalize, MIT. int:
+anishkny/integrify, MIT. jmd: jeanfredrik/meteor-denormalize, facts only. mds: amit221/mongodb-denormalized-data-sync, MIT.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.peers.broken import Refusal, refusal_of
-from tests.peers.runner import Case, run
-from tests.peers.scenarios import load
-from tests.peers.translate import translate
-from tests.peers.variants import VARIANTS, Variant
-from tests.support.engines import ROOT
+from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.scenario_file import find_scenarios, load_scenario
+from sync_rules.lab.trial import run_trial
+from tests.support.depth import deep
 
-OWN = Path(__file__).parent / "own"
-PEERS = Path(os.environ.get("PEER_SCENARIOS", ROOT.parent / "shared/cases/scenarios"))
-SCENARIOS = (*load(OWN), *load(PEERS))
-CASES = [Case(scenario, translate(scenario)) for scenario in SCENARIOS if not scenario.config_error]
-REFUSALS = [refusal_of(scenario) for scenario in SCENARIOS if scenario.config_error]
-
-
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.scenario.file}-{case.id}")
-def test_scenario_holds(case: Case, variant: Variant) -> None:
-    """The expectations of the scenario hold however its records are delivered."""
-    for schedule in variant.schedules:
-        try:
-            run(case, schedule, case.reference)
-        except AssertionError as error:
-            error.add_note(f"under {schedule}, with these rules:\n{case.translation.text}")
-            raise
+*SINGLE, ALL_OF_IT = VARIANTS
+SHALLOW = deep(len(VARIANTS)) < len(VARIANTS)
+PLAYS = [
+    pytest.param(file, delivery, id=f"{file.name.partition('.')[0]}-{delivery.name}")
+    for number, file in enumerate(find_scenarios([Path(__file__).parent]))
+    for delivery in ((SINGLE[number % len(SINGLE)], ALL_OF_IT) if SHALLOW else VARIANTS)
+]
 
 
-@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.id)
-def test_broken_rules_are_refused(refusal: Refusal) -> None:
-    """Rules that a peer refuses are refused here, for the reason that fits."""
-    refusal.check()
-
-
-@pytest.mark.skipif(not PEERS.is_dir(), reason=f"no scenarios at {PEERS}")
-def test_peers_scenarios_are_found() -> None:
-    """The peers' directory gives scenarios: an empty run is no pass."""
-    assert load(PEERS)
+@pytest.mark.parametrize(("file", "delivery"), PLAYS)
+def test_peers_scenario_holds(file: Path, delivery: Delivery) -> None:
+    """Each step ends in the expected items, and no copy differs from its source."""
+    trial = run_trial(load_scenario(file), delivery)
+    assert trial.ok, trial
