@@ -96,13 +96,10 @@ def _decide(
         if isinstance(target, StoreError) or isinstance(source, StoreError):
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
             continue
-        meant = [
-            (
-                replace(look, part=one),
-                _check_room(_compute_write(replace(look, part=one), target, source, report), target),
-            )
-            for one in part.rule.expand_part(part, target, source)
+        looked = [
+            look if one is part else replace(look, part=one) for one in part.rule.expand_part(part, target, source)
         ]
+        meant = [(one, _check_room(_compute_write(one, target, source, report), target)) for one in looked]
         if all(write is None for _, write in meant):
             report.count([part.rule], Outcome.RIGHT)
         if bounds.unaccepted:
