@@ -18,7 +18,7 @@ from sync_rules.model.values import AttributeValue, Item, Path, get
 
 KeyType = Literal["S", "N", "B"]
 Distance = Literal["cosine", "euclidean", "dot-product"]
-KEYS_KEPT_MAX: Final = 1_024  # of an entity
+KEYS_KEPT_MAX: Final = 1_024  # with what follows from each: most are asked for again at once
 KEY_MAX_BYTES = (PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES)
 TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 TABLE_ARN: Final = re.compile(r"arn:[^\s:]+:dynamodb:[^\s:/]+:[^\s:/]+:table/[A-Za-z0-9_.-]{3,255}")
