@@ -159,6 +159,8 @@ class ReadThrough(MemoryStore):
         """The conditions on values that are still as they were read."""
         place = make_place(action.key)
         before, now = self.before[place], self.item(action.key)
+        if before is now:
+            return action.guard
         return tuple(one for one in action.guard if is_same_value(get(before, one.path), get(now, one.path)))
 
     def _remember(self, action: Action, guard: tuple[Condition, ...]) -> None:
