@@ -36,7 +36,8 @@ class ReadmeLinks(MetadataHookInterface):
     """The hook that hatchling calls for the metadata of each distribution."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add README.md, with its relative links below the place of the changelog in `urls`."""
+        """Add README.md. Its relative links lead below the place of the changelog in `urls`, to pictures themselves."""
         files = metadata["urls"]["Changelog"].rpartition("/")[0]
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
-        metadata["readme"] = {"content-type": "text/markdown", "text": RELATIVE.sub(f"]({files}/", text)}
+        text = RELATIVE.sub(f"]({files}/", text).replace(".png)", ".png?raw=true)")
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}

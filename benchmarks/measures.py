@@ -9,6 +9,7 @@ from benchmarks.bench import Bench
 from benchmarks.checking import check, shell
 from benchmarks.fanouts import base, index, latency, limited, memory, note_fan_out
 from benchmarks.figures import Figure
+from benchmarks.groups import hot_group
 from benchmarks.proposing import propose_for_wide_items, propose_rules
 from benchmarks.reading import scan, start
 from benchmarks.records import irrelevant, own
@@ -24,6 +25,7 @@ MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "irrelevant": irrelevant,
     "own": own,
     "transaction": transaction,
+    "group": hot_group,
     "start": start,
     "scan": scan,
     "tools": tools,

@@ -11,9 +11,16 @@ import pytest
 
 from tests.test_house import ROOT, SOURCES
 
-PAGES = sorted([
-    *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md"), *(ROOT / "tests/support").glob("*.md"),
-])  # fmt: skip
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(
+            page
+            for folder in ("docs", "examples", "sync_rules", "tests/support")
+            for page in (ROOT / folder).rglob("*.md")
+        ),
+    ]
+)
 FENCE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 FLAGS = re.IGNORECASE | re.MULTILINE
 

@@ -1,4 +1,4 @@
-"""docs/desk.md is followed word by word: its files, its commands and its outputs, in an empty folder.
+"""docs/desk.md and docs/drift.md are followed word by word: files, commands and outputs, in an empty folder.
 
 Changed are only the port, which may be taken, and what needs docker, which is named and not run.
 """
@@ -21,10 +21,13 @@ from tests.docs.test_docs import Block, blocks
 from tests.integration.test_emulator_command import READY
 from tests.test_house import ROOT
 
-PAGE = "docs/desk.md"
+# Each page, what of it needs docker, and what it makes in the folder beside its files.
+PAGES: dict[str, tuple[set[str], set[str]]] = {
+    "docs/desk.md": ({"amazon/dynamodb-local", "localstack/localstack"}, set()),
+    "docs/drift.md": (set(), {"proposed.yaml"}),
+}
 PORT = "8000"
 FILES = {"yaml": "rules.yaml", "python": "app.py"}
-NEEDS_DOCKER = {"amazon/dynamodb-local", "localstack/localstack"}
 STEP_MAX_SECONDS = 120
 
 
@@ -78,27 +81,29 @@ class Desk:
         return process, "".join(printed)
 
 
-def steps() -> Iterator[tuple[Block, str | None]]:
+def steps(page: str) -> Iterator[tuple[Block, str | None]]:
     """The blocks of the page, each with the output that follows it, if one does."""
-    found = blocks(PAGE)
+    found = blocks(page)
     for block, after in zip(found, [*found[1:], None], strict=True):
         if block.language != "text":
             yield block, after.body if after is not None and after.language == "text" else None
 
 
-def test_desk_page_is_true_from_start_to_finish(tmp_path):
+@pytest.mark.parametrize("page", PAGES)
+def test_desk_page_is_true_from_start_to_finish(page, tmp_path):
     """Each file, command and output, in the order of the page; Ctrl-C ends the engine at the end."""
     pytest.importorskip("ministack")
     folder = tmp_path / "desk"
     folder.mkdir()
     desk, engine, docker = Desk(folder), None, set()
+    needs_docker, made = PAGES[page]
     try:
-        for block, expected in steps():
+        for block, expected in steps(page):
             if block.language in FILES:
                 (folder / FILES[block.language]).write_text(desk.words(block.body))
                 continue
             if block.body.startswith("docker "):
-                docker |= {name for name in NEEDS_DOCKER if name in block.body}
+                docker |= {name for name in needs_docker if name in block.body}
                 continue
             if block.body.startswith("sync-rules emulator"):
                 engine, printed = desk.start(block)
@@ -106,8 +111,8 @@ def test_desk_page_is_true_from_start_to_finish(tmp_path):
                 printed = desk.run(block)
             if expected is not None:
                 assert printed == desk.words(expected), str(block)
-        assert docker == NEEDS_DOCKER
-        assert {path.name for path in folder.iterdir()} == {*FILES.values()}
+        assert docker == needs_docker
+        assert {path.name for path in folder.iterdir()} == {*FILES.values(), *made}
         assert engine is not None
         engine.send_signal(signal.SIGINT)
         assert engine.wait(STEP_MAX_SECONDS) == 0
@@ -117,7 +122,8 @@ def test_desk_page_is_true_from_start_to_finish(tmp_path):
             engine.communicate()
 
 
-def test_desk_page_names_the_port_of_the_command():
+@pytest.mark.parametrize("page", PAGES)
+def test_desk_page_names_the_port_of_the_command(page):
     """The page leaves --port out: its addresses are those of the default."""
-    text = (ROOT / PAGE).read_text()
+    text = (ROOT / page).read_text()
     assert set(re.findall(r"127\.0\.0\.1:(\d+)", text)) == {PORT}

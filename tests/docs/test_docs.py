@@ -47,7 +47,8 @@ from tests.docs.reference import GENERATED, ROOT, expected, help_text, shown
 from tests.support.builders import s
 from tests.support.worlds import Scene
 
-PAGES = sorted([*ROOT.glob("*.md"), ROOT / "examples/README.md", *(ROOT / "docs").rglob("*.md")])
+SKILL = "sync_rules/deploy/project/skill.md"
+PAGES = sorted([*ROOT.glob("*.md"), ROOT / "examples/README.md", ROOT / SKILL, *(ROOT / "docs").rglob("*.md")])
 TEXTS = {str(page.relative_to(ROOT)): page.read_text() for page in PAGES}
 ALL = "\n".join(TEXTS.values())
 FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<mark>\w+))?\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -298,11 +299,11 @@ def test_docs_broken_rules_fail_as_shown(block):
 
 
 # ---------------------------------------------------------------- commands
-FOLLOWED = "docs/desk.md"  # as a whole, in tests/docs/test_desk.py
+FOLLOWED = ("docs/desk.md", "docs/drift.md", SKILL)  # as a whole, in tests/docs/test_desk.py and below
 COMMANDS = [
     (block, line.split("  #")[0].split("   ")[0].strip())
     for block in blocks_of("sh")
-    if block.page != FOLLOWED
+    if block.page not in FOLLOWED
     for line in block.body.splitlines()
     if line.strip() and not line.startswith("#")
 ]
@@ -315,6 +316,9 @@ OFFLINE = ("check", "schema", "demo", "init")  # the verbs that need nothing but
 def test_docs_commands_work(block, line, tmp_path, monkeypatch, capsys):
     """Commands in the documentation run if they work offline; of the others, verb, options and targets exist."""
     command, *arguments = shlex.split(line)
+    if command == "uvx":
+        option, place, command, *arguments = arguments
+        assert (option, place) in {("--from", "../sync-rules"), ("--from", "../sync-rules[demo]")}
     if command == "make":
         make = (ROOT / "Makefile").read_text()
         assert re.search(rf"^{arguments[0]}:", make, re.MULTILINE)
@@ -335,6 +339,28 @@ def test_docs_commands_work(block, line, tmp_path, monkeypatch, capsys):
         assert line in (*installing, "cp -R handlers rules.yaml build/") or re.fullmatch(
             rf"python3 -m pip install (\S+/dist/)?{re.escape(wheel)}", line
         )
+
+
+def test_docs_skill_works_as_written(tmp_path, monkeypatch, capsys):
+    """`init --skill` prints the skill. In an empty folder its files, and its commands that need no account, work in order."""
+    assert main.main(["init", "--skill"]) == 0
+    assert capsys.readouterr().out == TEXTS[SKILL]
+    assert len(TEXTS[SKILL].splitlines()) <= 120
+    assert YAML(typ="safe").load(TEXTS[SKILL].split("---\n")[1]).keys() == {"name", "description"}
+    monkeypatch.chdir(tmp_path)
+    ran = set()
+    for block in blocks(SKILL):
+        if block.language == "yaml":
+            (tmp_path / ("scenarios/first.scenario.yaml" if block.mark else "rules.yaml")).write_text(block.body)
+        for line in block.body.splitlines() if block.language == "sh" else ():
+            verb, *arguments = shlex.split(line)[1:]
+            if {"--region", "--remote"} & {*arguments}:
+                app: Any = main._make_application([verb])
+                app.commands[verb].make_context(verb, arguments)
+            else:
+                assert main.main([verb, *arguments]) == 0, line
+                ran.add(verb)
+    assert ran == {"init", "schema", "check", "graph", "test", "infra"}
 
 
 def test_docs_editor_line_names_the_file_that_schema_writes():
@@ -399,6 +425,21 @@ def test_docs_mention_only_modules_that_exist():
         module, _, name = dotted.rpartition(".") if dotted.endswith(".handler") else (dotted, "", "")
         assert not name or hasattr(import_module(module), name), dotted
         assert name or import_module(module), dotted
+
+
+CAUGHT: dict[str, int | None] = json.loads((ROOT / "tests/simulation/caught.json").read_text())
+TESTS = set(re.findall(r"def (test_\w+)", "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))))
+
+
+@pytest.mark.parametrize("page", ["docs/faults.md", "docs/drift.md"])
+def test_docs_name_tests_that_exist_and_mutants_that_are_caught(page):
+    """The column `shown by` names tests that exist, and mutants that a history catches."""
+    shown_by = " ".join(line.split("|")[-2] for line in TEXTS[page].splitlines() if line.startswith("|"))
+    names = set(re.findall(r"`([^`]+)`", shown_by))
+    tests = {name for name in names if name.startswith("test_")}
+    assert tests
+    assert not tests - TESTS
+    assert not {name for name in names - tests if CAUGHT.get(name) is None}
 
 
 def anchor(heading: str) -> str:

@@ -6,6 +6,8 @@ pre-commit hook go to the root of the git repository around the folder. It asks 
 
 With --from or --from-account, rules.yaml has the tables and entities of what you have, and no rule yet. Every place
 that is not sure has a `# CHECK:` comment. Of items, only key forms and names of attributes are written, never values.
+
+With --skill it prints a page that teaches coding agents to write, test and deploy rules, and writes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from sync_rules.cli import options as opt
 from sync_rules.cli.modules import load_module
 from sync_rules.cli.show.text import format_count
 from sync_rules.cli.verb import Verb
-from sync_rules.deploy.project import Project, make_project, write_project
+from sync_rules.deploy.project import Project, make_project, read_project_text, write_project
 from sync_rules.model.errors import UserError
 
 STDIN: Final = Path("-")
@@ -33,7 +35,7 @@ ACCOUNT_IMPORTER: Final = "sync_rules.extras.discover.imports.live_tables"
 
 VERB: Final = Verb(
     needs={"--samples": ("--from-account",)},
-    excludes={"--from": ("--from-account",)},
+    excludes={"--from": ("--from-account",), "--skill": ("folder", "--from", "--from-account")},
 )
 
 
@@ -52,10 +54,14 @@ def init(
     samples: Annotated[
         int, typer.Option("--samples", min=0, metavar="N", help="Read at most this number of items of each live table.")
     ] = SAMPLES,
+    skill: Annotated[bool, typer.Option("--skill", help="Only print the skill for coding agents (SKILL.md).")] = False,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
 ) -> int:
     """Begin a project of your own: rules, a scenario, template, CI. Overwrites nothing."""
+    if skill:
+        print(read_project_text("skill.md"), end="")
+        return 0
     if sources and len(sources) > 1:
         raise UserError(f"--from takes one file, found {len(sources)}: begin with one, and add the others by hand")
     imported = _read(sources[0]) if sources else None

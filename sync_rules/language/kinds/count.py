@@ -31,6 +31,7 @@ from sync_rules.rules.ledger import AMOUNT, Ledger
 from sync_rules.rules.rule import Rule
 
 PLACES_MAX = 18
+PLACES_DEFAULT = 2
 
 
 class GroupForm(BookedForm):
@@ -73,7 +74,7 @@ class MeanForm(ShardedForm):
 
     mean: str = Field(description="The number: entity.attribute.", examples=["review.stars"])
     places: int = Field(
-        default=2, ge=0, le=PLACES_MAX, description="The decimal places. A half is rounded away from zero."
+        default=PLACES_DEFAULT, ge=0, le=PLACES_MAX, description="The decimal places. A half is rounded away from zero."
     )
 
 

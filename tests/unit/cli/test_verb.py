@@ -35,7 +35,8 @@ def refusal(capsys, verb: str, *options: str) -> str:
     """The message of a verb that is given these options. It ends with exit code 2 in any case: there is no rules file."""
     params = main._make_application([verb]).commands[verb].params
     flags = {name for one in params if getattr(one, "is_flag", False) for name in (*one.opts, *one.secondary_opts)}
-    words = [word for one in options for word in ([one] if one in flags else [one, VALUES.get(one, "1")])]
+    plain = {one for one in options if one in flags or not one.startswith("-")}  # flags and arguments
+    words = [word for one in options for word in ([one] if one in plain else [one, VALUES.get(one, "1")])]
     assert main.main([verb, *REQUIRED.get(verb, []), *words]) == 2
     return capsys.readouterr().err
 

@@ -43,6 +43,7 @@ def test_wheel_installs_one_name(tmp_path):
     links = re.findall(r"\]\(([^)]+)\)", ZipFile(wheel).read(notes).decode())
     assert len(links) > 30
     assert [link for link in links if not link.startswith((f"{DOCS}/", f"{HOME}/blob/main/"))] == []
+    assert [link for link in links if ".png" in link] == [f"{HOME}/blob/main/docs/playground.png?raw=true"]
 
 
 def test_wheel_names_pages_by_their_url():

@@ -86,19 +86,14 @@ class GroupShapes:
             yield from self._embed(column, sample)
 
     def has_values_of_children(self, sample: Sequence[Parent]) -> bool:
-        """False for texts, or maps of a few fields, that hold no value of most parents' children."""
-        probe = [one for one in sample if one.held and one.children and not one.entries][:PROBE]
-        hits = Counter(
-            place
-            for one in probe
-            for place in range(len(self.columns))
-            if any(
-                len(text) > SHORT_MAX and text[1:] in (one.held or "")
-                for row in one.children
-                for text in [row[place] or ""]
-            )
-        )
-        return not probe or max(hits.values(), default=0) >= PROBE_MIN * len(probe)
+        """False for texts, or maps of a few fields, that most parents cannot have from their children. A value that all
+        children of a parent have is a copy of the parent's, and says nothing.
+        """
+        plain = [one for one in sample if one.held and one.children and not one.entries]
+        probe = [one for one in plain if len(one.children) > 1][:PROBE]
+        places = range(len(self.columns))
+        hits = Counter(place for one in probe for place in places if _may_hold_one_of_several(one, place))
+        return not plain or max(hits.values(), default=0) >= max(1, PROBE_MIN * len(probe))
 
     def _take_first(self, column: Column, sample: Sequence[Parent]) -> Iterator[GroupShape]:
         """The text of the first child in an order, such as the newest one, or a map of some of its columns."""
@@ -320,3 +315,12 @@ def _has_overlapping_names(sample: Sequence[Parent], name: Callable[[Row], str])
         total += len(parent.entries)
         hits += sum(entry.name in own for entry in parent.entries)
     return hits >= AGREE_MIN * total
+
+
+def _may_hold_one_of_several(parent: Parent, place: int) -> bool:
+    """False if a parent's text begins with none of several values that its children have in a column, and its map has
+    none of them.
+    """
+    held, values = parent.held or "", {row[place] or "" for row in parent.children}
+    holds = held.__contains__ if held[:1] == MAP else held[1:].startswith
+    return len(values) > 1 and any(len(one) > SHORT_MAX and holds(one[1:]) for one in values)

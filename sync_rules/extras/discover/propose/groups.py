@@ -41,6 +41,7 @@ from sync_rules.extras.discover.propose.value_texts import MAP, NULL
 
 PARENTS: Final = 1_500  # in the sample, each with all of its children
 PART: Final = 20_000  # parents that are counted together
+ROWS: Final = 50_000  # children that are read together: each has all of its columns in memory
 CHILDREN_MAX: Final = 500  # of a parent in the sample, on average
 HALF: Final = 0.5  # agree at least: each of several children may be wrong
 FEW: Final = 0.2  # agree at least where most of their entries do
@@ -73,9 +74,8 @@ class _GroupSearch:
         self.families = Families(database, join, self.columns)
         self.shapes = GroupShapes(join, self.columns)
         self.places = self.shapes.places
-        parts = max(1, join.source.rows // PARENTS)
-        self.children = self.families.children(parts)
-        self.parts = parts
+        self.parts = max(1, join.source.rows // PARENTS, join.target.rows // ROWS)
+        self.children = self.families.children(self.parts)
 
     def of(self, column: Column) -> Iterator[Lead]:
         """The best lead for one attribute of the parents."""
@@ -123,7 +123,7 @@ class _GroupSearch:
     def _count(self, column: Column, shape: GroupShape, sample: Agreement, condition: ChildCondition | None) -> Lead:
         agree = checked = sources = overwrites = strays = own = 0
         differing: list[str] = []
-        parts = 1 + self.join.source.rows // PART
+        parts = 1 + max(self.join.source.rows // PART, self.join.target.rows // ROWS)
         for part in range(parts):
             parents = self.families.parents(column, parts, self.families.children(parts, part), part).values()
             for parent in filter_children(list(parents), condition, self.places):

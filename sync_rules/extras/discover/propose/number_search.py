@@ -1,4 +1,4 @@
-"""Numbers of parents that their children add up to: count, sum, min and max, with a condition on one attribute.
+"""Numbers of parents that their children add up to: count, sum, mean, min and max, with a condition on one attribute.
 
 Invariant: each number is compared with that of a parent's children, and with what children of other parents would make.
 """
@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sync_rules.extras.discover.imports.identifiers import make_singular
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
@@ -36,6 +36,8 @@ from sync_rules.extras.discover.propose.parents import (
     may_decide,
 )
 from sync_rules.extras.discover.propose.value_texts import NUMBER
+from sync_rules.language.kinds.count import PLACES_DEFAULT
+from sync_rules.model.numbers import compute_mean
 
 PARENTS: Final = 3_000  # in the sample, each with all of its children
 AMOUNTS_MAX: Final = 12  # columns that are added up
@@ -51,11 +53,14 @@ MORE_ASKED: Final = 1.5  # times the evidence, of a number under a condition: ma
 DIFFER_MIN: Final = 0.3  # of the parents with several children have different amounts, that one of them is the least
 MATTER_MIN: Final = 3  # parents of two children or more, at least
 ONE_SIDED_MIN: Final = 5  # parents that differ, all in one direction: no fault does that
-DECIMAL: Final = "DECIMAL(38, 10)"
+SCALE: Final = 10  # decimal places that statements keep
+TOTAL_MAX: Final = 10 ** (37 - 2 * SCALE)  # the largest total of a mean: a DECIMAL must hold 10**SCALE times as much
+DECIMAL: Final = f"DECIMAL(38, {SCALE})"
 COUNTED: Final = frozenset({"count", "counts", "number", "num", "n", "total", "size", "qty", "amount", "items"})
 SPOKEN: Final = {
     "count": COUNTED,
     "sum": frozenset({"sum", "total", "spent", "amount", "volume", "balance", "revenue", "points", "score"}),
+    "mean": frozenset({"mean", "average", "avg", "rating"}),
     "min": frozenset({"min", "minimum", "least", "lowest", "smallest", "cheapest", "first", "earliest", "shortest"}),
     "max": frozenset({"max", "maximum", "most", "highest", "largest", "biggest", "last", "latest", "best", "longest"}),
 }  # fmt: skip
@@ -66,31 +71,66 @@ OWN: Final = frozenset({
 })  # fmt: skip
 
 
+class Amounts(NamedTuple):
+    """The amounts of some children in one column."""
+
+    total: Decimal
+    least: Decimal
+    most: Decimal
+    number: int
+
+
 @dataclass
 class ChildSum:
     """The children of one parent that have one value of a column: how many, and their amounts by column."""
 
     count: int = 0
-    amounts: dict[int, tuple[Decimal, Decimal, Decimal]] = field(default_factory=dict)  # sum, least, most
+    amounts: dict[int, Amounts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class NumberForm:
-    """A number that children may make: its kind, the column with its place among the amounts, the condition."""
+    """A number that children may make: its kind, the column with its place among the amounts, the condition, and the
+    decimal places of a mean.
+    """
 
     kind: str
     amount: Column | None = None
     place: int = -1
     condition: ChildCondition | None = None
+    places: int = PLACES_DEFAULT
 
     def of(self, children: ChildSum | None) -> Decimal | None:
-        """The number that some children make; None for the least and the most of no amounts."""
+        """The number that some children make; None for the mean, the least and the most of no amounts."""
         if self.kind == "count":
             return Decimal(children.count if children is not None else 0)
         amounts = children.amounts.get(self.place) if children is not None else None
+        if amounts is None:
+            return Decimal(0) if self.kind == "sum" else None
+        match self.kind:
+            case "sum":
+                return amounts.total
+            case "mean":
+                return compute_mean(amounts.total, Decimal(amounts.number), self.places)
+            case "min":
+                return amounts.least
+        return amounts.most
+
+    def make_sql(self) -> str:
+        """Return the number of a group of children, which statements call `t`. The rule rounds a mean alike."""
+        where = f" FILTER ({self.condition.sql})" if self.condition is not None else ""
+        if self.amount is None:
+            return f"count(*){where}"
+        amount = _make_decimal_sql(self.amount, "t")
         if self.kind == "sum":
-            return amounts[0] if amounts is not None else Decimal(0)
-        return amounts[1 if self.kind == "min" else 2] if amounts is not None else None
+            return f"coalesce(sum({amount}){where}, 0)"
+        if self.kind != "mean":
+            return f"{self.kind}({amount}){where}"
+        total, number = f"sum({amount}){where}", f"count({amount}){where} * {10 ** (SCALE - self.places)}"
+        scaled = f"(CASE WHEN abs({total}) <= {TOTAL_MAX} THEN abs({total}) * {10**SCALE} END)::HUGEINT"
+        rounded = f"((2 * {scaled} + {number}) // nullif(2 * {number}, 0))::DECIMAL(28, 0)"
+        unit = f"{Decimal(1).scaleb(-self.places):f}::DECIMAL({SCALE}, {self.places})"
+        return f"sign({total}) * {rounded} * {unit}"
 
 
 Sums = Mapping[int, ChildSum]  # of the children of each parent that count
@@ -127,6 +167,7 @@ class _NumberSearch:
         self.parents = {row[0]: row[1:] for row in database.rows(f"SELECT s.rid, {names} FROM ({self.sample}) s")}
         self.all = {rid: sums[None] for rid, sums in self._sum_children(None).items()}
         self.varied = frozenset(place for place in range(len(self.amounts)) if self._differs(place))
+        self.places = sorted({places for one in totals if (places := self._count_places(one)) <= SCALE})
         self.probe = [rid for rid, sums in self.all.items() if sums.count > 1][:PROBE]
 
     def list_leads(self) -> Iterator[Lead]:
@@ -146,7 +187,7 @@ class _NumberSearch:
     def _sum_children(self, by: Column | None) -> dict[int, dict[str | None, ChildSum]]:
         """The children of each parent, by the values of a column."""
         amounts = "".join(
-            f", sum({x}), min({x}), max({x})" for x in (_make_decimal_sql(one, "t") for one in self.amounts)
+            f", sum({x}), min({x}), max({x}), count({x})" for x in (_make_decimal_sql(one, "t") for one in self.amounts)
         )
         value = "NULL" if by is None else f"t.{by.sql}"
         found: dict[int, dict[str | None, ChildSum]] = defaultdict(dict)
@@ -156,9 +197,9 @@ class _NumberSearch:
         ):
             one = ChildSum(row[2])
             for place in range(len(self.amounts)):
-                total, least, most = row[3 + 3 * place : 6 + 3 * place]
-                if total is not None:
-                    one.amounts[place] = total, least, most
+                total, least, most, number = row[3 + 4 * place : 7 + 4 * place]
+                if number:
+                    one.amounts[place] = Amounts(total, least, most, number)
             found[row[0]][row[1]] = one
         return found
 
@@ -170,11 +211,18 @@ class _NumberSearch:
                 kinds = [] if amount.in_identity else ["sum"]
                 kinds += ["min", "max"] if place in self.varied else []
                 yield from (NumberForm(kind, amount, place, condition) for kind in kinds)
+                if place in self.varied and not amount.in_identity:
+                    yield from (NumberForm("mean", amount, place, condition, places) for places in self.places)
+
+    def _count_places(self, total: Column) -> int:
+        """The decimal places of a number of the parents: as many as its longest value has."""
+        digits = f"split_part(s.{total.sql}, '.', 2)"
+        return int(self.database.row(f"SELECT coalesce(max(length({digits})), 0) FROM ({self.sample}) s")[0])
 
     def _differs(self, place: int) -> bool:
         """True if children of one parent have several amounts: else the least says nothing that a copy does not."""
         several = [one.amounts[place] for one in self.all.values() if place in one.amounts]
-        differ = sum(least < most for _, least, most in several)
+        differ = sum(one.least < one.most for one in several)
         groups = sum(one.count > 1 for one in self.all.values())
         return differ >= max(MATTER_MIN, DIFFER_MIN * groups)
 
@@ -208,8 +256,9 @@ class _NumberSearch:
         if form.kind == "count":
             return [rid for rid in there if self.all[rid].count > 1]
         amounts = [(rid, sums[rid].amounts.get(form.place)) for rid in there if rid in sums]
-        single = (lambda one: one[1] == one[2]) if form.kind != "sum" else (lambda one: one[0] in (one[1], one[2]))
-        return [rid for rid, one in amounts if one is not None and not single(one)]
+        if form.kind == "sum":
+            return [rid for rid, one in amounts if one is not None and one.total not in (one.least, one.most)]
+        return [rid for rid, one in amounts if one is not None and one.least < one.most]
 
     def _probe(self, form: NumberForm, sums: Sums) -> list[int]:
         """The numbers of the parents that some of them have so."""
@@ -234,6 +283,7 @@ class _NumberSearch:
         rule = {
             form.kind: first,
             "into": total.column_name,
+            **({"places": form.places} if form.kind == "mean" and form.places != PLACES_DEFAULT else {}),
             **self.join.options(form.condition.where if form.condition else ""),
         }
         figures = {"rate": rate, **sample.figures, "groups": sample.sources, "name": named}
@@ -251,15 +301,10 @@ class _NumberSearch:
 
     def _count_over_all(self, total: Column, form: NumberForm) -> NumberCount:
         parent, child = self.join.source, self.join.target
-        amount = "t.rid" if form.amount is None else _make_decimal_sql(form.amount, "t")
-        where = f"FILTER ({form.condition.sql})" if form.condition is not None else ""
-        wanted = f"{form.kind}({amount}) {where}"
-        if form.kind == "sum":
-            wanted = f"coalesce({wanted}, 0)"
         there = _make_decimal_sql(total, "i")
         empty = "0" if form.kind in ("count", "sum") else "NULL"
         self.database.run(
-            f"CREATE OR REPLACE TEMP TABLE wanted AS SELECT s.rid AS rid, {wanted} AS w FROM {parent.sql} s "
+            f"CREATE OR REPLACE TEMP TABLE wanted AS SELECT s.rid AS rid, {form.make_sql()} AS w FROM {parent.sql} s "
             f"JOIN {child.sql} t ON {self.join.on()} GROUP BY s.rid"
         )
         w = f"(CASE WHEN w.rid IS NULL THEN {empty} ELSE w.w END)"
@@ -312,7 +357,7 @@ def _is_own_by_name(total: Column, form: NumberForm) -> str:
     spoken = total.words & SPOKEN[form.kind]
     if total.words & OWN:
         return "its name says a limit, or a plan"
-    if form.kind in ("min", "max") and not spoken:
+    if form.kind in ("mean", "min", "max") and not spoken:
         return f"its name does not say {form.kind}"
     same = form.kind == "sum" and form.amount is not None and form.amount.words == total.words
     return "it has the name of what is added up" if same and not spoken else ""
@@ -379,6 +424,6 @@ def _add(groups: Mapping[str | None, ChildSum], values: frozenset[str | None]) -
         return parts[0]
     whole = ChildSum(sum(one.count for one in parts))
     for place in {place for one in parts for place in one.amounts}:
-        sums, least, most = zip(*(one.amounts[place] for one in parts if place in one.amounts), strict=True)
-        whole.amounts[place] = sum(sums, Decimal(0)), min(least), max(most)
+        totals, least, most, numbers = zip(*(one.amounts[place] for one in parts if place in one.amounts), strict=True)
+        whole.amounts[place] = Amounts(sum(totals, Decimal(0)), min(least), max(most), sum(numbers))
     return whole

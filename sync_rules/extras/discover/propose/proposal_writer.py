@@ -35,7 +35,7 @@ NEEDED: Final = re.compile(r"say entities\.([^.]+)\.required: \[([^\],]+)\]")
 TYPED: Final = re.compile(r'"?([^\s"{}:,]+)"?: ([SNB])\b')
 OPTIONS_MAX: Final = 3  # of a rule in one line: more are easier to read one below the other
 INDEXES_MAX: Final = 20  # global ones of a table, without asking AWS for more
-SENTENCES: Final = frozenset({"copy", "count", "sum", "min", "max", "mirror", "collect"})
+SENTENCES: Final = frozenset({"copy", "count", "sum", "mean", "min", "max", "mirror", "collect"})
 LEDGER: Final = "ledger"
 LEDGER_CHECK: Final = "counters and values are booked here: make it with sync-rules tables create, or by the template"
 WORDS: Final = re.compile(r"[^\W_]+")
@@ -166,7 +166,7 @@ def _settle(proposal: Proposal) -> SettledModel:
 def _needs_ledger(rule: Proposed) -> bool:
     """True for a rule that needs a ledger."""
     values = rule.kind == "collect" and ("." in str(rule.rule["collect"]) or "fields" in rule.rule)
-    return (values or rule.kind in ("count", "sum", "min", "max")) and rule.rule.get("mode") != "recount"
+    return (values or rule.kind in ("count", "sum", "mean", "min", "max")) and rule.rule.get("mode") != "recount"
 
 
 def _settle_table(table: ProposedTable, needs: Sequence[Proposed]) -> SettledTable:

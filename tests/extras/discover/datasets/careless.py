@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from sync_rules.model.numbers import compute_mean
 from tests.extras.discover.datasets.dataset import ABSENT, DataSet, Record, Truth, Wanted, get, put
 
 Link = Mapping[str, str]  # from a field of the source to the field of the target that names it
@@ -97,7 +98,7 @@ def derived(data: DataSet, into: str, reads: Collection[str], made: Test) -> Tru
 
 
 def counted(data: DataSet, function: str, child: str, into: str, link: Link, *, where: Test | None = None) -> Truth:
-    """count, sum, min or max over the items that name a parent; `where` they satisfy a condition."""
+    """count, sum, mean, min or max over the items that name a parent; `where` they satisfy a condition."""
     way = Way(data, _entity(into), _entity(child), link)
     path = _path(child)
 
@@ -116,6 +117,8 @@ def _number(function: str, members: Sequence[Record], amounts: Sequence[Any]) ->
             return len(members)
         case "sum":
             return sum(amounts, Decimal(0))
+        case "mean":
+            return compute_mean(sum(amounts, Decimal(0)), Decimal(len(amounts)), 2) if amounts else ABSENT
         case "min":
             return min(amounts, default=ABSENT)
     return max(amounts, default=ABSENT)

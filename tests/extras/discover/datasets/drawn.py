@@ -239,7 +239,7 @@ class Drawing:
             keep(counted(data, "count", kind.name, into, link, where=lambda r: r[state] == value))
         for amount in kind.amounts:
             if w.yes(0.4):
-                function = w.one(["sum", "sum", "min", "max"])
+                function = w.one(["sum", "mean", "min", "max"])
                 into = f"{parent.name}.{self.called(kind.name, amount.lower(), function)}"
                 keep(counted(data, function, f"{kind.name}.{amount}", into, link))
         if w.yes(0.25):

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 from sync_rules.extras.discover.propose import number_search
+from sync_rules.extras.discover.propose.group_shapes import GroupShapes
 from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.search import propose
 from sync_rules.language.load import check_rules
@@ -91,5 +92,31 @@ def test_kinds_look_once_at_each_amount_of_a_link(tmp_path, monkeypatch):
 
     kept: list[object] = []
     monkeypatch.setattr(number_search._NumberSearch, "_differs", count_look)
-    propose(gathered(tmp_path / "in", *RIGHT["counters, sums and mosts"]("looks").tables), tmp_path / "work")
+    propose(gathered(tmp_path / "in", *RIGHT["counters, sums, means and mosts"]("looks").tables), tmp_path / "work")
     assert set(looks.values()) == {1}
+
+
+def test_kinds_try_no_condition_on_what_children_only_copy(tmp_path, monkeypatch):
+    """A name that its children copy is not made of them: no condition is tried on them, though a number of theirs may be
+    a part of the name.
+    """
+    rand = random.Random(5)
+    users = [{"uid": f"u{rand.getrandbits(60):x}", "name": f"User {number:03}"} for number in range(40)]
+    orders = [
+        {
+            "oid": f"o{rand.getrandbits(60):x}", "uid": user["uid"], "user_name": user["name"], "units": number,
+            "status": rand.choice(["OPEN", "SENT", "DONE"]),
+        }
+        for user in users for number in range(100, 140)
+    ]  # fmt: skip
+    tries: Counter[str] = Counter()
+    inner = GroupShapes.of
+
+    def count_try(shapes, column, sample):
+        tries[column.path] += 1
+        return inner(shapes, column, sample)
+
+    monkeypatch.setattr(GroupShapes, "of", count_try)
+    tables = [PlainTable("users", {"uid": "S"}, users), PlainTable("orders", {"oid": "S"}, orders)]
+    propose(gathered(tmp_path / "in", *tables), tmp_path / "work")
+    assert tries["name"] == 1

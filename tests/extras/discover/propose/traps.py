@@ -10,13 +10,16 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from sync_rules.model.numbers import compute_mean
 from tests.extras.discover.datasets.words import Words
 from tests.support.gathering import PlainTable
 
 Record = dict[str, Any]
+Number = int | Decimal
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 START = datetime(2024, 1, 1, tzinfo=UTC)
 PARENTS, EACH = 30, 8
@@ -295,7 +298,7 @@ def later(days: int) -> Callable[[datetime], Any]:
 
 # ---------------------------------------------------------------- a parent's own value
 def owned(
-    into: str, amount: str, make: Callable[[Words, list[int]], int], *, each: tuple[int, int] = (2, 9), idle: float = 0.0,
+    into: str, amount: str, make: Callable[[Words, list[int]], Number], *, each: tuple[int, int] = (2, 9), idle: float = 0.0,
     own: Callable[[Words], int] = lambda words: words.number(90, 1), low: int = 5, high: int = 900,
 ) -> Callable[[str], Trap]:  # fmt: skip
     """Parents with a value of their own, which their children seem to make. `idle`: the share without children."""
@@ -317,9 +320,13 @@ def owned(
     return build
 
 
-def sometimes(chance: float, usual: Callable[[list[int]], int], other: Callable[[Words, list[int]], int]) -> Callable[[Words, list[int]], int]:
+def sometimes(chance: float, usual: Callable[[list[int]], Number], other: Callable[[Words, list[int]], Number]) -> Callable[[Words, list[int]], Number]:
     """The usual number, but for some parents another one."""
     return lambda words, amounts: other(words, amounts) if words.yes(chance) else usual(amounts)
+
+
+def mean(amounts: list[int], places: int = 2) -> Decimal:
+    return compute_mean(Decimal(sum(amounts)), Decimal(len(amounts)), places)
 
 
 def rising(function: Callable[[list[int]], int], *, falling: bool = False) -> Callable[[str], Trap]:
@@ -583,6 +590,10 @@ TRAPS: Mapping[str, Callable[[str], Trap]] = {
     "a size of those without children": owned("size", "age", lambda w, a: len(a), idle=0.3),
     "a published version": owned("published", "version", sometimes(0.15, max, lambda w, a: max(a) - 1), low=1, high=40),
     "a member since before the first order": owned("since", "ordered", sometimes(0.15, min, lambda w, a: min(a) - w.number(90, 9)), low=1_700_000_000, high=1_710_000_000),
+    "an average that editors set": owned("average_price", "price", sometimes(0.15, mean, lambda w, a: mean(a) + w.number(4, 1))),
+    "an average of those without children": owned("average_price", "price", lambda w, a: mean(a), idle=0.3),
+    "an average in more digits than a rule keeps": owned("average_price", "price", lambda w, a: mean(a, 16)),
+    "an average without a name": owned("price", "price", lambda w, a: mean(a)),
     "a balance with an opening": owned("balance", "amount", sometimes(0.15, sum, lambda w, a: sum(a) + 100)),
     # history
     "line prices with dates": history("price", "price", "unit_price", dated="text"),
@@ -674,7 +685,7 @@ def counters(seed: str) -> Trap:
             {"PK": users[-1]["PK"], "SK": f"ORDER#{words.ulid()}", "total": words.number(900, 5), "status": words.one(["OPEN", "SENT", "CANCELLED"]), "placed_at": words.time()}
             for _ in range(words.number(9))
         ]
-    wanted = {("count", "user.by_status"), ("count", "user.order_count"), ("sum", "user.spent"), ("max", "user.largest_total")}
+    wanted = {("count", "user.by_status"), ("count", "user.order_count"), ("sum", "user.spent"), ("max", "user.largest_total"), ("mean", "user.average_total")}
     trap = Trap([PlainTable("shop", {"PK": "S", "SK": "S"}, [*users, *orders])], active=wanted)
     for user in users:
         own = [one for one in orders if one["PK"] == user["PK"]]
@@ -683,9 +694,11 @@ def counters(seed: str) -> Trap:
         user["spent"] = sum(one["total"] for one in own if one["status"] != "CANCELLED")
         if own:
             user["largest_total"] = max(one["total"] for one in own)
+            user["average_total"] = mean([one["total"] for one in own], 1)
     for number, off in ((3, -1), (17, 2), (40, 1)):
         trap.spoil(users[number], "order_count", users[number]["order_count"] + off)
     trap.spoil(users[2], "by_status", {**users[2]["by_status"], "OPEN": 70})
+    trap.spoil(users[5], "average_total", Decimal("1.5"))
     trap.spoil(users[9], "spent", users[9]["spent"] + 30)
     return trap
 
@@ -694,7 +707,7 @@ RIGHT: Mapping[str, Callable[[str], Trap]] = {
     "a copy with slips of the pen": copied(typed),
     "a copy whose newest are wrong": copied(out_of_order, share=0.6, style="ulid"),
     "a copy with placeholders": copied(placeholder),
-    "counters, sums and mosts": counters,
+    "counters, sums, means and mosts": counters,
     "the newest child as a map": firsts("last_order", fields=("oid", "placed_at", "status"), active=True),
     "an attribute of the newest child": firsts("last_city", active=True),
     "numbers of a day": periods("bookings", active=True),
