@@ -175,6 +175,8 @@ class Consequences:
 
     def _do(self, tasks: Tasks) -> Work[Report]:
         """Do tasks as everywhere, but push by push, and only the parts of complete books."""
+        if not (tasks.pulls or tasks.pushes or tasks.parts):
+            return Report()
         self._note_partial_looks(tasks)
         stages = {"push": self._push_one_by_one, "parts": self._reconcile_parts}
         return (yield from do_tasks(tasks, self.rules, self._bounds, stages))
