@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DYNOXIDE := .engines/node_modules/@dynoxide/linux-x64/dynoxide
-DEPLOY_TOOLS := sam ministack lambda
+# The AWS CDK has 500 MB, so only `.ci/run`, which needs every engine, installs it: make engines REQUIRE_ENGINES=1
+WITH_CDK := $(if $(REQUIRE_ENGINES),yes)
+CDK := packages/cdk
+DEPLOY_TOOLS := sam ministack lambda $(if $(WITH_CDK),cdk)
 VALIDATOR := .engines/asl/node_modules/.bin/asl-validator
 
 .PHONY: help demo test lint wheel soak lock clean
@@ -88,13 +91,19 @@ bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 .PHONY: engines
-engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## Install what tests need besides .venv: engines and deployment tools; some need npm
+engines: $(DEPLOY_TOOLS:%=.engines/%/installed) $(if $(WITH_CDK),$(CDK)/dist/index.js)  ## Install what tests need besides .venv: engines and deployment tools; some need npm
 	@test -x $(VALIDATOR) || ! command -v npm >/dev/null || \
 	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines/asl asl-validator@4.0.0 || \
 	  echo "asl-validator could not be installed: its tests will be skipped"
 	@test -x $(DYNOXIDE) || ! command -v npm >/dev/null || \
 	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines @dynoxide/linux-x64@1.2.1 || \
 	  echo "dynoxide could not be installed: its tests will be skipped"
+
+# The construct in TypeScript, with the AWS CDK of npm.
+$(CDK)/dist/index.js: $(CDK)/src/index.ts $(CDK)/package-lock.json $(CDK)/tsconfig.json
+	@! command -v npm >/dev/null || { cd $(CDK) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
+	  npm run --silent build && touch dist/index.js; } || \
+	  echo "$(CDK) could not be built: its tests will be skipped"
 
 # Each deployment tool has its own environment: ministack runs the functions that are deployed to it, and packages
 # installed beside it would hide what a bundle lacks.
@@ -122,6 +131,7 @@ lock:  ## Write the lock files anew: hashes, no addresses
 	echo cyclonedx-bom | $(LOCK) --no-annotate --output-file .github/requirements-sbom.txt -
 	echo 'aws-sam-cli==1.170.0' | $(LOCK) --output-file tests/deploy/requirements-sam.txt -
 	printf 'ministack[full]==1.5.33\nboto3\n' | $(LOCK) --output-file tests/deploy/requirements-ministack.txt -
+	$(LOCK) pyproject.toml --extra cdk --constraint requirements-dev.txt --output-file tests/deploy/requirements-cdk.txt
 	printf 'awslambdaric==4.2.2\nboto3\n' | $(LOCK) --output-file tests/deploy/requirements-lambda.txt -
 
 # What the functions import, at the versions of requirements-dev.txt; without boto3, which Lambda has.

@@ -48,6 +48,7 @@ RINGS: dict[str, dict[str, frozenset[str]]] = {
     "beside": {
         "read": frozenset({"adapters", "rules", "model"}),
         "write": frozenset({"model", "rules", "pipeline", "adapters", "language"}),
+        "extras.cdk": CORE | {"adapters", "language", "deploy"},
         "extras.design": OPERATE | {"read"},
         "extras.discover": OPERATE,
         "extras.proof": OPERATE,
@@ -73,7 +74,7 @@ KINDS_KNOWN_IN = frozenset({"rules", "language", "extras.design", "read"})
 # They recompute what kinds keep, as their checkers.
 KINDS_BUT = frozenset({"audit.ledger_balance", "lab.replay_tables", "lab.provenance", "lab.recompute"})
 EXTRA = "Top-level `handlers` has one thin module for each Lambda function, and imports `functions` and below; `write.py` also imports `write`."
-EXTRAS = ("extras.design", "extras.discover", "extras.proof")
+EXTRAS = ("extras.design", "extras.discover", "extras.proof")  # those with verbs
 # Third-party packages, each with the rooms or modules that may import it.
 ONLY_IN = {
     "boto3": {"adapters.aws"},
@@ -84,6 +85,7 @@ ONLY_IN = {
     "aws_lambda_powertools": {"functions", "adapters.function_calls"},
     "pytest": {"lab.pytest_plugin", "lab.pytest_scenarios"},
     "ministack": {"lab.engine_process"},
+    "aws_cdk": {"extras.cdk.construct"},
     "duckdb": {"extras.discover.propose.database"},
 }
 

@@ -55,6 +55,7 @@ SYSTEM_CERTIFICATES: Final = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"
 MANYLINUX: Final = re.compile(r"(?P<machine>\w+?)-manylinux_2_(?P<glibc>\d+)")  # as uv calls a platform
 OLDEST_GLIBC: Final = 17  # of manylinux2014; no wheel for aarch64 is older
 LEFTOVERS: Final = ("bin", ".lock", "CACHEDIR.TAG", ".gitignore")  # an installer leaves these beside the packages
+SCRIPT: Final = re.compile(r"(\.\./)*bin/")  # a line of RECORD, by uv and by pip
 LOCKED: Final = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
 
 
@@ -198,10 +199,15 @@ def list_tags(platform: str) -> list[str]:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove the files that an installer leaves next to the packages."""
+    """Remove the files that an installer leaves next to the packages, and its scripts from the lists of files. Digests
+    of scripts depend on the path of this Python: another machine would build another bundle.
+    """
     for name in LEFTOVERS:
         path = directory / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    for record in directory.glob("*.dist-info/RECORD"):
+        lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
+        record.write_text("".join(one for one in lines if not SCRIPT.match(one)), encoding="utf-8")
 
 
 def precompile(directory: Path, python: str) -> None:

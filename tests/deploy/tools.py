@@ -42,17 +42,21 @@ for made in [template.get("Globals", {}).get("Function", {}), *(
     resource["Properties"] for resource in template["Resources"].values() if resource["Type"] in uploaded
 )]:
     for name in uploaded.values():
-        if name in made:
+        if isinstance(made.get(name), str):
             made[name] = "s3://bucket/key"
 print(json.dumps(transform(template, {}, NoManagedPolicies())))
 """
 
 
 def tool(*parts: str) -> Path:
-    """A file of a tool. Skips the test when it is missing, or fails it where all are required."""
-    path = TOOLS.joinpath(*parts)
+    """A file of a tool, which must be there."""
+    return require(TOOLS.joinpath(*parts))
+
+
+def require(path: Path) -> Path:
+    """A file that `make engines` makes. Skips the test when it is missing, or fails it where all are required."""
     if not path.exists():
-        said = f"no {path}: run `make engines`"
+        said = f"no {path}: run `make engines REQUIRE_ENGINES=1`"
         if os.environ.get("REQUIRE_ENGINES") == "1":
             pytest.fail(said)
         pytest.skip(said)

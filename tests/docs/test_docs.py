@@ -391,7 +391,7 @@ def test_docs_mention_only_options_that_exist():
     ours = "\n".join(help_text(*verb) for verb in [(), *((verb,) for verb in main.VERBS)])
     known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target", "--guided", "--use-container", "--rm"}
     known |= {"--s", "--output-template-file"}  # of `sam package --s3-bucket`
-    known |= {"--no-index"}  # of `git diff`
+    known |= {"--no-index", "--ignore-scripts"}  # of `git diff`; of `npm ci`
     known |= {f"--sync-rules{option}" for option in ("", "-variant", "-seed")}  # of pytest, by our plugin
     for page, text in USERS.items():
         ours_alone = re.sub(r"^aws (?:.*\\\n)*.*$", "", text, flags=re.MULTILINE)

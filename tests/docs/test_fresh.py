@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+
+import pytest
 
 from tests.test_house import ROOT
 
@@ -30,9 +33,19 @@ def test_fresh_installs_by_hash_alone():
 def test_fresh_locks_name_no_address_and_hash_everything():
     """Any registry may serve the locked packages, and only these."""
     locks = [path for folder in (".", "infra", ".github", "tests/deploy") for path in (ROOT / folder).glob("req*.txt")]
-    assert len(locks) == 7
+    assert len(locks) == 8
     for lock in locks:
         text = lock.read_text()
         assert "://" not in text, lock
         for package in re.split(r"\n(?=[\w.-]+==)", text)[1:]:
             assert "--hash=sha256:" in package, f"{lock}: {package}"
+
+
+@pytest.mark.parametrize(
+    "lock", sorted((ROOT / "packages").glob("*/package-lock.json")), ids=lambda path: path.parent.name
+)
+def test_fresh_npm_locks_name_no_address_and_run_no_script(lock):
+    """The same of npm's locks; no package of them has a script that installation would run."""
+    for name, package in json.loads(lock.read_text())["packages"].items():
+        assert not package.keys() & {"resolved", "hasInstallScript"}, name
+        assert not name or package.get("inBundle") or package["integrity"].startswith("sha512-"), name

@@ -185,6 +185,15 @@ def test_bundle_is_installed_by_uv_or_else_by_pip(tmp_path, monkeypatch):
     assert bundling.make_install_command(*given)[0] == "/somewhere/uv"
 
 
+def test_bundle_lists_no_script_of_this_machine(tmp_path):
+    """A script begins with the path of the Python that installed it: its digest would differ by machine."""
+    record = tmp_path / "one-1.dist-info/RECORD"
+    record.parent.mkdir()
+    record.write_text("bin/one,sha256=a,9\n../../bin/one,sha256=a,9\none/bin/a.py,sha256=b,1\n")
+    bundling.remove_leftovers(tmp_path)
+    assert record.read_text() == "one/bin/a.py,sha256=b,1\n"
+
+
 def test_bundle_requirements_are_those_of_the_handlers_and_locked():
     """The lock file holds the packages that the functions need except boto3, with hashes and no addresses."""
     names = {re.match(r"[\w.-]+", line)[0].replace(".", "-") for line in list_requirements()}
