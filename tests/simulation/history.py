@@ -350,7 +350,9 @@ class History:
         before = -1
         while before < self.world.clock:
             before = self.world.clock
-            for message in Kept(self.world.failures).messages():
+            names = {rule.name: rule.message_name for made in self.versions for rule in made.rules.rules.values()}
+            failures = (replace(one, rule=names.get(one.rule, one.rule)) for one in self.world.failures)
+            for message in Kept(failures).messages():
                 self.world.later(message, 0, since=-1)  # at once: whoever redrives has a reason
             self.rest()
 
