@@ -18,6 +18,7 @@ from sync_rules.model.values import AttributeValue, Item, Path, get
 
 KeyType = Literal["S", "N", "B"]
 Distance = Literal["cosine", "euclidean", "dot-product"]
+KEYS_KEPT_MAX: Final = 1_024  # with what follows from each: most are asked for again at once
 KEY_MAX_BYTES = (PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES)
 TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 TABLE_ARN: Final = re.compile(r"arn:[^\s:]+:dynamodb:[^\s:/]+:[^\s:/]+:table/[A-Za-z0-9_.-]{3,255}")
@@ -240,8 +241,24 @@ class Entity:
             return None
         return tuple((name, template.literals[0], bool(template.fields)) for name, template in templates)
 
-    def fields(self, key: ItemKey) -> dict[str, AttributeValue] | None:
-        """Return the identity fields that a key binds; None for a key of another entity or table."""
+    def fields(self, key: ItemKey) -> Fields | None:
+        """Return the identity fields that a key binds; None for a key of another entity or table. They are kept,
+        because each rule that an item concerns asks for them.
+        """
+        try:
+            return self._known_fields[key]
+        except KeyError:
+            found = self._parse_key(key)
+        if len(self._known_fields) >= KEYS_KEPT_MAX:
+            self._known_fields.clear()
+        self._known_fields[key] = found
+        return found
+
+    @cached_property
+    def _known_fields(self) -> dict[ItemKey, Fields | None]:
+        return {}
+
+    def _parse_key(self, key: ItemKey) -> Fields | None:
         if len(key.values) != len(self.table.key):
             return None
         bound: dict[str, AttributeValue] = {}
@@ -300,13 +317,20 @@ class Entity:
     def key_of(self, fields: Fields) -> ItemKey | None:
         """The key of the item that these fields name; None when a field is missing or the key is impossible."""
         values = []
-        for attribute, max_bytes in zip(self.table.key, KEY_MAX_BYTES, strict=False):
-            value = self.templates[attribute.name].build(fields, attribute.type)
+        for name, kind, template, max_bytes in self._key_templates:
+            value = template.build(fields, kind)
             if value is None or not is_possible(value, max_bytes):
                 return None
-            values.append((attribute.name, attribute.type, value[attribute.type]))
+            values.append((name, kind, value[kind]))
         key = ItemKey(self.table.name, tuple(values))
-        return None if any(other.fields(key) is not None for other in self.first) else key
+        return None if self.first and any(other.fields(key) is not None for other in self.first) else key
+
+    @cached_property
+    def _key_templates(self) -> tuple[tuple[str, KeyType, Template, int], ...]:
+        return tuple(
+            (attribute.name, attribute.type, self.templates[attribute.name], max_bytes)
+            for attribute, max_bytes in zip(self.table.key, KEY_MAX_BYTES, strict=False)
+        )
 
     def ref(self, field: str) -> Ref:
         """Find the place of a field: in the table's key templates, else in index templates, else in an attribute."""

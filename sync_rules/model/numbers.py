@@ -21,6 +21,8 @@ SPELLING: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.
 
 def parse_number(text: str) -> Decimal | None:
     """Parse a number; None if the text is not a number, or DynamoDB cannot hold it."""
+    if text.isdecimal() and text.isascii() and len(text) <= DIGITS_MAX:  # as most are
+        return Decimal(text)
     number = Decimal(text) if SPELLING.fullmatch(text) else None
     return number if number is not None and is_holdable(number) else None
 
@@ -34,7 +36,9 @@ def read_number(value: AttributeValue | None) -> Decimal | None:
 def is_holdable(number: Decimal) -> bool:
     if not number.is_finite():
         return False
-    return not number or (EXPONENT_MIN <= number.adjusted() <= EXPONENT_MAX and len(list_digits(number)) <= DIGITS_MAX)
+    if number and not EXPONENT_MIN <= number.adjusted() <= EXPONENT_MAX:
+        return False
+    return len(number.as_tuple().digits) <= DIGITS_MAX or len(list_digits(number)) <= DIGITS_MAX
 
 
 def list_digits(number: Decimal) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
-from sync_rules.model.entities import KeyAttribute
+from sync_rules.model.entities import KEYS_KEPT_MAX, KeyAttribute
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import compute_total, format_number, is_holdable, parse_number
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_overlap, is_same_value, show_path
@@ -199,11 +200,13 @@ def make_comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
     return Decimal(value) if kind == "N" and isinstance(value, str) else value
 
 
+@lru_cache(KEYS_KEPT_MAX)
 def make_identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
     """Return the values of a key in a form that is equal exactly for keys of a table that name the same item."""
     return tuple([make_comparable(kind, value) if kind == "N" else value for _, kind, value in key.values])
 
 
+@lru_cache(KEYS_KEPT_MAX)
 def make_place(key: ItemKey) -> Place:
     """Return the identity of an item among the items of all tables. It does not depend on the spelling of numbers."""
     return key.table, make_identity(key)

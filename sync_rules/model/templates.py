@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Final, Generic, TypeVar
 
 from sync_rules.model.errors import UserError
@@ -31,7 +32,8 @@ CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 class Template:
     """A parsed key template of one attribute: literals with a field between each two. Only the first and the last
     literal may be empty. `pads`: the digits to which a number is padded with zeros, so that keys sort. `cases`: the
-    case of a field in the key, "lower" or "upper"; the attribute of its name keeps its letters.
+    case of a field in the key, "lower" or "upper"; the attribute of its name keeps its letters. `whole`: the field's
+    name if the attribute is the field itself, as in `{author_id}`, so that it may have any key type.
     """
 
     text: str
@@ -39,13 +41,11 @@ class Template:
     fields: tuple[str, ...]
     pads: tuple[tuple[str, int], ...] = ()
     cases: tuple[tuple[str, str], ...] = ()
+    whole: str | None = dataclass_field(init=False, repr=False, compare=False)
 
-    @property
-    def whole(self) -> str | None:
-        """The field's name if the attribute is the field itself, as in `{author_id}`, so that it may have any key
-        type.
-        """
-        return self.fields[0] if self.literals == ("", "") and not (self.pads or self.cases) else None
+    def __post_init__(self) -> None:
+        whole = self.fields[0] if self.literals == ("", "") and not (self.pads or self.cases) else None
+        object.__setattr__(self, "whole", whole)  # once: every key that is parsed or built asks
 
     def is_cased(self, field: str) -> bool:
         """True if the key holds a field in lower or upper case, and its attribute may have other letters."""

@@ -45,16 +45,15 @@ def pull(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
     """Reconcile single targets, a bounded number at a time. Targets without an image are read first."""
     report = Report()
     for some in split(pulls, bounds.limits.fan_out_round_max_items):
-        report.add((yield from _pull_some(some, bounds)))
+        yield from _pull_some(some, bounds, report)
     return report
 
 
-def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
-    report = Report()
+def _pull_some(pulls: Sequence[Pull], bounds: Bounds, report: Report) -> Work[None]:
     if bounds.out_of_time():
         for one in pulls:
             report.fail(Target(one.key, {}, one.rules), OUT_OF_TIME)
-        return report
+        return
     unread = [one for one in pulls if one.image is None]
     looks = any(one.attempt for one in unread)  # a parked target is read as a whole: is there room in it now?
     attributes = ALL if looks else list_attributes_read((rule, rule.target) for one in unread for rule in one.rules)
@@ -75,7 +74,6 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
     for one in pulls:
         if one.settles and one.key in present:
             yield from _send_second_look_of_pull(one, present[one.key], bounds, report)
-    return report
 
 
 def _send_second_look_of_pull(one: Pull, target: Target, bounds: Bounds, report: Report) -> Work[None]:

@@ -46,18 +46,17 @@ def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     """Reconcile parts, a bounded number at a time."""
     report = Report()
     for some in split(looks, bounds.limits.fan_out_round_max_items):
-        report.add((yield from _reconcile_round(some, bounds)))
+        yield from _reconcile_round(some, bounds, report)
     yield from retry_parked_items(report)
     return report
 
 
-def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
-    report = Report()
+def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds, report: Report) -> Work[None]:
     waiting = list(looks)
     begun: dict[Books, int | StoreError] = {}
     for attempt in range(bounds.limits.source_reads_max_tries):
         if not waiting:
-            return report
+            return
         if bounds.out_of_time():
             break
         decided, stuck = yield from _decide(waiting, bounds, report)
@@ -72,7 +71,6 @@ def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
                 yield from _park(look, blocked, bounds, report)
     for look in waiting:  # other writers are quicker each time: let the record be delivered again
         _fail(look, OUT_OF_TIME if bounds.out_of_time() else "SourceChanging", report)
-    return report
 
 
 def read_parts(parts: Iterable[Part]) -> Work[list[tuple[Part, Found, Found]]]:
@@ -96,13 +94,10 @@ def _decide(
         if isinstance(target, StoreError) or isinstance(source, StoreError):
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
             continue
-        meant = [
-            (
-                replace(look, part=one),
-                _check_room(_compute_write(replace(look, part=one), target, source, report), target),
-            )
-            for one in part.rule.expand_part(part, target, source)
+        looked = [
+            look if one is part else replace(look, part=one) for one in part.rule.expand_part(part, target, source)
         ]
+        meant = [(one, _check_room(_compute_write(one, target, source, report), target)) for one in looked]
         if all(write is None for _, write in meant):
             report.count([part.rule], Outcome.RIGHT)
         if bounds.unaccepted:

@@ -53,12 +53,15 @@ class Report:
     rebuilt: set[str] = field(default_factory=set)
 
     def add(self, other: Report) -> None:
-        self.outcomes.update(other.outcomes)
-        self.alterations.update(other.alterations)
+        if other.outcomes:  # most reports are of one round, and a Counter is slow
+            self.outcomes.update(other.outcomes)
+        if other.alterations:
+            self.alterations.update(other.alterations)
         self.since_ms |= other.since_ms
         self.written |= other.written
         self.rebuilt |= other.rebuilt
-        self.calls_failed.update(other.calls_failed)
+        if other.calls_failed:
+            self.calls_failed.update(other.calls_failed)
         self.hanging |= other.hanging
         for key, looks in other.retries.items():
             for message, retry in looks.items():

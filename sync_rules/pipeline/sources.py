@@ -177,6 +177,8 @@ def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
     """
     sources = yield from _read_sources(targets, bounds)
     empty = [target for target in targets if target.makers and _is_empty(target.makers, target, sources)]
+    if not empty:
+        return sources
     beside = {target.key: list_other_makers(target.makers) for target in empty}
     others = yield from _read_sources([replace(one, rules=beside[one.key]) for one in empty if beside[one.key]], bounds)
     sources.empty = frozenset(one.key for one in empty if _is_empty(beside[one.key], one, others))

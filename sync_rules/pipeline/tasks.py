@@ -234,13 +234,14 @@ class _Batch:
         if self.found.origins:
             self._trace_own()
         pulls = (_make_pull(key, one, self.newest.get(key)) for key, one in self.asked.items())
-        return replace(
-            self.found,
-            pulls=tuple(one for one in pulls if one is not None),
-            pushes=group_pushes(self.pushed),
-            parts=tuple(map(PartLook, self.parts)),
-            effects=tuple(self.effects),
-            unlisted=tuple(self.unlisted),
+        return Tasks(
+            tuple(one for one in pulls if one is not None),
+            group_pushes(self.pushed),
+            tuple(map(PartLook, self.parts)),
+            tuple(self.effects),
+            tuple(self.unlisted),
+            self.found.origins,
+            self.found.since_ms,
         )
 
     def _trace_own(self) -> None:

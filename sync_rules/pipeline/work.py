@@ -30,15 +30,18 @@ Stage = Callable[[Tasks, Rules, Bounds, Report], Work[None]]  # does its tasks, 
 
 
 def _pull(tasks: Tasks, _rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
-    report.add((yield from pull(tasks.pulls, bounds)))
+    if tasks.pulls:
+        report.add((yield from pull(tasks.pulls, bounds)))
 
 
 def _push(tasks: Tasks, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
-    report.add((yield from push(tasks.pushes, rules, bounds)))
+    if tasks.pushes:
+        report.add((yield from push(tasks.pushes, rules, bounds)))
 
 
 def _reconcile_parts(tasks: Tasks, _rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
-    report.add((yield from reconcile_parts(tasks.parts, bounds)))
+    if tasks.parts:
+        report.add((yield from reconcile_parts(tasks.parts, bounds)))
 
 
 def _trace(tasks: Tasks, _rules: Rules, _bounds: Bounds, report: Report) -> Work[None]:

@@ -172,7 +172,7 @@ class Hierarchy:
     def _select_shared_fields(self, fields: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         return {field: value for field, value in fields.items() if field != self._own}
 
-    def _require_fields(self, key: ItemKey) -> dict[str, AttributeValue]:
+    def _require_fields(self, key: ItemKey) -> Mapping[str, AttributeValue]:
         fields = self._entity.fields(key)
         if fields is None:
             raise UserError(f"the item of table {self._table.physical_name} is not of entity {self._entity.name!r}")

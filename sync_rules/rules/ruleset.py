@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
-from sync_rules.model.entities import Entity, Table, parse_address
+from sync_rules.model.entities import KEYS_KEPT_MAX, Entity, Table, parse_address
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
@@ -133,6 +133,20 @@ class Rules:
 
     def entity_of(self, key: ItemKey) -> Entity | None:
         """Find the entity of an item by its key. None if no entity of the rules file has such a key."""
+        try:
+            return self._known_entities[key]
+        except KeyError:
+            found = self._find_entity(key)
+        if len(self._known_entities) >= KEYS_KEPT_MAX:
+            self._known_entities.clear()
+        self._known_entities[key] = found
+        return found
+
+    @cached_property
+    def _known_entities(self) -> dict[ItemKey, Entity | None]:
+        return {}
+
+    def _find_entity(self, key: ItemKey) -> Entity | None:
         by_partition = self._by_beginning.get(key.table)
         if by_partition is None or not key.values:
             return None

@@ -13,7 +13,7 @@ from typing import Final
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import compute_total, format_number, is_holdable, read_number
 from sync_rules.model.semantics import SETS, Place, is_same_item
-from sync_rules.model.sizes import count_item_bytes
+from sync_rules.model.sizes import ITEM_MAX_BYTES, count_item_bytes
 from sync_rules.model.values import AttributeValue, Item, Path, get, has_overlap
 from sync_rules.model.writes import (
     Action,
@@ -60,6 +60,8 @@ def can_be_sent(planned: Iterable[Planned]) -> bool:
     planned = list(planned)
     if len(planned) > ACTIONS_MAX or any(len(one.action.guard) > CONDITIONS_MAX for one in planned):
         return False
+    if len(planned) * 2 * ITEM_MAX_BYTES <= BYTES_MAX:  # an action has an item, or values of one, and a guard's values
+        return True
     return sum(map(_count_bytes, planned)) <= BYTES_MAX
 
 

@@ -7,21 +7,23 @@ parked work, incomplete books, and listings that are too long.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
+from sync_rules.model.entities import Entity
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.model.values import Item, get, has_changed
+from sync_rules.model.semantics import Place, make_place
+from sync_rules.model.values import Item, Path, get, has_changed
 from sync_rules.pipeline.books import read_marks
 from sync_rules.pipeline.messages import CallMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Store, Work, World, read_all, run_work
 from sync_rules.pipeline.tasks import Pull, Tasks, make_tasks
 from sync_rules.pipeline.work import STAGES, do_tasks
-from sync_rules.rules.families import TargetRule
+from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from sync_rules.write.read_through import IN_MEMORY, TOO_MANY
@@ -33,6 +35,7 @@ MESSAGE: Final = "more items than are done at once"
 BOOKS: Final = "its books are not complete"
 NO_ROOM: Final = "more items than a transaction has room for"
 ENDLESS: Final = "it does not come to an end"
+DECIDED: Final = frozenset({Outcome.COPIED, Outcome.DELETED, Outcome.RIGHT, Outcome.KEPT})
 PASSING: Final = (EFFECT, MESSAGE, NO_ROOM, ENDLESS, TOO_MANY, OUT_OF_TIME)  # the stream does it at once
 BY_THE_STREAM: Final = "by the stream, a moment after the write"
 
@@ -66,7 +69,8 @@ class Left:
 @dataclass
 class Consequences:
     """The consequences on one store. `skipped` are pushes that are left to the stream from the beginning; `pushed`
-    counts the writes of each push. `own` are the keys of the items that the application writes.
+    counts the writes of each push. `own` are the keys of the items that the application writes. `alone`: no other
+    writer changes the store meanwhile.
     """
 
     rules: Rules
@@ -75,12 +79,16 @@ class Consequences:
     limits: Limits = IN_MEMORY
     skipped: frozenset[Pushed] = frozenset()
     own: Sequence[ItemKey] = ()
+    alone: bool = False
     pushed: Counter[Pushed] = field(default_factory=Counter)
     _left: dict[tuple[str, str], int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._bounds = Bounds(self.limits, self.out_of_time)
         self._world = World(self.store, self, self)
+        self._is_certain = False  # the last changes are writes of rules, which left nothing undecided
+        self._parts: set[Part] = set()  # the parts that the last round reconciled
+        self._partial: set[Entity] = set()  # the entities of targets that the last round reconciled by some rules only
 
     @property
     def leftovers(self) -> tuple[Left, ...]:
@@ -110,19 +118,24 @@ class Consequences:
         for _ in range(ROUNDS_MAX):
             changes = self.store.changes()
             came = {change.key for change in changes if change.old is None}
-            if changes:
-                self._judge(run_work(self._process(changes), self._world))
+            reports = [run_work(self._process(changes), self._world)] if changes else []
             if waiting:
-                self._judge(run_work(self._complete([key for key in waiting if key not in came]), self._world))
+                reports.append(run_work(self._complete([key for key in waiting if key not in came]), self._world))
                 waiting = ()
             elif not changes:
                 return
+            for report in reports:
+                self._judge(report)
+            self._is_certain = self.alone and all(outcome in DECIDED for one in reports for _, outcome in one.outcomes)
         for name in self.rules.rules:
             self._leave(name, ENDLESS)
 
     def _process(self, changes: Sequence[Change]) -> Work[Report]:
         """Do the tasks of these changes. Effects, and items that an index does not list yet, are left to the stream."""
         tasks = make_tasks(changes, self.rules)
+        if self._is_certain and (tasks.pulls or tasks.parts):
+            tasks = self._drop_repeated_looks(tasks, changes)
+        self._parts, self._partial = set(), set()
         for change in changes:
             self._leave_second_look(change)
         for rule, _ in tasks.unlisted:
@@ -131,10 +144,48 @@ class Consequences:
             self._leave(effect.rule, EFFECT, 1)
         return (yield from self._do(replace(tasks, unlisted=(), effects=())))
 
+    def _drop_repeated_looks(self, tasks: Tasks, changes: Sequence[Change]) -> Tasks:
+        """The tasks without those that would find right what rules have just written, if no other change asks."""
+        made: dict[Place, list[Change]] = {}
+        for change in changes:
+            made.setdefault(make_place(change.key), []).append(change)
+        pulls = (
+            one
+            for one in tasks.pulls
+            if one.key in tasks.origins
+            or not all(self._is_settled(change, made) for change in made[make_place(one.key)])
+        )
+        parts = (look for look in tasks.parts if look.part not in self._parts or _has_changed_source(look.part, made))
+        return replace(tasks, pulls=tuple(pulls), parts=tuple(parts))
+
+    def _is_settled(self, change: Change, made: Mapping[Place, Sequence[Change]]) -> bool:
+        """True if all rules of a target have seen it, they wrote only copies, and no source of a copy changed
+        meanwhile. Each rule has then seen all that decides.
+        """
+        entity, old, new = self.rules.entity_of(change.key), change.old, change.new
+        if entity is None or entity in self._partial or old is None or new is None:
+            return False
+        for rule in self.rules.into_target(entity):
+            if rule.makes or rule.gathers or has_changed(old, new, _list_awaited_paths(rule)):
+                return False
+            for source in rule.source_keys(new):
+                if any(_is_read_of(one, rule.watches_in_source) for one in made.get(make_place(source), ())):
+                    return False
+        return True
+
     def _do(self, tasks: Tasks) -> Work[Report]:
         """Do tasks as everywhere, but push by push, and only the parts of complete books."""
+        if not (tasks.pulls or tasks.pushes or tasks.parts):
+            return Report()
+        self._note_partial_looks(tasks)
         stages = {"push": self._push_one_by_one, "parts": self._reconcile_parts}
         return (yield from do_tasks(tasks, self.rules, self._bounds, stages))
+
+    def _note_partial_looks(self, tasks: Tasks) -> None:
+        """Note the entities of targets that tasks let only some of their rules look at."""
+        looks = [(pull.rules[0].target, pull.rules) for pull in tasks.pulls]
+        looks += ((rule.target, (rule,)) for push in tasks.pushes for rule in push.target_rules)
+        self._partial.update(entity for entity, some in looks if {*self.rules.into_target(entity)} - {*some})
 
     def _complete(self, keys: Sequence[ItemKey]) -> Work[Report]:
         """Look at items that were there before as if each had just come: their own record may not have come yet.
@@ -189,6 +240,7 @@ class Consequences:
                 kept.append(look)
             else:
                 self._leave(look.part.rule.name, BOOKS, 1)
+        self._parts.update(look.part for look in kept)
         yield from STAGES["parts"](Tasks(parts=tuple(kept)), rules, bounds, report)
 
     def _judge(self, report: Report) -> None:
@@ -235,6 +287,24 @@ class Consequences:
     def park(self, failure: Failure) -> None:
         """Leave work that cannot be done to the stream, which reports it."""
         self._leave(failure.rule, failure.reason, 1)
+
+
+def _list_awaited_paths(rule: TargetRule) -> Iterator[Path]:
+    """The paths of a target that a rule does not write itself and that ask for a look, and the maps of its copies."""
+    yield from rule.deciding_paths
+    yield from (path for path in rule.relevant_paths if path not in rule.copies)
+    yield from (copy[:1] for copy in rule.copies if len(copy) > 1)
+
+
+def _is_read_of(change: Change, paths: tuple[Path, ...] | None) -> bool:
+    """True if a change of a source concerns what a rule reads of it; None: all."""
+    return paths is None or change.old is None or change.new is None or has_changed(change.old, change.new, paths)
+
+
+def _has_changed_source(part: Part, made: Mapping[Place, Sequence[Change]]) -> bool:
+    """True if changes concern what a part is made from."""
+    changes = () if part.source is None else made.get(make_place(part.source), ())
+    return any(_is_read_of(one, part.rule.list_read_paths(one.new or {})) for one in changes)
 
 
 def _has_any(rule: Rule, item: Item) -> bool:

@@ -99,8 +99,9 @@ class ReadThrough(MemoryStore):
 
     # ------------------------------------------------------------ requests of the pipeline
     def read(self, request: Read) -> tuple[Item | None, ...]:
+        """Return whole items, whatever attributes are asked for."""
         self.load(request.keys)
-        return super().read(request)
+        return tuple([self.item(key) for key in request.keys])
 
     def list(self, request: List) -> Page:
         """Return a page of the items in memory, after a Query of the real store."""
@@ -158,6 +159,8 @@ class ReadThrough(MemoryStore):
         """The conditions on values that are still as they were read."""
         place = make_place(action.key)
         before, now = self.before[place], self.item(action.key)
+        if before is now:
+            return action.guard
         return tuple(one for one in action.guard if is_same_value(get(before, one.path), get(now, one.path)))
 
     def _remember(self, action: Action, guard: tuple[Condition, ...]) -> None:

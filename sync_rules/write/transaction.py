@@ -239,7 +239,7 @@ class Transact:
         rules = self._rules
         own_keys = [own.key for own in self._owns.values() if own.verb in ("put", "update")]
         while True:
-            consequences = Consequences(rules, seen, self._deadline.is_over, skipped=skipped, own=own_keys)
+            consequences = Consequences(rules, seen, self._deadline.is_over, skipped=skipped, own=own_keys, alone=True)
             self._apply_own(seen)
             consequences.run()
             if self._deadline.is_over():

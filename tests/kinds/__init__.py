@@ -2,7 +2,7 @@
 
 A module here has a `TRIAL` of its kind. The worlds, mutants, grammar and oracle of the simulator take in what they find,
 so that a new kind touches none of them. The kinds that are older than this folder are written into those tables by hand.
-docs/contributing.md has an example, and tests/support/toy_kind another.
+docs/contributing.md says what a trial has; rollup.py is an example.
 """
 
 from __future__ import annotations

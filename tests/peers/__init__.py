@@ -1,1 +1,1 @@
-"""Scenarios restated from other projects' tests, run against our pipeline under six ways of delivering its records."""
+"""Scenarios that restate the tests of other projects, in the form that `sync-rules test` plays."""

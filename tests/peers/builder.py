@@ -1,8 +1,7 @@
 """A rules file in the making, for one scenario: tables, indexes, rules, and helpers that only the translation needs.
 
 Invariant: every table has one entity of the same name, whose key attributes are its fields. Attributes and whole tables
-that the scenario does not mention are listed as helpers, so that their writes are not taken for the scenario's. A
-helper is made once for a purpose, however often it is asked for.
+that the scenario does not mention are helpers. A helper is made once for a purpose, however often it is asked for.
 """
 
 from __future__ import annotations
@@ -32,16 +31,11 @@ def path_of(text: object) -> Path:
     return tuple(str(text).split("."))
 
 
-def helps(helpers: frozenset[Target], table: str, path: Path) -> bool:
-    """True if an attribute exists for the translation alone."""
-    return (table, ()) in helpers or (table, path) in helpers
-
-
 @dataclass
 class Builder:
     """The parts of the file so far. `made` are the helpers, by table and purpose.
 
-    `lists` are helper attributes that hold a list or a set. `carried` are the edges that a mirror makes of the items at
+    `carried` are the edges that a mirror makes of the items at
     their far end, with the hop there and the mirror.
     """
 
@@ -50,7 +44,6 @@ class Builder:
     indexes: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
     rules: dict[str, dict[str, Any]] = field(default_factory=dict)
     made: dict[tuple[object, ...], Target] = field(default_factory=dict)
-    lists: set[Target] = field(default_factory=set)
     carried: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -69,28 +62,8 @@ class Builder:
         return [_plain_get(item, path) for of, item in self.scenario.items() if of == table]
 
     def is_list(self, table: str, path: Path) -> bool:
-        """True if items hold lists there: the scenario writes some, or a rule makes them."""
-        return (
-            (table, path) in self.lists
-            or any(isinstance(value, list | set) for value in self.values(table, path))
-            or any(
-                rule["table"] == table and path_of(rule["attr"]) == path and rule.get("agg") in ("set", "list")
-                for rule in self.scenario.rules
-            )
-        )
-
-    def holds_numbers(self, table: str, path: Path) -> bool:
-        """True if what stands there is numbers: the scenario's, or those of a rule."""
-        kind = self._type(table, path)
-        return kind == "N" or (
-            kind is None
-            and any(
-                rule["table"] == table
-                and path_of(rule["attr"]) == path
-                and rule.get("agg") in ("count", "sum", "min", "max")
-                for rule in self.scenario.rules
-            )
-        )
+        """True if the scenario writes lists there."""
+        return any(isinstance(value, list) for value in self.values(table, path))
 
     def keys_of(self, table: str) -> tuple[str, ...]:
         """The key attributes of a table. Raises UnsupportedError if there is no such table."""
@@ -137,7 +110,7 @@ class Builder:
 
         An attribute inside a map is copied to a helper.
         """
-        link = {}
+        link: dict[str, str] = {}
         for identity, by in zip(self.keys_of(to), refs, strict=True):
             kind = self._type(table, by) or self.keys[to][identity]
             named = self.lifted(table, by)
@@ -166,11 +139,6 @@ class Builder:
         return any(isinstance(item, Mapping) and name in item and item[name] is None for item in inner)
 
     # ------------------------------------------------------------ helpers
-    @property
-    def helpers(self) -> frozenset[Target]:
-        """Everything that the scenario does not speak of."""
-        return frozenset(self.made.values())
-
     def helper(self, table: str, key: tuple[object, ...], words: Path) -> Path:
         """A helper attribute for this purpose, the same one each time it is asked for."""
         name = "_".join(word.strip("_") for word in words)

@@ -1,7 +1,7 @@
 """Scenario files: read, and their plain YAML values turned into items, keys and expectations.
 
 Invariant: this module knows the neutral format and nothing of ours; `translate` makes rules of it, `runner` plays it. A
-mistake in a scenario is said with its name, and the others are read; it never passes because it is empty.
+mistake in a scenario is an error; it never passes because it is empty.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
@@ -40,37 +39,14 @@ class Expectation:
     path: AttributePath
     value: Any
 
-    def __str__(self) -> str:
-        return f"{self.table} {self.key}" + (f" {'.'.join(self.path)}" if self.path else "")
-
 
 @dataclass(frozen=True)
 class Step:
     """One step: application writes, or a repair, and what must hold once the pipeline has settled."""
 
-    number: int
     writes: tuple[tuple[str, Mapping[str, Any]], ...]
     repair: Mapping[str, Any] | None
-    paused: bool
     expect: tuple[Expectation, ...]
-    fixed: tuple[Mapping[str, Any], ...] | None
-    fixed_count: int | None
-    max_target_writes: int | None
-
-    @property
-    def alone(self) -> bool:
-        """True if everything must have settled before and after the step, in every delivery."""
-        return self.repair is not None or self.unseen
-
-    @property
-    def unseen(self) -> bool:
-        """True if the pipeline never gets the records of this step."""
-        return self.paused or any(verb == "corrupt" for verb, _ in self.writes)
-
-    @property
-    def leaves_drift(self) -> bool:
-        """True if something may be wrong after this step on purpose, until everything is repaired."""
-        return bool(self.repair) or self.unseen
 
 
 @dataclass(frozen=True)
@@ -79,13 +55,10 @@ class Scenario:
 
     file: str
     id: str
-    title: str
-    notes: str
     tables: Mapping[str, tuple[str, ...]]
     rules: tuple[Mapping[str, Any], ...]
     references: tuple[Mapping[str, Any], ...]
     initial: Mapping[str, tuple[Mapping[str, Any], ...]]
-    initial_is_drifted: bool
     expect_initial: tuple[Expectation, ...]
     steps: tuple[Step, ...]
     config_error: bool | str
@@ -100,48 +73,14 @@ class Scenario:
                 yield write["table"], unfolded(write.get("set", {}))
 
 
-@dataclass(frozen=True)
-class Unread:
-    """A scenario that is not of the format, and what is wrong."""
-
-    file: str
-    id: str
-    reason: str
+def load(directory: Path) -> tuple[Scenario, ...]:
+    """The scenarios of every YAML file of a directory, in the order of their names."""
+    files = sorted(directory.glob("*.yaml"))
+    return tuple(_scenario(path.stem, entry) for path in files for entry in _read(path)["scenarios"])
 
 
-def load(directory: Path) -> tuple[Scenario | Unread, ...]:
-    """The scenarios of every YAML file of a directory, in the order of their names.
-
-    Raises:
-        UserError: when there is no such directory or file, or a file holds no scenarios.
-    """
-    files = sorted(path for path in directory.glob("*") if path.suffix in (".yaml", ".yml"))
-    if not files:
-        raise UserError(f"{directory}: expected a directory with scenario files (*.yaml), found none")
-    return tuple(scenario for path in files for scenario in read(path.read_text(encoding="utf-8"), path.stem))
-
-
-def read(text: str, file: str) -> tuple[Scenario | Unread, ...]:
-    """The scenarios of one file's text. Raises UserError."""
-    try:
-        data = YAML(typ="safe", pure=True).load(text)
-    except YAMLError as error:
-        raise UserError(f"{file}: not YAML: {error}") from error
-    found: list[Scenario | Unread] = []
-    for position, entry in enumerate(data.get("scenarios", ()) if isinstance(data, dict) else (), 1):
-        found.append(of_entry(file, entry, f"scenario {position}"))
-    if not found:
-        raise UserError(f"{file}: expected a list of `scenarios`, found none")
-    return tuple(found)
-
-
-def of_entry(file: str, entry: Any, name: str = "scenario") -> Scenario | Unread:
-    """The scenario of one entry of a file."""
-    name = str(entry.get("id", name)) if isinstance(entry, dict) else name
-    try:
-        return _scenario(file, entry)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return Unread(file, name, f"not of the scenario format: {type(error).__name__} {error}")
+def _read(path: Path) -> Any:
+    return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
 
 
 def _scenario(file: str, entry: Mapping[str, Any]) -> Scenario:
@@ -149,13 +88,10 @@ def _scenario(file: str, entry: Mapping[str, Any]) -> Scenario:
     return Scenario(
         file,
         str(entry["id"]),
-        str(entry.get("title", "")),
-        str(entry.get("notes", "")),
         tables,
         tuple(entry.get("rules") or ()),
         tuple(entry.get("references") or ()),
         {table: tuple(items) for table, items in (entry.get("initial") or {}).items()},
-        bool(entry.get("initial_is_drifted")),
         expectations(entry.get("expect_initial")),
         tuple(_step(number, step) for number, step in enumerate(entry.get("steps") or (), 1)),
         entry.get("config_error", False),
@@ -168,14 +104,9 @@ def _step(number: int, step: Mapping[str, Any]) -> Step:
         raise ValueError(f"step {number} has {', '.join(map(str, unknown))}")
     repair = step.get("repair")
     return Step(
-        number,
         tuple((verb, write) for verb in step if verb in WRITES for write in _several(step[verb])),
         (repair if isinstance(repair, dict) else {}) if repair else None,
-        bool(step.get("paused")),
         expectations(step.get("expect")),
-        tuple(step["expect_fixed"]) if "expect_fixed" in step else None,
-        step.get("expect_fixed_count"),
-        step.get("max_target_writes"),
     )
 
 
@@ -229,8 +160,3 @@ def key_of(table: Table, text: object) -> ItemKey:
     if len(parts) != len(table.key):
         raise UserError(f"{text!r} is no key of table {table.name}: expected {len(table.key)} parts joined by |")
     return ItemKey(table.name, tuple((a.name, a.type, part) for a, part in zip(table.key, parts, strict=True)))
-
-
-def key_text(key: ItemKey) -> str:
-    """A key as a scenario writes it."""
-    return "|".join(str(value) for _, _, value in key.values)

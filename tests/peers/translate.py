@@ -1,32 +1,22 @@
 """From a scenario's neutral rules to a rules file of ours, as YAML text that is then parsed like any user's.
 
-Invariant: a rule is translated whole, or the scenario says which of its rules is not. Helpers, which only the
-translation needs, are listed, so that their writes are not taken for the scenario's.
+Invariant: a rule is translated whole, or the translation stops and says which rule it cannot translate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.peers import chains, gathers, references, texts
+from tests.peers import chains, gathers, texts
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 from tests.peers.scenarios import Scenario
 
-COPY: Final = {"path", "attr", "where", *texts.STANDS}
+COPY: Final = {"path", "attr", "missing"}
 
 
-@dataclass(frozen=True)
-class Translation:
-    """The rules file, and what in it the scenario does not speak of."""
-
-    text: str
-    helpers: frozenset[Target]
-
-
-def translate(scenario: Scenario) -> Translation:
-    """The scenario's rules as ours. Raises UnsupportedError for one that is not translated."""
+def translate(scenario: Scenario) -> str:
+    """Return the scenario's rules as a file of ours. Raises UnsupportedError for one that is not translated."""
     builder = Builder(scenario)
     seen: list[Mapping[str, Any]] = []
     for rule in scenario.rules:
@@ -35,7 +25,7 @@ def translate(scenario: Scenario) -> Translation:
         seen.append(rule)
     for reference in scenario.references:
         _reference(builder, reference)
-    return Translation(builder.text(), builder.helpers)
+    return builder.text()
 
 
 def _rule(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
@@ -46,29 +36,20 @@ def _rule(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
         gathers.gather(builder, into, rule)
     elif "text" in rule:
         texts.text(builder, into, rule)
-    elif "key" in rule:
-        texts.key(builder, into, rule)
-    elif "tree" in rule:
-        texts.tree(builder, into, rule)
     else:
         raise UnsupportedError(f"a rule of {', '.join(map(str, rule))}")
 
 
 def _copy(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
     said = rule["copy"]
-    if unknown := (rule.keys() - {"table", "attr", "copy", *texts.STANDS}) | (said.keys() - COPY):
+    if unknown := (rule.keys() - {"table", "attr", "copy"}) | (said.keys() - COPY):
         raise UnsupportedError(f"copy with {', '.join(sorted(map(str, unknown)))}")
-    if not isinstance(said.get("attr"), str):
-        raise UnsupportedError("copy of a whole item")
-    path, where = said.get("path") or [], said.get("where")
-    chains.copy(builder, into, path, path_of(said["attr"]), where, **texts.stands({**said, **rule}))
+    default = {"default": said["missing"]} if "missing" in said else {}
+    chains.copy(builder, into, said["path"], path_of(said["attr"]), **default)
 
 
 def _reference(builder: Builder, reference: Mapping[str, Any]) -> None:
     what = reference["on_delete"]
-    if what == "cascade":
-        chains.cascade(builder, reference["table"], reference["attr"], reference["to"])
-    elif what in references.REMOVE:
-        references.removal(builder, reference["table"], reference["attr"], reference["to"])
-    else:
+    if what != "cascade":
         raise UnsupportedError(f"references: {what}")
+    chains.cascade(builder, reference["table"], reference["attr"], reference["to"])

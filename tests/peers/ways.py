@@ -56,12 +56,6 @@ class Way:
         """From an item that backward hops reached, the way to the item that it was reached from."""
         return tuple(Hop(self.table(n - 1), self.hops[n - 1].refs) for n in range(at, to, -1))
 
-    def part(self, first: int, last: int | None = None) -> Way:
-        """The hops from the item after `first` to the one after `last`, and the conditions behind that item."""
-        last = len(self.hops) if last is None else last
-        tests = [Condition(c.after - first, c.path, c.test) for c in self.conditions if first < c.after <= last]
-        return Way(self.table(first), self.hops[first:last], tuple(tests))
-
 
 # ---------------------------------------------------------------- reading
 def read(builder: Builder, table: str, path: Sequence[Mapping[str, Any]], where: Any = None) -> Way:
@@ -93,12 +87,7 @@ def _hops(builder: Builder, at: str, raw: Mapping[str, Any]) -> list[Hop]:
         raise UnsupportedError(f"a path through {table}, which is no table")
     if not builder.is_list(table, refs[0]):
         return [Hop(table, refs, forward=False)]
-    return members(builder, table, refs[0], at)
-
-
-def members(builder: Builder, table: str, by: Path, to: str) -> list[Hop]:
-    """The hops to items that point to `to`, by one reference or a list of them, over edges."""
-    edges = edges_of(builder, table, by, to, listed_by_owner=False)
+    edges = edges_of(builder, table, refs[0], at, listed_by_owner=False)
     return [Hop(edges, ((OWNER,),), forward=False), Hop(table, ((ELEMENT,),))]
 
 
@@ -113,7 +102,7 @@ def _check(builder: Builder, table: str, refs: tuple[Path, ...]) -> None:
 
 # ---------------------------------------------------------------- edges
 def edges_of(builder: Builder, table: str, by: Path, other: str, *, listed_by_owner: bool) -> str:
-    """A table with an edge for each reference of an item: a mirror of the items that have the list or the reference.
+    """A table with an edge for each reference of an item: a mirror of the items that have the list.
 
     `listed_by_owner`: the items of `table` are at the near end, else at the far end.
     """
@@ -125,13 +114,7 @@ def edges_of(builder: Builder, table: str, by: Path, other: str, *, listed_by_ow
     edges = builder.table(words, {OWNER: kinds[OWNER], ELEMENT: kinds[ELEMENT]})
     if known:
         return edges
-    if not builder.is_list(table, by):
-        by = builder.lifted(table, by)
-    mirror: dict[str, Any] = {"mirror": table, "into": edges}
-    if builder.is_list(table, by):
-        mirror |= {"link": {near: own}, "each": {far: show_path(by)}}
-    else:
-        mirror |= {"link": {near: own, far: show_path(by)}}
+    mirror: dict[str, Any] = {"mirror": table, "into": edges, "link": {near: own}, "each": {far: show_path(by)}}
     builder.rule((edges, ()), mirror)
     if not listed_by_owner:
         builder.carried[edges] = (Hop(table, ((ELEMENT,),)), mirror)
@@ -142,8 +125,6 @@ def _carry(builder: Builder, edges: str, path: Path) -> Path:
     """The attribute of an edge that its mirror takes from the item at its far end."""
     name = f"member_{'_'.join(path)}"
     builder.carried[edges][1].setdefault("attributes", {})[show_path(path)] = name
-    if builder.is_list(builder.carried[edges][0].table, path):
-        builder.lists.add((edges, (name,)))
     return (name,)
 
 
@@ -156,8 +137,6 @@ def bring(builder: Builder, table: str, hops: Sequence[Hop], attribute: Path) ->
     key = ("brought", hops, attribute)
     known = (table, *key) in builder.made
     helper = builder.helper(table, key, (*hops[0].refs[0], *attribute, "copy"))
-    if builder.is_list(hops[-1].table, attribute):
-        builder.lists.add((table, helper))
     if not known:
         copy(builder, (table, helper), hops, attribute)
     return helper
@@ -179,10 +158,7 @@ def _shortened(
     """The same without the hop from an edge to the item that it mirrors: the mirror takes what is wanted along."""
     if table not in builder.carried or not hops or hops[0] != builder.carried[table][0]:
         return table, hops, attribute
-    if len(hops) == 1:
-        return table, (), _carry(builder, table, attribute)
-    refs = tuple(_carry(builder, table, ref) for ref in hops[1].refs)
-    return table, (Hop(hops[1].table, refs), *hops[2:]), attribute
+    return table, (), _carry(builder, table, attribute)
 
 
 def single(builder: Builder, table: str, hops: Sequence[Hop]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from unittest.mock import Mock, patch
 
 from sync_rules.model.semantics import make_place
 from sync_rules.model.writes import Check, Increment, Update
-from sync_rules.write import composer, follower, judgement, needs
+from sync_rules.write import composer, consequences, follower, judgement, needs
 from sync_rules.write.composer import Planned
 from sync_rules.write.follower import Followed
 from sync_rules.write.read_through import ReadThrough
@@ -127,6 +127,10 @@ MUTANTS: Mapping[str, Mutation] = {
     "transact: another token for the same request": Mutation(a_token_each_time, BASE),
     "transact: writes of rules not guarded": Mutation(writes_of_rules_unguarded, small("transact", "copy")),
     "transact: listings believed": Mutation(listings_believed, among("transact", "writes-where")),
+    "transact: some rules look for all": Mutation(
+        replacing(consequences.Consequences, "_note_partial_looks", lambda *_args: None),
+        among("transact", "two-index"),
+    ),
     "fresh: shown as it stands": Mutation(shown_as_it_stands, READERS),
     "follow: nothing follows": Mutation(followed_by_nobody, READERS),
     "follow: the first writes alone": Mutation(first_writes_alone, small("readers", "copy-derive", "count")),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
@@ -21,7 +22,7 @@ from sync_rules.model.semantics import make_place as identity_of
 from sync_rules.model.values import show_path
 from sync_rules.model.writes import Condition, Test
 from sync_rules.rules.ruleset import Rules
-from sync_rules.write import TransactionCanceled, WriteError
+from sync_rules.write import TransactionCanceled, WriteError, consequences
 from sync_rules.write.transaction import PlannedTransaction, Result, Transact
 from tests.simulation.oracle import Oracle, shown
 from tests.simulation.plain import same
@@ -145,7 +146,8 @@ def _call(world: World, app: Application, write: Write, pick: Callable[[int], in
 def make(writing: Writing, rules: Rules, spec: Spec, store: Any, send: Callable[[Submit], None]) -> Result | str:
     """Make a transaction. Returns its result, or why it was not made."""
     client: Any = Passing(lambda items, token, attempt: send(Submit(items, token, attempt, writing)))
-    tx = Told(rules, client, raw=True, deadline_seconds=FOREVER_SECONDS, token=f"t{writing.number}", store=store,
+    kind = Rehearsed if isinstance(store, Alone) else Told
+    tx = kind(rules, client, raw=True, deadline_seconds=FOREVER_SECONDS, token=f"t{writing.number}", store=store,
               sleep=lambda _seconds: None)  # fmt: skip
     try:
         for entity, item in writing.sources:
@@ -333,6 +335,19 @@ def _watch(world: World, submit: Submit, olds: Sequence[Item | None]) -> None:
 
 
 # ---------------------------------------------------------------- alone
+class Rehearsed(Told):
+    """A transaction that is also built with each look of the stream: both ways come to the same actions."""
+
+    def _attempt(self, store: Any, *, fresh: bool) -> PlannedTransaction:
+        attempt = super()._attempt(store, fresh=fresh)
+        with patch.object(consequences, "DECIDED", frozenset()):
+            rehearsed = super()._attempt(store, fresh=fresh)
+        left, more = ({(one.rule, one.why) for one in made.left} for made in (attempt, rehearsed))
+        if attempt.planned != rehearsed.planned or left != more:
+            raise UnsafeError(f"looks that are left out decide: {attempt} is not {rehearsed}")
+        return attempt
+
+
 def check_alone(history: History) -> None:
     """With nobody else at work: what a transaction does leaves nothing for the stream, or it says so."""
     world, made = history.world, history.made

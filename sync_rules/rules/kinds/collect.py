@@ -150,7 +150,8 @@ class CollectRule(ListingRule, PartRule):
         def read(field: str) -> AttributeValue | None:
             return self.element_refs[field].read(edge)
 
-        text = self.element.text(read)
+        built = self.element.build(read)
+        text = self.element.text(read) if built is None else built
         if text is not None and self.numbers:
             text = normalize_number(text)
         if text is None:
@@ -158,7 +159,7 @@ class CollectRule(ListingRule, PartRule):
         named = self.edge_key(node, text)
         if isinstance(lets_in, Blocked):
             return Claim(node, text, lets_in.reason)
-        fit = named is not None and _is_same(named, key) and self.element.build(read) is not None
+        fit = named is not None and _is_same(named, key) and built is not None
         return Claim(node, text, "" if fit else "ElementAmbiguous")
 
     def _lets_in(self, edge: Item) -> bool | Blocked:
@@ -307,9 +308,9 @@ def _normalize_element(text: str) -> str:
 
 def _is_same(left: ItemKey, right: ItemKey) -> bool:
     """True if two keys are of one item: numbers by value."""
-    return left == right or (
-        left.table == right.table and is_same_value({"M": left.attributes()}, {"M": right.attributes()})
-    )
+    if left == right or all(kind == "S" for _, kind, _ in left.values):
+        return left == right
+    return left.table == right.table and is_same_value({"M": left.attributes()}, {"M": right.attributes()})
 
 
 def _is_one(left: ItemKey | None, right: ItemKey | None) -> bool:

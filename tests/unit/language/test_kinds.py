@@ -4,7 +4,7 @@ import pytest
 
 from sync_rules.language.kinds import registry
 from sync_rules.language.load import check_rules
-from tests.support.toy_kind.stamp import KIND, RULES
+from tests.support.toy_kind import KIND, RULES
 
 
 @pytest.fixture

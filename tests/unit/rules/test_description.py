@@ -15,7 +15,6 @@ from tests.test_house import PACKAGE, ROOT, SOURCES, name_of, room_of
 PAGE = (ROOT / "docs/contributing.md").read_text().partition("## What a rule answers")[2].partition("\n## ")[0]
 PROTOCOLS = {one.__name__: one for one in (Rule, Description, ListingRule, TargetRule, PartRule, EffectRule)}
 DECIDING = {"pipeline", "functions"}  # what runs for each record
-FINAL = {"feeds", "filters", "former_name", "message_name", "sparse", "sparse_paths", "title", "list_transaction_uses"}
 
 
 def is_final(member: object) -> bool:
@@ -50,12 +49,6 @@ def test_description_page_says_which_answers_a_kind_must_give(protocol):
     fields = {name for name in answers(of) & vars(of).get("__annotations__", {}).keys() if not hasattr(of, name)}
     marked = {name for name, default in listed(protocol).items() if "**must**" in default}
     assert marked == abstract | fields | ({"conditions"} & answers(of))
-
-
-def test_description_final_answers_are_those_that_follow_from_others():
-    """No kind gives these."""
-    found = {name for of in (Rule, Description) for name, member in vars(of).items() if is_final(member)}
-    assert found == FINAL
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if room_of(name_of(path)) in DECIDING], ids=name_of)

@@ -16,6 +16,7 @@ from tests.extras.discover.datasets.dataset import DataSet
 from tests.extras.discover.datasets.drawn import drawn
 from tests.extras.discover.datasets.measure import Score, measure
 from tests.extras.discover.datasets.named_sets import MADE, NO_RULE
+from tests.extras.discover.datasets.trades import TRADES
 from tests.support.depth import deep
 
 AT_LEAST = 0.95  # precision, and recall
@@ -74,3 +75,14 @@ def test_propose_leaves_alone_what_only_looks_alike(made):
     assert found.rules == 0, str(found)
     assert not found.entities
     assert not found.refused
+
+
+@pytest.mark.parametrize("made", TRADES)
+def test_propose_finds_the_rules_of_a_trade(made):
+    """Active rules are right, and each kind of copy is found: also newest children, totals of a day, and elements."""
+    found = score(made, 0.03)
+    assert not found.refused, str(found)
+    assert not found.spoiled, f"a backfill changes what drifted, and nothing else: {found}"
+    assert found.precision >= AT_LEAST, str(found)
+    assert found.recall >= 0.9, f"of the true rules, active or as comments: {found}"
+    assert found.exact == found.counted, str(found)
