@@ -36,7 +36,7 @@ def list_item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
     yield {"item": _make_key(key), "entity": entity.name}, f"{format_key(key)}: entity {entity.name}"
     found = run_work(list_standings(key, item, rules), world)
     for one in found:
-        yield _make_row(one)
+        yield make_standing_row(one)
     if not found:
         yield {"standing": None}, "  no rule writes to it"
     for rule in rules.from_source(entity):
@@ -44,7 +44,8 @@ def list_item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
         yield {"source_of": rule.name, "kind": rule.kind, "into": into}, f"  source of {into} · rule {rule.title}"
 
 
-def _make_row(one: Standing) -> Row:
+def make_standing_row(one: Standing) -> Row:
+    """Return the row of one rule on an item."""
     paths = [show_path(path) for path in one.paths]
     state = one.state.value if isinstance(one.state, Drift) else one.state
     row = {
