@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import mean
 from typing import Any, Final
 
 from sync_rules.cli.show.rule_graph import Arrow, RuleGraph
@@ -153,7 +152,10 @@ def _place(columns: list[list[Node]]) -> tuple[float, float]:
 
 def _sort(column: list[Node], side: str) -> None:
     """Sort a column by the means of its neighbours on one side. Places are counted from the middle of each column."""
-    means = {node: mean(one.order for one in near) if (near := getattr(node, side)) else node.order for node in column}
+    means = {
+        node: sum(one.order for one in near) / len(near) if (near := getattr(node, side)) else node.order
+        for node in column
+    }
     column.sort(key=lambda node: means[node])
     for at, node in enumerate(column):
         node.order = at - (len(column) - 1) / 2
