@@ -206,6 +206,18 @@ def test_session_shows_why_a_pattern_is_not_served(page):
     assert unserved["problem"][1].startswith("cure 1: an index by title; it costs")
 
 
+def test_session_has_no_price_of_a_search(page):
+    """A search is billed by bytes, and the price files have no price of them: no money is shown."""
+    rules = """
+tables: {shop: {key: {id: S}, vectors: {near: {vector: e, dimensions: 3, projection: [title]}}}}
+entities: {product: {table: shop, size: 1KB, items: 1000}}
+rules: {}
+patterns: {found: {search: product, attributes: [title], top: 10}}
+"""
+    page.ask("open", rules, "", "", "{}")
+    assert page.ask("patterns")["rows"][0]["price"] == ["1 request and the bytes of a search, 0 read units"]
+
+
 # ---------------------------------------------------------------- the graph
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_graph_has_a_place_for_each_box_and_name(tmp_path, example):

@@ -73,6 +73,8 @@ def _format_price(answer: PatternAnswer, line: CostLine, currency: str) -> list[
     if not line.known:
         missing = f"write units not known: state entities.{answer.steps[0].entity.name}.size"
         return [missing if writes else format_cost(answer)]
+    if answer.steps[0].request == "SearchVectors":
+        return [format_cost(answer)]  # the price files have no price of a search
     if not writes:
         return [format_cost(answer), f"{line.money.on_demand:.3g} {currency}"]
     return [f"1 request, {units:g} write unit{'s' * (units != 1)}", f"{line.money.on_demand:.3g} {currency}"]

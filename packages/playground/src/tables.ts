@@ -128,7 +128,7 @@ function asker(table: Table, row: Row, name: string, changes: Changes): HTMLElem
     button.setAttribute("aria-expanded", "true");
     const lines = found.map(({ line, why, sources }) =>
       make("li", {}, line, why && make("p", { class: "reason" }, `Not right: ${why}.`), ...sources.map(({ key, item }) => make("code", {}, showImage(key, item)))));
-    const answer = make("div", { role: "status" }, make("b", {}, `${name} of ${row.id}`), make("ul", {}, ...lines));
+    const answer = make("div", { role: "status" }, make("b", {}, `${name} of ${row.id}`), make("ul", {}, ...(lines.length ? lines : ["No rule gives this attribute a value now."])));
     button.closest("tr")!.after(make("tr", { class: "answer" }, make("td", { colspan: "99" }, answer)));
   });
   return button;
