@@ -44,7 +44,7 @@ for (const name of readdirSync(join(here, "engine")).filter((one) => one.endsWit
 python.runPython(`
 import compileall, pathlib, shutil, sys
 library = pathlib.Path("/library")
-LEFT_OUT = ("*.dist-info", "sync_rules/extras/discover", "sync_rules/extras/proof", "sync_rules/functions", "sync_rules/deploy", "sync_rules/cli/commands",
+LEFT_OUT = ("*.dist-info", "sync_rules/extras/discover", "sync_rules/extras/proof", "sync_rules/functions", "sync_rules/deploy/[!_y]*", "sync_rules/cli/commands",
             "sync_rules/lab/demo", "pydantic/v1", "pydantic/mypy.py", "pydantic/_hypothesis_plugin.py",
             "**/__pycache__", "**/*.pyi", "**/py.typed")
 for pattern in LEFT_OUT:
@@ -79,6 +79,7 @@ const states = [["open", rules, data, scenario, ""], ["next"], ["run"]].map((giv
   if (answer.mistake) throw new Error(answer.mistake);
   return answer;
 });
+const patterns = JSON.parse(call("patterns"));
 const state = { ...states.at(-1), events: states.flatMap((one) => one.events) };
-writeFileSync(join(out, "recording.json"), JSON.stringify({ examples, state }));
+writeFileSync(join(out, "recording.json"), JSON.stringify({ examples, state, patterns }));
 process.exit(0);

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from packages.playground.engine.drawing import draw_graph
 from packages.playground.engine.session import Session
 from packages.playground.engine.stage import Stage
+from sync_rules.cli.show.rule_graph import make_graph
+from sync_rules.jobs.dryrun.money import compute_on_demand_price
+from sync_rules.jobs.dryrun.prices import read_own_prices
 from sync_rules.lab.scenario_file import load_scenario
+from sync_rules.language.load import check_rules
 
 EXAMPLES = sorted(path.parent for path in Path("examples").glob("*/scenario.yaml"))
 BOOKS = Path("examples/authors-and-books")
@@ -129,3 +135,112 @@ def test_session_opens_shared_items(page):
     again = page.ask("open", (BOOKS / "rules.yaml").read_text(), "", "", json.dumps(items))
     assert again["tables"] == before
     assert page.wrong == []
+
+
+# ---------------------------------------------------------------- questions
+def open_rules(page: Page, rules: str) -> None:
+    page.ask("open", rules, *((BOOKS / file).read_text() for file in FILES[1:]), "")
+    assert "mistake" not in page.state
+
+
+def test_session_explains_a_copy(page):
+    """A copy is explained by its rule, its source and what the rule reads there; a wrong one with the reason."""
+    (right,) = page.ask("explain", "books", "books[b3]", "author")
+    assert right["line"] == "author.name, author.bio: right · from authors[a2] · rule author-on-books"
+    assert right["why"] == ""
+    assert right["sources"][0]["key"] == "authors[a2]"
+    assert right["sources"][0]["item"]["name"] == {"S": "Tobias Quill"}
+    overwrite_a_copy(page)
+    (wrong,) = page.ask("explain", "books", "books[b3]", "author")
+    assert wrong["line"] == "author.name: wrong · from authors[a2] · rule author-on-books"
+    assert "differs" in wrong["why"]
+
+
+def test_session_explains_the_attribute_that_was_asked_for(page):
+    """A rule with a wrong copy elsewhere says that this copy is right; no rule says anything of other attributes."""
+    desk = Path("examples/organisations-users-tickets")
+    page.ask("open", *((desk / file).read_text() for file in FILES), "")
+    page.ask("edit", "desk", "desk[TICKET#t1, TICKET]", "user_name", text("Nobody"), "a copy is overwritten")
+    asked = [page.ask("explain", "desk", "desk[TICKET#t1, TICKET]", name) for name in ("user_name", "organisation")]
+    assert [one["line"].partition(" · ")[0] for (one,) in asked] == ["user_name: wrong", "organisation: right"]
+    assert page.ask("explain", "desk", "desk[TICKET#t1, TICKET]", "title") == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_session_explains_every_copy(tmp_path, example):
+    """Each value that a rule keeps has a rule that says so, and all are right."""
+    page = Page(tmp_path)
+    state = page.ask("open", *((example / file).read_text() for file in FILES), "")
+    for table in state["tables"]:
+        for row in (row for row in table["items"] if "." not in row["entity"]):
+            for name in {path.partition(".")[0] for path in row["copies"]} & row["item"].keys():
+                found = page.ask("explain", table["name"], row["id"], name)
+                assert found, (row["id"], name)
+                assert {one["why"] for one in found} == {""}
+
+
+def test_session_shows_patterns_as_the_commands_do(page):
+    """The request is that of `patterns`. A read of half a unit costs 0.0625 USD for a million calls."""
+    shown = page.ask("patterns")
+    by_name = {row["name"]: row for row in shown["rows"]}
+    assert by_name["book"]["requests"] == ["GetItem books, book_id = {book_id}, only title, author"]
+    prices = compute_on_demand_price(read_own_prices().regions["us-east-1"], 500_000, 0)
+    assert by_name["book"]["price"] == ["1 request, 0.5 read units", f"{prices:.3g} USD"]
+    assert [row["problem"] for row in shown["rows"]] == [[], []]
+
+
+def test_session_prices_writes_with_their_indexes(page):
+    """A write costs its unit and that of its index: 2 units, 1.25 USD for a million calls."""
+    open_rules(page, (BOOKS / "rules.yaml").read_text() + "  new-book: {put: book}\n")
+    assert page.ask("patterns")["rows"][-1]["price"] == ["1 request, 2 write units", "1.25 USD"]
+
+
+def test_session_shows_why_a_pattern_is_not_served(page):
+    """A pattern without a key has the reason and the cure, and no price. Missing numbers are named."""
+    rules = (BOOKS / "rules.yaml").read_text().replace(", page: 20", "")
+    open_rules(page, rules + "  books-of-title: {get: book, by: [title]}\n")
+    *_, unknown, unserved = page.ask("patterns")["rows"]
+    assert unknown["price"] == ["1 request, read units not known: state the items of one call"]
+    assert unserved["price"] == unserved["requests"] == []
+    assert unserved["problem"][0].startswith("pattern books-of-title: no key finds book by title")
+    assert unserved["problem"][1].startswith("cure 1: an index by title; it costs")
+
+
+def test_session_has_no_price_of_a_search(page):
+    """A search is billed by bytes, and the price files have no price of them: no money is shown."""
+    rules = """
+tables: {shop: {key: {id: S}, vectors: {near: {vector: e, dimensions: 3, projection: [title]}}}}
+entities: {product: {table: shop, size: 1KB, items: 1000}}
+rules: {}
+patterns: {found: {search: product, attributes: [title], top: 10}}
+"""
+    page.ask("open", rules, "", "", "{}")
+    assert page.ask("patterns")["rows"][0]["price"] == ["1 request and the bytes of a search, 0 read units"]
+
+
+# ---------------------------------------------------------------- the graph
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_graph_has_a_place_for_each_box_and_name(tmp_path, example):
+    """Boxes and names lie inside the drawing and do not overlap. Each rule has one arrowhead."""
+    graph = Page(tmp_path).ask("open", *((example / file).read_text() for file in FILES), "")["graph"]
+    rows = [(one["x"], one["y"] - 9, one["width"], 18) for one in graph["names"]]
+    rows += [(one["x"], one["y"], one["width"], one["height"]) for one in graph["boxes"]]
+    for x, y, width, height in rows:
+        assert x >= 0
+        assert y >= 0
+        assert x + width <= graph["width"] + 1
+        assert y + height <= graph["height"] + 1
+    for (x, y, width, height), (x2, y2, width2, height2) in combinations(rows, 2):
+        assert x + width <= x2 or x2 + width2 <= x or y + height <= y2 or y2 + height2 <= y
+    assert sum(line["begins"] + line["ends"] for line in graph["lines"]) == len(graph["names"])
+
+
+def test_graph_runs_from_left_to_right():
+    """A box is to the right of what it is made of. A rule that closes a ring runs back, with its arrowhead on the left."""
+    rules = Path("examples/organisations-users-tickets/rules.yaml").read_text()
+    compiled, _ = check_rules(rules, {})
+    graph = draw_graph(make_graph(compiled))
+    x = {box["name"]: box["x"] for box in graph["boxes"]}
+    assert x["organisation"] < x["user"] < x["ticket"]
+    assert [one["name"] for one in graph["names"]] == ["organisation-on-users", "user-on-tickets", "open-tickets"]
+    assert [line["begins"] for line in graph["lines"]] == [False, False, False, False, True, False]

@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path as File
 from typing import Any, Final
 
+from packages.playground.engine.drawing import draw_graph
 from packages.playground.engine.stage import Stage
 from sync_rules.cli.show.rule_graph import make_graph
 from sync_rules.lab.provenance import Provenance
@@ -59,6 +60,7 @@ class Session:
             (self._folder / name).write_text(text or "{}", encoding="utf-8")
         first, *self._steps = load_scenario(self._folder / FILES[2], compiled).steps
         self._stage, self._provenance, self._sent = Stage(compiled), Provenance(compiled), 0
+        self._drawing = draw_graph(make_graph(compiled))
         given = parse_json(items, object_hook=untag_binary) if items else {}
         for table, item in ((name, item) for name in compiled.tables for item in given.get(name, ())):
             self._put(table, item, LOAD)
@@ -129,6 +131,21 @@ class Session:
         getattr(self._stage, name)()
         return self.state()
 
+    # ------------------------------------------------------------ questions
+    def patterns(self) -> State:
+        """The access patterns with their requests and prices."""
+        from packages.playground.engine.pattern_table import make_pattern_table  # noqa: PLC0415 - not before the start
+
+        stage = self._stage
+        return make_pattern_table(stage.rules, {name: stage.store.items(name) for name in stage.rules.tables})
+
+    def explain(self, table: str, identity: str, name: str) -> list[State]:
+        """The rules that keep an attribute of an item, and whether it is right."""
+        from packages.playground.engine.explanation import explain_value  # noqa: PLC0415 - not before the start
+
+        key, item = next((key, item) for key, item in self._items(table) if str(key) == identity)
+        return explain_value(key, item, name, self._stage.rules, self._stage.store)
+
     # ------------------------------------------------------------ the state
     def state(self) -> State:
         """The tables, what waits, what is wrong, and the events since the last answer."""
@@ -155,7 +172,7 @@ class Session:
             "idle": stage.is_idle(),
             "off": sorted(stage.off),
             "steps": [step.say for step in self._steps],
-            "arrows": [f"{one.keeps} ({one.rule})" for one in make_graph(stage.rules).arrows],
+            "graph": self._drawing,
             "events": make_plain(events),
         }
 

@@ -3,8 +3,10 @@
 import { fill, get, make } from "./dom";
 import { RulesEditor } from "./editor";
 import { Engine } from "./engine";
+import { showGraph } from "./graph";
 import { INVARIANTS } from "./incidents";
-import type { Example, Problem, Raw, Recording, State } from "./protocol";
+import { showPatterns } from "./patterns";
+import type { Example, Explanation, Patterns, Problem, Raw, Recording, State } from "./protocol";
 import { fromFragment, ownItems, toFragment } from "./share";
 import { showTables } from "./tables";
 import { describe, describeFor, describeRequest, nameArrival, type Words } from "./words";
@@ -49,10 +51,16 @@ function act(work: () => Promise<void>): Promise<void> {
   return done;
 }
 
+/** The answer of the engine. Throws a mistake of the user. */
+async function inquire<T extends object>(method: string, ...texts: string[]): Promise<T> {
+  const answer = await engine.call<T & { mistake?: string }>(method, ...texts);
+  if (answer.mistake) throw new Error(answer.mistake);
+  return answer;
+}
+
 /** Ask without showing the answer. The log gets its events. */
 async function ask(method: string, ...texts: string[]): Promise<State> {
-  const answer = await engine.call<State>(method, ...texts);
-  if (answer.mistake) throw new Error(answer.mistake);
+  const answer = await inquire<State>(method, ...texts);
   get("mistake").hidden = true;
   describeFor(answer);
   log(answer.events.map(describe));
@@ -80,6 +88,11 @@ async function open(rules: string, data: string, scenario: string, items = ""): 
   await ask("open", rules, data, scenario, items);
   opened = rules;
   if (off.length) await ask("switch", ...off);
+  if (isLive) await updatePatterns();
+}
+
+async function updatePatterns(): Promise<void> {
+  showPatterns(get("patterns"), await inquire<Patterns>("patterns"));
 }
 
 function openExample(example: Example): Promise<void> {
@@ -140,10 +153,17 @@ function show(before: State | null): void {
     put: (table, item) => isReady() && press("put", table, JSON.stringify(item), "an item is put"),
     remove: (table, id) => isReady() && press("delete", table, id, "an item is deleted"),
     refuse,
+    explain,
   });
   showVerdict(state);
   showControls(state);
-  fill(get("arrows"), ...state.arrows.map((one) => make("li", {}, one)));
+  showGraph(get("graph"), get("arrows"), state.graph);
+}
+
+async function explain(...texts: [table: string, id: string, name: string]): Promise<Explanation[] | null> {
+  let found: Explanation[] | null = null;
+  if (isReady()) await act(async () => void (found = await inquire<Explanation[]>("explain", ...texts)));
+  return found;
 }
 
 function isReady(): boolean {
@@ -292,6 +312,7 @@ async function begin(): Promise<void> {
     describeFor(state);
     log(state.events.map(describe));
     show(null);
+    showPatterns(get("patterns"), recording.patterns);
   }
   const clock = window.setInterval(() => {
     get("engine").textContent = `the engine starts: ${Math.round((performance.now() - began) / 1000)} s. You see a recording.`;
@@ -323,6 +344,7 @@ async function begin(): Promise<void> {
   });
   get("engine").textContent = `the engine is ready, after ${((performance.now() - began) / 1000).toFixed(1)} s`;
   document.body.dataset.live = "true";
+  if (opened !== examples[0]!.rules) act(updatePatterns); // after the start: the first example's are recorded
 }
 
 begin().catch((error) => refuse(String(error)));

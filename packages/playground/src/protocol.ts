@@ -42,9 +42,30 @@ export interface State {
   idle: boolean;
   off: string[];
   steps: string[];
-  arrows: string[];
+  graph: Graph;
   events: Event[];
-  mistake?: string;
+}
+
+/** A drawing of the rules, in pixels. A line is a path of SVG; an arrowhead is where it `begins` or `ends`. */
+export interface Graph {
+  width: number;
+  height: number;
+  boxes: { x: number; y: number; width: number; height: number; name: string; within: string }[];
+  names: { x: number; y: number; name: string; keeps: string }[];
+  lines: { path: string; begins: boolean; ends: boolean }[];
+}
+
+export interface Patterns {
+  rows: { name: string; finds: string; requests: string[]; price: string[]; problem: string[] }[];
+  remarks: string[];
+  prices: string;
+}
+
+/** What a rule says of a value: its line, why it is not right, and what it reads of each source. */
+export interface Explanation {
+  line: string;
+  why: string;
+  sources: { key: string; item: Item | null }[];
 }
 
 export interface Problem {
@@ -69,4 +90,5 @@ export interface Example {
 export interface Recording {
   examples: Example[];
   state: State;
+  patterns: Patterns;
 }

@@ -1,14 +1,16 @@
 /** The tables: a grid for each entity. Cells can be edited, copies and wrong values are marked by signs. */
 
 import { fill, make } from "./dom";
-import type { Item, Raw, Row, State, Table } from "./protocol";
+import type { Explanation, Item, Raw, Row, State, Table } from "./protocol";
 import { editText, parseItem, parseValue, showValue } from "./values";
+import { showImage } from "./words";
 
 export interface Changes {
   edit(table: string, id: string, path: string, value: Raw | null): void;
   put(table: string, item: Item): void;
   remove(table: string, id: string): void;
   refuse(mistake: string): void;
+  explain(table: string, id: string, name: string): Promise<Explanation[] | null>;
 }
 
 /** The tables of a state. Values that differ from `before` are marked as changed. */
@@ -70,8 +72,9 @@ function showCell(table: Table, row: Row, name: string, changed: boolean, change
     const sign = row.wrong.includes("") && table.key[0] === name ? "✗ " : "";
     return make("th", { scope: "row", class: look, title: sign ? "this item is not right" : title }, sign + showValue(raw, false));
   }
+  const asks = copy && !row.entity.includes("."); // not on items of the pipeline
   if (!raw && !wrong) return make("td", { class: look }, editor(table, row, name, raw, changes, make("span", { class: "absent" }, "·")));
-  return make("td", { class: look, title }, editor(table, row, name, raw, changes, marks || wrong ? make("span", { class: "mark", "aria-hidden": "true" }, marks) : null, make("span", {}, ...value(raw))));
+  return make("td", { class: look, title }, editor(table, row, name, raw, changes, marks || wrong ? make("span", { class: "mark", "aria-hidden": "true" }, marks) : null, make("span", {}, ...value(raw))), asks && asker(table, row, name, changes));
 }
 
 function value(raw: Raw | undefined): (HTMLElement | string)[] {
@@ -107,6 +110,26 @@ function editor(table: Table, row: Row, name: string, raw: Raw | undefined, chan
     field.addEventListener("blur", () => close(true));
     button.replaceWith(field);
     field.select();
+  });
+  return button;
+}
+
+/** A button that explains a copy, in a row below its item. Pressed again, it closes this row. */
+function asker(table: Table, row: Row, name: string, changes: Changes): HTMLElement {
+  const label = `explain ${name} of ${row.id}`;
+  const button = make("button", { class: "why", "data-focus": label, "aria-label": label, "aria-expanded": "false", title: "Why is this value here?" }, "?");
+  button.addEventListener("click", async () => {
+    const closes = button.getAttribute("aria-expanded") === "true";
+    const grid = button.closest("tbody")!;
+    grid.querySelector("tr.answer")?.remove();
+    for (const one of grid.querySelectorAll(".why")) one.setAttribute("aria-expanded", "false");
+    const found = closes ? null : await changes.explain(table.name, row.id, name);
+    if (!found) return;
+    button.setAttribute("aria-expanded", "true");
+    const lines = found.map(({ line, why, sources }) =>
+      make("li", {}, line, why && make("p", { class: "reason" }, `Not right: ${why}.`), ...sources.map(({ key, item }) => make("code", {}, showImage(key, item)))));
+    const answer = make("div", { role: "status" }, make("b", {}, `${name} of ${row.id}`), make("ul", {}, ...(lines.length ? lines : ["No rule gives this attribute a value now."])));
+    button.closest("tr")!.after(make("tr", { class: "answer" }, make("td", { colspan: "99" }, answer)));
   });
   return button;
 }

@@ -24,7 +24,7 @@ function withoutKey(key: string): string[] | undefined {
   return keys[key.slice(0, key.indexOf("["))];
 }
 
-function showImage(key: string, item: Item | null): string {
+export function showImage(key: string, item: Item | null): string {
   return `${key} ${showItem(item, withoutKey(key))}`;
 }
 

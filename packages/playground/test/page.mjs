@@ -193,6 +193,58 @@ await check("mistake in an item", async () => {
   await page.waitForSelector("#mistake:not([hidden])");
 });
 
+// ---------------------------------------------------------------- questions
+const why = (label) => page.locator(`button[aria-label="explain ${label}"]`);
+await check("explain a copy", async () => {
+  await first();
+  await why("author of books[b3]").click();
+  const answer = await page.innerText("tr.answer");
+  must(answer.includes("right · from authors[a2] · rule author-on-books"), answer);
+  must(answer.includes('name: "Tobias Quill"'), answer);
+  must(await page.locator("tr:has(button[aria-label^='explain author of books[b3]']) + tr.answer").count(), "it is not below its item");
+  await shoot("explained");
+  await why("author of books[b3]").click();
+  must((await page.locator("tr.answer").count()) === 0, "pressed again, it stays open");
+  must((await why("name of authors[a1]").count()) === 0, "a value of the application has a button");
+});
+await check("explain by keyboard what is not right", async () => {
+  await press("overwrite");
+  await page.focus('button[aria-label^="edit author of books[b1]"]');
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  const answer = await page.innerText("tr.answer");
+  must(answer.includes("author.name: wrong · from authors[a1]") && answer.includes("Not right: it differs"), answer);
+  must(await page.evaluate(() => document.activeElement.getAttribute("aria-expanded") === "true"), "the focus is lost");
+  await shoot("explained-wrong");
+  await press("run");
+  await mustBe("right");
+});
+await check("the graph is drawn", async () => {
+  await choose("game-players");
+  const drawn = await page.locator("#graph svg text").allTextContents();
+  for (const text of ["seat", "game", "game_played"]) must(drawn.includes(text), drawn.join(", "));
+  must(drawn.filter((text) => text.endsWith("players-of-games")).length === 2, drawn.join(", "));
+  must((await page.locator("#graph path[marker-end], #graph path[marker-start]").count()) === 4, "a rule has no arrowhead");
+  await page.focus("#graph");
+  await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter"); // on the list
+  await shoot("graph");
+  must((await page.innerText("#arrows")).includes("seat.colour → game_played.colour"), await page.innerText("#arrows"));
+});
+await check("the graph follows the rules", async () => {
+  await choose("car-parts");
+  const drawn = await page.locator("#graph svg text").allTextContents();
+  must(drawn.includes("component") && !drawn.includes("seat"), drawn.join(", "));
+});
+await check("access patterns with requests and prices", async () => {
+  await first();
+  const rows = await page.locator("#patterns tbody tr").allInnerTexts();
+  must(rows[0].includes("GetItem books, book_id = {book_id}") && rows[0].includes("0.0625 USD") && rows[0].includes("0.5 read units"), rows[0]);
+  must(rows[1].includes("Query books/by_author") && (await page.innerText("#patterns caption")).includes("us-east-1"), rows[1]);
+});
+
 // ---------------------------------------------------------------- the rules
 const type = async (find, text) => {
   await page.locator(".cm-line", { hasText: find }).first().click();
@@ -209,6 +261,16 @@ await check("problems as you type", async () => {
   for (let left = "\nmodee: live".length + 4; left > 0; left--) await page.keyboard.press("Backspace");
   await page.waitForSelector("#problems li", { state: "detached" });
   return took;
+});
+await check("a pattern that is not served", async () => {
+  await first();
+  await type("books-of-author:", "\n");
+  await page.keyboard.press("Shift+Home"); // over the editor's own indentation
+  await page.keyboard.type("  books-of-title: {get: book, by: [title]}");
+  await page.waitForSelector("#patterns .unserved");
+  const row = await page.innerText("#patterns .unserved");
+  must(row.includes("not served") && row.includes("cure 1") && row.includes("indexes:"), row);
+  await shoot("unserved");
 });
 await check("completion", async () => {
   await type("into: book.author", "");
@@ -245,6 +307,9 @@ await check("phone width", async () => {
   await page.setViewportSize({ width: 390, height: 844 });
   const widths = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   must(widths[0] <= widths[1], `the page is ${widths[0]} wide`);
+  await why("author of books[b1]").click();
+  const sides = await page.locator("tr.answer div").evaluate((one) => [one.getBoundingClientRect().left, one.getBoundingClientRect().right]);
+  must(sides[0] >= 0 && sides[1] <= 390, `the explanation is from ${sides[0]} to ${sides[1]}`);
   await shoot("phone");
   await page.setViewportSize({ width: 1360, height: 1000 });
 });

@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.standings import PULL_ONLY, list_standings
-from sync_rules.cli.commands.explain import list_use_rows
+from sync_rules.cli.show.item_rows import list_use_rows
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.pipeline.requests import run_work
 from sync_rules.rules.description import Operation

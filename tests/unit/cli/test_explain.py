@@ -9,7 +9,7 @@ import pytest
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.standings import Standing, list_standings
 from sync_rules.audit.where_used import find_uses
-from sync_rules.cli.commands.explain import list_item_rows, list_use_rows
+from sync_rules.cli.show.item_rows import list_item_rows, list_use_rows
 from sync_rules.model.items import ItemKey
 from tests.support.builders import m, s
 from tests.support.every_kind import order, part, post, rules_of, user

@@ -74,6 +74,12 @@ def list_proof_lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, s
         yield from map(escape_invisible, list_pattern_lines(name, answer, places.get(name, "")))
         yield from (escape_invisible(f"  {_format_keeper(one)}") for one in kept.get(name, ()))
         yield ""
+    yield from map(escape_invisible, list_remark_lines(proof, hots))
+    yield format_summary(proof, hots)
+
+
+def list_remark_lines(proof: Proof, hots: tuple[Hot, ...]) -> Iterator[str]:
+    """List the lines about a whole proof: copies that no pattern reads, idle indexes, hot keys."""
     if len(proof.unserved_answers) > 1:
         yield "Apply one cure at a time: the next run takes it into account."
     for title in proof.unread:
@@ -81,8 +87,7 @@ def list_proof_lines(proof: Proof, hots: tuple[Hot, ...], places: Mapping[str, s
     for table, index in proof.idle:
         yield f"no pattern and no rule uses index {index} of table {table}"
     for one in hots:
-        yield escape_invisible(_format_hot_key(one))
-    yield format_summary(proof, hots)
+        yield _format_hot_key(one)
 
 
 def _format_keeper(one: Keeper) -> str:
@@ -100,7 +105,7 @@ def list_pattern_lines(name: str, answer: PatternAnswer, place: str) -> Iterator
         cost = "" if answer.steps[0].writes else f": {format_cost(answer)}"
         yield f"{name} ({describe_pattern(answer)}){cost}"
         yield from _list_statements(answer)
-        yield from (f"  {_request(step)}" for step in answer.steps)
+        yield from (f"  {format_request(step)}" for step in answer.steps)
         yield from (f"  note: {remark}" for remark in answer.remarks)
         return
     yield f"{name} ({describe_pattern(answer)}): NOT SERVED"
@@ -117,7 +122,8 @@ def _list_statements(answer: PatternAnswer) -> Iterator[str]:
         yield f"  {text}"
 
 
-def _request(step: ProvedRequest) -> str:
+def format_request(step: ProvedRequest) -> str:
+    """Return a request with its table or index and its key condition as text."""
     parts = [f"{step.request} {step.place}", step.condition]
     parts += ["backward"] if step.backward else []
     parts += [f"filter {step.filters}"] if step.filters else []
