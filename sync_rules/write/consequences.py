@@ -302,9 +302,11 @@ def _is_read_of(change: Change, paths: tuple[Path, ...] | None) -> bool:
 
 
 def _has_changed_source(part: Part, made: Mapping[Place, Sequence[Change]]) -> bool:
-    """True if changes concern what a part is made from."""
+    """True if changes concern what a part is made from. A rule of all attributes reads those that went away, too."""
     changes = () if part.source is None else made.get(make_place(part.source), ())
-    return any(_is_read_of(one, part.rule.list_read_paths(one.new or {})) for one in changes)
+    return any(
+        _is_read_of(one, part.rule.list_read_paths(image or {})) for one in changes for image in (one.old, one.new)
+    )
 
 
 def _has_any(rule: Rule, item: Item) -> bool:

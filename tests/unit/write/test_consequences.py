@@ -55,3 +55,31 @@ def test_consequences_leaves_every_rule_if_they_do_not_end(monkeypatch):
     with shop.transact() as tx:
         tx.put("user", user("7", name=s("Ada")))
     assert [(one.rule, one.why) for one in tx.result.left] == [("names", ENDLESS)]
+
+
+def test_consequences_mirrors_what_another_rule_takes_away():
+    """A mirror of all attributes is looked at again if one of them goes in the same round as another changes."""
+    rules = parse_rules("""
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  team:  {table: shop, key: {PK: "TEAM#{team_id}", SK: TEAM}}
+  user:  {table: shop, key: {PK: "TEAM#{team_id}", SK: "USER#{user_id}"}}
+  order: {table: shop, key: {PK: "TEAM#{team_id}", SK: "ORDER#{user_id}#{order_id}"}}
+  by_email: {table: shop, key: {PK: "EMAIL#{email}", SK: MAIL}}
+rules:
+  user-by-email: {mirror: user, into: by_email, attributes: all}
+  team-on-user: copy team.name into user.team_name
+  team-on-order: copy team.state into order.team_state
+  tags: {collect: order, into: user.orders, as: "{order_id}", where: "team_state == 'open'"}
+""")
+    shop = Shop(rules)
+    team = {"PK": s("TEAM#1"), "SK": s("TEAM"), "name": s("A"), "state": s("open")}
+    user = {"PK": s("TEAM#1"), "SK": s("USER#7"), "email": s("a@x")}
+    shop.scene.put("shop", team, user, {"PK": s("TEAM#1"), "SK": s("ORDER#7#9")})
+    shop.rest()
+    with shop.transact() as tx:
+        tx.update("team", {"team_id": s("1")}, set={"name": s("B"), "state": s("closed")})
+    assert not tx.result.left
+    mirror = shop.scene.memory.item(shop.scene.at("shop", "EMAIL#a@x", "MAIL"))
+    assert (mirror["team_name"], mirror.get("orders")) == (s("B"), None)
+    assert not shop.written_by_the_stream()
