@@ -85,6 +85,7 @@ function refuse(mistake: string): void {
 /** Open rules with their data, or with items. */
 async function open(rules: string, data: string, scenario: string, items = ""): Promise<void> {
   fill(get("log"));
+  opened = ""; // a refused file may leave the engine with anything
   await ask("open", rules, data, scenario, items);
   opened = rules;
   if (off.length) await ask("switch", ...off);
@@ -127,8 +128,8 @@ async function applyRules(text: string): Promise<void> {
   try {
     await open(text, "", chosen?.scenario ?? "", items);
   } catch {
-    chosen = null;
     await open(text, "", "", items);
+    chosen = null;
   }
   show(null);
 }

@@ -289,6 +289,23 @@ await check("changed rules apply", async () => {
   await idle();
   await mustBe("right");
 });
+await check("a refused change is undone", async () => {
+  await first();
+  const line = page.locator(".cm-line", { hasText: "books:" }).first();
+  const before = (await line.textContent()).trim();
+  const write = async (text) => {
+    await line.click();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("Shift+End");
+    await page.keyboard.insertText(text);
+  };
+  await write(before.replaceAll("book_id: S", "book_id: N"));
+  await page.waitForSelector("#mistake:not([hidden])"); // the items do not fit
+  await write(before);
+  await page.waitForSelector("#mistake", { state: "hidden" });
+  await press("next");
+  await mustBe("pending");
+});
 
 const names = await page.locator("#example option").allTextContents();
 await check("every example", async () => {
