@@ -94,6 +94,9 @@ def wire_tables(
     followed = {table.name: table for table in deployment.rules.streamed_tables}
     _refuse_unknown_names(f"{rules_file}: tables", tables, followed)
     _refuse_unknown_names(f"{rules_file}: parameters", parameters, declared)
+    for parameter, value in parameters.items():
+        if not isinstance(value, str):
+            raise UserError(f"{rules_file}: parameter {parameter}: expected a text, found {value!r}. Put it in quotes")
     defaults = {name: str(one.get("Default", "")) for name, one in declared.items()}
     streams, names = {}, {}
     for name, given in tables.items():
@@ -103,9 +106,14 @@ def wire_tables(
                 f" table's stream to {IMAGES} (`stream` of Table, `dynamoStream` of TableV2)"
             )
         streams[name] = format_stream_parameter(followed[name])
-        parameter = _wire_name(deployment, followed[name], given, {**defaults, **parameters}, rules_file)
-        if parameter is not None and parameter not in parameters:
-            names[name] = parameter
+        own = _wire_name(deployment, followed[name], given, {**defaults, **parameters}, rules_file)
+        if own is not None and own not in parameters:
+            names[name] = own
+        elif own is not None and "${" not in parameters[own] and given.name not in (None, parameters[own]):
+            raise UserError(
+                f"{rules_file}: table {name}: expected the name {parameters[own]} of the parameter {own}, found"
+                f" {given.name or 'a generated name'}. Leave {own} out: the construct gives the table's own name"
+            )
     return streams, names
 
 
@@ -116,6 +124,12 @@ def _wire_name(
     name = deployment.fill(table.physical_name)
     if whole := REFERENCE.fullmatch(name):
         return whole[1]
+    missing = [one for one in REFERENCE.findall(name) if not values[one]]
+    if missing:
+        raise UserError(
+            f"{rules_file}: table {table.name}: expected a value of {missing[0]} for the name {name}, found none. Give"
+            f" the construct the parameter {missing[0]}"
+        )
     expected = REFERENCE.sub(lambda match: values[match[1]], name)
     found = given.name
     if found is not None and "${" not in expected and not expected.startswith("arn:") and found != expected:

@@ -55,7 +55,7 @@ def test_inputs_wire_streams_and_names(rules_file):
     streams, names = wire(rules_file, fine)
     assert streams == {"shop": "ShopStreamArn", "authors": "AuthorsStreamArn", "books": "BooksStreamArn"}
     assert names == {"authors": "AuthorsVariable"}
-    assert wire(rules_file, {"authors": fine["authors"]}, {"AuthorsVariable": "given"})[1] == {}
+    assert wire(rules_file, {"authors": GivenTable(IMAGES, "given")}, {"AuthorsVariable": "given"})[1] == {}
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,9 @@ def test_inputs_wire_streams_and_names(rules_file):
         ("orders", GivenTable(IMAGES, ""), {}, "tables: expected one of shop, authors, books, found orders. Remove"),
         ("unused", GivenTable(IMAGES, ""), {}, "tables: expected one of shop, authors, books, found unused"),
         ("shop", GivenTable(IMAGES, "dev-shop"), {"Stage": "prod"}, "parameters: expected one of StageVariable, "),
+        ("shop", GivenTable(IMAGES, "dev-shop"), {"StageVariable": ""}, "expected a value of StageVariable for the name"),
+        ("shop", GivenTable(IMAGES, "3-shop"), {"StageVariable": 3}, "parameter StageVariable: expected a text, found 3"),
+        ("authors", GivenTable(IMAGES, "a"), {"AuthorsVariable": "b"}, "expected the name b of the parameter AuthorsVariable, found a"),
     ],
 )  # fmt: skip
 def test_inputs_say_how_a_table_does_not_fit(rules_file, name, given, parameters, message):
