@@ -34,17 +34,18 @@ class Since:
         return "new" if title in self.new else "changed" if title in self.changed else UNCHANGED
 
 
-def describe_written_links(rules: Rules) -> Mapping[tuple[str, Path], Collection[str]]:
-    """Describe the relations that end when a rule removes a copy, by the name of the rule and the path of the copy."""
-    found: defaultdict[tuple[str, Path], dict[str, None]] = defaultdict(dict)
+def describe_written_links(rules: Rules) -> Mapping[str, Mapping[Path, Collection[str]]]:
+    """Describe the relations that end when a rule takes away the value of a link, by the name of the rule and the path
+    of the link.
+    """
+    found: defaultdict[str, defaultdict[Path, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     linked = ((rule, one) for rule in rules.rules.values() if (one := rule.connection) is not None)
     for other, one in linked:
         for path in (ref.path for _, ref in one.link):
+            end = f"{one.pointing.name}.{show_path(path)} then names no {one.named.name} (rule {other.title})"
             for rule in rules.into_target(one.pointing):
-                end = f"{one.pointing.name}.{show_path(path)} then names no {one.named.name} (rule {other.title})"
-                for copy in rule.copies:
-                    if has_overlap(copy, path):
-                        found[rule.name, copy][end] = None
+                if any(has_overlap(copy, path) for copy in rule.copies):
+                    found[rule.name][path][end] = None
     return found
 
 

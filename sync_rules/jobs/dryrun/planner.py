@@ -21,7 +21,7 @@ from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, accept_all,
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures, describe_written_links
 from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import REFUSALS, Alteration, Failure, ItemKey, Outcome, classify_alteration
+from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome, classify_alteration
 from sync_rules.model.values import Item, Path, get, has_overlap, is_same_value
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store
@@ -195,8 +195,10 @@ class Planner:
                         for path, (old, new) in pairs.items()
                         if not is_same_value(old, new)
                     }
-                    removed = (path for path, each in made.items() if each is Alteration.REMOVED)
-                    self._ended[name].update(end for path in removed for end in self._links.get((name, path), ()))
+                    for path, ends in self._links.get(name, {}).items():
+                        had, has = (get(item or {}, path) for item in (tried.before[key], tried.after[key]))
+                        if had is not None and has is None:
+                            self._ended[name].update(list(ends))
                     self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths, made))
 
     def _find_owners(self, action: Action) -> dict[str, tuple[Path, ...]]:

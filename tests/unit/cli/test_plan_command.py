@@ -143,6 +143,28 @@ rules:
     assert (rules["leads"]["ended"], "ended" in rules["rooms"]) == (ends, False)
 
 
+def test_plan_ends_a_relation_only_where_the_value_of_a_link_goes(command):
+    """A copied map holds the link: its value goes with a map that lacks it, and a map that lacked it ends nothing."""
+    command.file.write_text("""
+tables: {shop: {key: {PK: S}, indexes: {by_team: {team: S}}}}
+entities:
+  team: {table: shop, key: {PK: "TEAM#{team}"}}
+  user: {table: shop, key: {PK: "USER#{user}"}}
+  lead: {table: shop, key: {PK: "LEAD#{lead}"}}
+rules:
+  homes: {copy: team.home, into: user.home, on_delete: clear}
+  rooms: {copy: lead.room, into: user.room, link: {lead: home.lead}, mode: snapshot}
+""")
+    command.scene = Scene(parse_rules(command.file.read_text()))
+    command.scene.there(
+        "shop", {"PK": s("TEAM#a"), "home": {"M": {"city": s("Rome")}}}, {"PK": s("LEAD#x"), "room": s("1")}
+    )
+    for number, home in enumerate(({"lead": s("x")}, {"city": s("Oslo")})):
+        command.scene.there("shop", {"PK": s(f"USER#{number}"), "team": s("a"), "home": {"M": home}, "room": s("1")})
+    ended = command.body()["rules"]["homes"]["ended"]
+    assert ended == {"user.home.lead then names no lead (rule rooms)": 1}
+
+
 def test_plan_for_machines_has_every_figure(command):
     """--format json is one object: rules, tables, money, time, fan-outs and hottest keys."""
     command.books(3, author_name=s(SECRET))
