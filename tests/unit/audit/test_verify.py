@@ -14,7 +14,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Alteration, ItemKey
 from sync_rules.model.writes import Result, Status, Write
-from sync_rules.pipeline.requests import Read, Scan
+from sync_rules.pipeline.requests import Apply, Read, Scan
 from sync_rules.rules.selection import Share
 from tests.support import drifts, every_kind
 from tests.support.builders import author_item, book_item, key, library, n, s
@@ -544,3 +544,18 @@ def test_verify_goes_on_when_a_set_becomes_none_between_two_looks(repair):
     scene.there("shop", every_kind.order("1", "a", 1), ada)
     run = Run(scene, repair=repair, meanwhile=lambda: scene.there("shop", {**ada, "orders": s("no set")}))
     assert [drift for _, drift, _ in run.sweep()] == [Drift.STUCK]
+
+
+def test_verify_never_repairs_over_a_newer_write():
+    """A copy that changes during the repair keeps the newer value, and its drift is reported as not repaired."""
+    scene, book = wrong_book()
+
+    def newer(request):
+        if isinstance(request, Apply):
+            scene.memory.put("books", {**RIGHT, "author_name": s("newer")})
+
+    scene.tap.before = newer
+    run = Run(scene, repair=True)
+    assert run.sweep() == [(book, Drift.WRONG, False)]
+    assert scene.item(book)["author_name"] == s("newer")
+    assert run.verifier.tally.remaining_count == 1

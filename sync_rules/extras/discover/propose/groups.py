@@ -74,7 +74,8 @@ class _GroupSearch:
         self.families = Families(database, join, self.columns)
         self.shapes = GroupShapes(join, self.columns)
         self.places = self.shapes.places
-        self.parts = max(1, join.source.rows // PARENTS, join.target.rows // ROWS)
+        self.linked = int(join.each * join.reached * join.source.rows)  # children that name a parent
+        self.parts = max(1, join.source.rows // PARENTS, self.linked // ROWS)
         self.children = self.families.children(self.parts)
 
     def of(self, column: Column) -> Iterator[Lead]:
@@ -123,7 +124,7 @@ class _GroupSearch:
     def _count(self, column: Column, shape: GroupShape, sample: Agreement, condition: ChildCondition | None) -> Lead:
         agree = checked = sources = overwrites = strays = own = 0
         differing: list[str] = []
-        parts = 1 + max(self.join.source.rows // PART, self.join.target.rows // ROWS)
+        parts = 1 + max(self.join.source.rows // PART, self.linked // ROWS)
         for part in range(parts):
             parents = self.families.parents(column, parts, self.families.children(parts, part), part).values()
             for parent in filter_children(list(parents), condition, self.places):

@@ -167,7 +167,8 @@ class _NumberSearch:
         self.parents = {row[0]: row[1:] for row in database.rows(f"SELECT s.rid, {names} FROM ({self.sample}) s")}
         self.all = {rid: sums[None] for rid, sums in self._sum_children(None).items()}
         self.varied = frozenset(place for place in range(len(self.amounts)) if self._differs(place))
-        self.places = sorted({places for one in totals if (places := self._count_places(one)) <= SCALE})
+        found = {self._count_places(one) for one in totals} - {PLACES_DEFAULT}
+        self.places = (PLACES_DEFAULT, *sorted(places for places in found if places <= SCALE))  # the first that agrees
         self.probe = [rid for rid, sums in self.all.items() if sums.count > 1][:PROBE]
 
     def list_leads(self) -> Iterator[Lead]:
