@@ -305,7 +305,7 @@ def test_list_of_an_index_follows_its_items(bench: Make):
 
 @pytest.mark.needs("multi_attribute_gsi")
 def test_list_of_an_index_with_several_key_attributes(bench: Make):
-    """All partition attributes, then sort attributes from the left, of which the last may be a beginning."""
+    """All partition attributes, then sort attributes from the left. The last one may be a beginning."""
     b = bench(MANY)
     for i, (zip_code, city, street) in enumerate(
         [(1, "B", "x1"), (1, "B", "x2"), (1, "B", "y"), (1, "C", "x"), (2, "B", "x")]

@@ -500,7 +500,7 @@ def _put_is(test: Callable[[Any], object]) -> Callable[[Any], object]:
     return lambda asked: test(asked["Item"])
 
 
-# Each lie with words of the reason for which its fact is then found false.
+# Each lie, with words of the reason why its fact is then found false.
 LIES: Mapping[int, tuple[Callable[[], Lie], str]] = {
     1: (lambda: of_records(1, lambda records: [r for r in records if r["dynamodb"].get("NewImage", {}).get("v") != {"S": "2"}]), "made the records"),
     2: (lambda: of_records(2, _doubled), "made the records"),

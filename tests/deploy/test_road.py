@@ -1,6 +1,6 @@
 """The road of a user with an own repository: an empty folder, the wheel in a fresh environment, and nothing of the clone.
 
-Each step is a function of the `Road`, and `STEPS` has them in the order in which a user takes them.
+Each step is a function of the `Road`. `STEPS` has the steps in the order of a user.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def test_selftest_finds_that_an_item_expired(site, proxied):
 
 # ---------------------------------------------------------------- false
 def test_selftest_every_fact_has_a_lie():
-    """Each fact that is tested is made false once; 66 is told by the stack's outputs."""
+    """Each tested fact has a lie that makes it false. The stack's outputs decide 66."""
     assert LIES.keys() == PROBES.keys() - {66}
 
 
@@ -185,7 +185,7 @@ def test_selftest_says_what_depends_on_a_fact_that_does_not_hold(proxied, tmp_pa
 # ---------------------------------------------------------------- killed
 @cache
 def iam(url: str) -> Any:
-    """A client that takes the roles as the engine lists them, of which some have another form than AWS's."""
+    """A client that takes the roles as the engine lists them. Some roles have another form than AWS's."""
     return boto3.client("iam", endpoint_url=url, region_name=REGION, **NOBODY)
 
 

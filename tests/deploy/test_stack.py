@@ -114,7 +114,7 @@ def unseen(stack: Stack, function: str) -> Iterator[None]:
 
 
 def test_stack_backfills_in_the_account(stack: Stack, sync_rules):
-    """A backfill in the account writes copies for which no stream record arrived, one function call per segment."""
+    """A backfill in the account writes copies although no stream record arrived, one function call per segment."""
     with unseen(stack, "StreamFunction"):
         books = [f"old{number}" for number in range(30)]
         stack.put("authors", author_item("a3", name=s("Cyd")))

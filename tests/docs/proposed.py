@@ -1,4 +1,4 @@
-"""The words of `sync-rules propose` on a small shop, for the page about it: made anew from items that are made here."""
+"""The words of `sync-rules propose` on a small shop, for the page about it. Each run makes them from the items here."""
 
 from __future__ import annotations
 

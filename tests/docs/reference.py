@@ -1,4 +1,4 @@
-"""The parts of the documentation that are made from the code. `python -m tests.docs.reference` writes them anew.
+"""The parts of the documentation that are made from the code. `python -m tests.docs.reference` rewrites them.
 
 Invariant: nothing that the code says is typed a second time by hand. `test_docs` compares; this module only renders.
 """

@@ -32,7 +32,7 @@ STEP_MAX_SECONDS = 120
 
 
 class Desk:
-    """A folder, and terminals in which sync-rules is installed. What one exports, later commands have."""
+    """A folder, and terminals with sync-rules installed. Later commands have each variable that a command exports."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

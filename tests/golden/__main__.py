@@ -1,4 +1,4 @@
-"""`python -m tests.golden` writes every expected file anew, and removes those that nothing makes any more."""
+"""`python -m tests.golden` writes every expected file again, and removes files that no producer makes any more."""
 
 from __future__ import annotations
 

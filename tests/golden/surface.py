@@ -505,7 +505,7 @@ class Client:
 
 
 def state_tables() -> Mapping[str, str]:
-    """The requests by which documents are kept in a table."""
+    """The requests that keep documents in a table."""
     client = Client()
     body = {"cursor": {"b": {"B": b"\x00\xff"}}, "done": False}
     own = TableState(client, "state", retrying=_at_once)

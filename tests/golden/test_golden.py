@@ -1,6 +1,6 @@
 """Formats that outlive a release stay the same, byte for byte: fingerprints, template, messages, documents, options.
 
-`python -m tests.golden` writes the expected files anew. Run it only for an intended change, and name the change in its
+`python -m tests.golden` rewrites the expected files. Run it only for an intended change, and name the change in its
 commit: users who upgrade have messages, checkpoints and state documents of the version before.
 """
 

@@ -1,6 +1,6 @@
 """The cost of copies and of a hierarchy, counted at the store: every write requested, refused ones too, and every read.
 
-The figures are promises to whoever pays. Each test lets the pipeline rest after one change, the records of its own
+The figures are promises to the users who pay. Each test lets the pipeline rest after one change, the records of its own
 writes and the second looks included, and then counts.
 """
 

@@ -1,1 +1,1 @@
-"""Random edits of the core, each of which some test must notice: `make mutants`."""
+"""Random edits of the core. Some test must notice each edit: `make mutants`."""

@@ -153,7 +153,7 @@ def edits_like(file: Path, edits: list[Edit]) -> list[Edit]:
 
 
 def harmless() -> dict[str, str]:
-    """The edits that nobody could notice, and why."""
+    """The edits that no test could notice, and why."""
     return {one["edit"]: one["why"] for one in tomllib.loads((HERE / "harmless.toml").read_text())["harmless"]}
 
 

@@ -18,7 +18,7 @@ FLIPPED = {
 }  # fmt: skip
 OTHER_NAME = {"any": "all", "all": "any", "min": "max", "max": "min"}
 OTHER_OPERATOR = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.BitOr: "&", ast.BitAnd: "|"}
-PICTURES = {"drawn"}  # of which other tests know
+PICTURES = {"drawn"}  # other tests know them
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

@@ -142,7 +142,7 @@ class Chosen:
         self._order = order
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave those that are wanted, in the order in which they are."""
+        """Leave the wanted tests, in the wanted order."""
         items[:] = sorted((it for it in items if it.nodeid in self._order), key=lambda it: self._order[it.nodeid])
 
 
@@ -175,7 +175,7 @@ class Callers:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Begin anew for each test, and keep what it called."""
+        """Start over for each test, and keep what it called."""
         self._called, self._passed, since = set(), True, time.monotonic()
         threading.settrace(self.note)
         sys.settrace(self.note)

@@ -72,7 +72,7 @@ class Builder:
         return tuple(self.keys[table])
 
     def id_of(self, table: str) -> str:
-        """The one key attribute by which items of a table are referred to."""
+        """The one key attribute that references to items of a table hold."""
         name, *more = self.keys_of(table)
         if more:
             raise UnsupportedError(f"a reference to {table}, whose key has two attributes")

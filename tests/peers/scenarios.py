@@ -121,7 +121,7 @@ def _several(writes: Any) -> list[Mapping[str, Any]]:
 
 
 def expectations(expect: Mapping[str, Any] | None) -> tuple[Expectation, ...]:
-    """The expectations of a step, one per attribute; an item of which no attribute is named must at least exist."""
+    """The expectations of a step, one per attribute. An item without a named attribute must at least exist."""
     found = []
     for table, items in (expect or {}).items():
         for key, values in items.items():

@@ -33,7 +33,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class Condition:
-    """A test of an attribute of the item that is reached after so many hops."""
+    """A test of an attribute of the item that this number of hops reaches."""
 
     after: int
     path: Path
@@ -49,7 +49,7 @@ class Way:
     conditions: tuple[Condition, ...] = ()
 
     def table(self, after: int) -> str:
-        """The table of the items that are reached after so many hops."""
+        """The table of the items that this number of hops reaches."""
         return self.start if after == 0 else self.hops[after - 1].table
 
     def back(self, at: int, to: int = 0) -> tuple[Hop, ...]:

@@ -18,7 +18,7 @@ Work = Generator[Request, Any, Any]
 
 @dataclass(frozen=True)
 class Mutation:
-    """A removed invariant, and the worlds in which the simulator must notice it. Without worlds: those of plain copies.
+    """A removed invariant, and the worlds where the simulator must notice it. Without worlds: those of plain copies.
     `raises`: the product then raises, which is the proof; elsewhere an error is the mutant's own.
     """
 

@@ -1,4 +1,4 @@
-"""The function that generated call rules name; calls are answered by the world, so nobody ever calls it."""
+"""The function that generated call rules name. The world answers calls, so the function never runs."""
 
 
 def noted(_change: object) -> None:

@@ -114,7 +114,7 @@ def bare(history: History, verdict: Verdict) -> MemoryStore:
 
 
 def _has_more(history: History, place: Place, claims: Sequence[tuple[Any, Mirror]]) -> bool:
-    """True if a mirror has attributes of the application's own, which nobody could make again."""
+    """True if a mirror has attributes of the application's own, which no rule could make again."""
     spec, items = history.made.spec, history.world.items
     entity = spec.entity_of(place)
     assert entity is not None, "a mirror is of an entity"
@@ -215,7 +215,7 @@ def check_damage(history: History, verdict: Verdict, pick: Stream) -> None:
     except StoreError:
         return
     after = history.oracle.look(world.items)
-    if not after.wrong:  # nobody could tell, or no rule could cure it
+    if not after.wrong:  # the damage does not show, or no rule could cure it
         world.quietly(place, before)
         return
     history.seen["damage", "done"] += 1
@@ -227,7 +227,7 @@ def check_damage(history: History, verdict: Verdict, pick: Stream) -> None:
 
 
 def repaired(history: History, told: str) -> None:
-    """A verify repairs everything, with nobody else at work; then nothing is left to do for anybody."""
+    """A verify repairs everything while no other worker runs. Then no work is left."""
     verified(history.made, history.world, repair=True)
     wrong = history.oracle.look(history.world.items).wrong
     if wrong:

@@ -1,4 +1,4 @@
-"""Commands that people run, each from beginning to end, with nobody else at work: a backfill, a verify.
+"""Commands that people run, each from beginning to end, while no other worker runs: a backfill, a verify.
 
 Invariant: it is the code of production, in whole; only threads and pauses are taken out.
 """
@@ -60,7 +60,7 @@ def threadless() -> Iterator[None]:
 
 
 class Kept:
-    """Failures that a command keeps, for whoever redrives them."""
+    """Failures that a command keeps for a redrive."""
 
     def __init__(self, failures: Iterable[Failure] = ()) -> None:
         self.failures = list(failures)
@@ -79,7 +79,7 @@ class Kept:
 
 def began(made: Made, world: World) -> None:
     """The beginning of a run over tables that are empty: the books of counters are complete."""
-    world.silent = True  # the record of a mark concerns nobody
+    world.silent = True  # the record of a mark concerns no rule
     run_work(finish_empty(made.rules), Ports(Direct(world), NULL_PORTS, Kept()))
     world.silent = False
 

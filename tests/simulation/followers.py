@@ -1,7 +1,7 @@
 """Applications that follow their plain writes, and that read by `fresh`, beside the handlers and at their side.
 
 Invariant: it is the code of production, which may die at each of its requests. What `fresh` answers is right for the
-items that it read. With nobody else at work, writes that were followed leave nothing to the stream, or it is said.
+items that it read. While no other worker runs, followed writes leave nothing to the stream, or report what they leave.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.simulation.history import History
 
 FOREVER_SECONDS: Final = 1e9
-ALONE: Final = 3  # writes with nobody else at work
+ALONE: Final = 3  # writes while no other worker runs
 NO_CLIENT: Any = None  # a store is given in its place
 
 

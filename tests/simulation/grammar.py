@@ -37,7 +37,7 @@ WEIGHTS: Final = (
     {"values": {"flag": {"true": 2, "false": -1, "null": 0.25}}},
     {"values": {"state": {"OPEN": 3, "null": 2}}, "default": -1},
 )
-UNSAID: Final = "unsaid"  # nobody says that all items are in an index: `check` must refuse a rule that lists by it
+UNSAID: Final = "unsaid"  # no line says that all items are in an index: `check` must refuse a rule that lists by it
 Form = dict[str, Any]
 
 
@@ -248,7 +248,7 @@ def condition(file: File, name: str, source: str | None = None) -> str:
     made = [text for text in file.before.get(name, ()) if MADE.fullmatch(text)]
 
     def of_rule() -> str:
-        """An attribute that another rule writes: whoever goes by it waits."""
+        """An attribute that another rule writes: a rule that uses it waits."""
         text = file.one(*made)
         return file.one(text, text, f"!{text}", f"{text} == 'OPEN'", f"{text} != 'VOID'")
 
@@ -385,7 +385,7 @@ def chain(file: File) -> Form | None:
 
 
 def given(file: File) -> Form | None:
-    """A copy whose default puts every item into an index, by which other rules list."""
+    """A copy whose default puts every item into an index. Other rules list by this index."""
     for relation in file.random.sample(file.relations, len(file.relations)):
         others = [
             one
@@ -749,7 +749,7 @@ class Made:
 
     @cached_property
     def prompt(self) -> Made:
-        """The same for a table whose indexes never lag: nobody looks a second time."""
+        """The same for a table whose indexes never lag: no second look is due."""
         rules = {name: replace(rule, settle_seconds=0) for name, rule in self.rules.rules.items()}
         return replace(self, rules=replace(self.rules, rules=rules))
 

@@ -56,7 +56,7 @@ TIME_MS: Final = 900_000
 SECONDS_PER_STEP: Final = 0.01
 SCAN_BEHIND_MAX: Final = 12  # changes that a page of a scan may not show yet
 CLOCK_BEHIND_MAX_SECONDS: Final = 40
-PEOPLE: Final = ("people", "redrive", "late")  # modes in which people run commands
+PEOPLE: Final = ("people", "redrive", "late")  # people run commands in these modes
 MODES: Final = ("", "", "", "", "people", "people", "readers", "waits")  # what there is beside the handlers
 FAULTS: Final = (
     "crash before", "crash after", "throttle", "answer lost", "in flight", "crash in flight", "again", "message twice",
@@ -86,7 +86,7 @@ class History:
     """A history with one rules file. `story` collects its steps in words, when given."""
 
     def __init__(self, made: Made, choices: Choices, story: list[str] | None = None) -> None:
-        # no index lags, so nobody looks a second time
+        # no index lags, so no second look is due
         self.prompt = choices.configuration.pick(6) == 5 or made.mode in ("prompt", "hinted", "stale")
         made = made.prompt if self.prompt else made
         self.made, self.choices, self.story = made, choices, story
@@ -128,7 +128,7 @@ class History:
         rounds, inline = pick(3), pick(3)
         self.impatient = (
             pick(6) == 5 or self.mode == "impatient"
-        )  # what is parked is looked at once more, and then left to whoever redrives it
+        )  # what is parked gets one more look, and then waits for a redrive
         limits = Limits(
             fan_out_page_max_items=2,
             fan_out_round_max_items=(1_000, 2, 1)[rounds],
@@ -164,9 +164,9 @@ class History:
             self.operations_left += 14
         elif self.made.often and pick(2):  # few, so that no later fan-out hides what became of one
             self.operations_left //= 4
-        self.overtaking = ((3, 8, 2) if self.made.dense else (0, 8, 3))[pick(3)]  # one of so many requests
+        self.overtaking = ((3, 8, 2) if self.made.dense else (0, 8, 3))[pick(3)]  # one in this number of requests
         self.lag = self.mode in ("hinted", "stale") or (not self.prompt and pick(3) < 2)
-        if self.mode == "hinted":  # what an index does not show yet is told by its own record
+        if self.mode == "hinted":  # an item's own record shows what an index does not show yet
             self.operations = [name for name in self.operations if name in ("insert", "change")] or ["insert", "change"]
             self.overtaking = 0
         self.app.has_own = self.mode == "new"
@@ -214,8 +214,8 @@ class History:
 
     # ---------------------------------------------------------------- the whole of it
     def begin(self) -> bool:
-        """Items that are older than the rules: none, some that a backfill made right before anything happens, or some
-        that one makes right only in the end, which is said.
+        """Make some items that are older than the rules, or none. A backfill makes them right before anything happens,
+        or only in the end. Return True in the second case.
         """
         pick = self.choices.configuration.pick
         how = pick(12)
@@ -301,7 +301,7 @@ class History:
         self._settle()
 
     def _check_full(self) -> None:
-        """Check that full items are in nobody's way: all that fits is right. Raises DivergenceError."""
+        """Check that full items block no other value: all that fits is right. Raises DivergenceError."""
         if self.late or self.world.lost or self.world.shelf:
             return
         for (name, place), values in self.oracle.look(self.world.items).differing.items():
@@ -314,7 +314,7 @@ class History:
         self._begin(origin)
 
     def finish(self, origin: Origin) -> None:
-        """Let somebody begin and end something, with nobody else at work."""
+        """Let somebody begin and end something while no other worker runs."""
         self._begin(origin)
         while any(one.origin is origin for one in self.workers):
             self._work()
@@ -329,9 +329,9 @@ class History:
         self.world.store.catch_up()
 
     def redrive(self) -> None:
-        """Redrive what is parked where nobody looks at it. Every copy that a change of its own or of its source cured is
-        right before that. Then all that is recorded is put through again, until that changes nothing. Calls that were
-        given up are made.
+        """Make the calls that were given up, and redrive what is parked if no worker looks at it again. By then a
+        copy is right if a change of its item or of its source cured it. Last, send all recorded failures again, until
+        that changes nothing.
         """
         for text in self.world.given_up.values():
             self.world.later(parse_message(text), 0, since=-1)
@@ -353,14 +353,14 @@ class History:
             names = {rule.name: rule.message_name for made in self.versions for rule in made.rules.rules.values()}
             failures = (replace(one, rule=names.get(one.rule, one.rule)) for one in self.world.failures)
             for message in Kept(failures).messages():
-                self.world.later(message, 0, since=-1)  # at once: whoever redrives has a reason
+                self.world.later(message, 0, since=-1)  # at once: people redrive for a reason
             self.rest()
 
     def judged(self) -> Verdict:
         """All items against the truth. Raises DivergenceError."""
         verdict = self.oracle.look(self.world.items)
         wrong = verdict.wrong
-        if not self.world.lost:  # else nobody can tell what the records showed
+        if not self.world.lost:  # else it is unknown what the records showed
             if not self.world.shelf:  # else a batch that failed waits for a redrive, which makes the versions it showed
                 wrong = wrong or list(lost(self.made.spec, self.world))
             wrong = wrong or list(unfilled(self.made.spec, self.world, verdict))

@@ -1,7 +1,7 @@
 """A store in memory whose indexes lag, and whose items are small.
 
-Invariant: a read is consistent, a page of an index is not: each of its replicas takes over changes row by row, when it
-is told to.
+Invariant: a read is consistent, a page of an index is not. Each replica of an index takes over changes row by row, on
+command.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 PLAIN: Final = ("name", "title", '"full.name"', "größe", "info.city", "state", "amount", "rank")
-LOST: Final = "VersionLost"  # what was reported before, and is tried again in vain
+LOST: Final = "VersionLost"  # a version was reported before, and its retry fails
 SHARE: Final = 0.2  # of all files
 
 
@@ -98,7 +98,7 @@ def fit(spec: Spec, item: Item, place: Place) -> bool:
 
 
 def look(view: View, rule: Body) -> None:
-    """Each source has the version that it is now, or it is said why not."""
+    """Check that each source has its current version, or note why it has none."""
     one = history_of(view.spec, rule)
     for at, source in view.of(one.source):
         try:

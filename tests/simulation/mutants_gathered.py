@@ -71,7 +71,7 @@ def belongs_not_checked() -> Any:
 
 
 def first_come_first_served() -> Any:
-    """Mutant: a child that has an entry keeps it, whoever else claims it."""
+    """Mutant: a child that has an entry keeps it, even if another child claims it."""
     original, place = EmbedRule.compute_values, embed._make_sort_key
 
     def compute_values(rule: EmbedRule, found: Any, target: Any) -> Any:

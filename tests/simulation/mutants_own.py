@@ -84,7 +84,7 @@ def own_name_not_looked_at() -> Any:
 
 
 def nameless_stop_the_line() -> Any:
-    """Begin anew below an item without a name."""
+    """Start over below an item without a name."""
     original = Breadcrumb.make_values
 
     def made(crumb: Breadcrumb, parent: Any, item: Any) -> Any:

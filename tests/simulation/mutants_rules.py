@@ -103,7 +103,7 @@ def digits_read() -> Any:
 
 
 def mark_ignored() -> Any:
-    """Mutant: numbers are written from books that nobody has called complete."""
+    """Mutant: a rule writes numbers from books whose mark does not call them complete."""
     return patch.object(Books, "complete", lambda _books, mark: mark is not None)
 
 

@@ -89,7 +89,7 @@ def _as_before(old: Planned, new: Planned) -> Planned:
 
 
 def listings_believed() -> Any:
-    """Mutant: a listing that shows another item than was read before is no reason to begin anew."""
+    """Mutant: a listing that shows another item than was read before is no reason to start over."""
     return patch.object(ReadThrough, "outdated", property(lambda _self: False, lambda *_args: None), create=True)
 
 

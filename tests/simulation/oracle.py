@@ -45,8 +45,8 @@ from tests.simulation.spec import (
 Items = Mapping[Place, Item]
 Wanted = dict[Path, Value | None]
 HISTORY: Final = "history"  # what stands there follows from what was
-RAISES_FOR_NONE: Final = "perhaps"  # nobody can tell if there is a mirror, and there could be none
-NOT_IN_INDEX: Final = "NotInIndex"  # an item lacks what its entity says all have: nobody finds it
+RAISES_FOR_NONE: Final = "perhaps"  # it is unknown if there is a mirror, and there could be none
+NOT_IN_INDEX: Final = "NotInIndex"  # an item lacks what its entity says all have: no listing finds it
 LATE: Final = "late"  # verify finds what came after its targets, where nothing lists these
 NOWHERE: Final[Place] = ("", ())  # of children whose time names no group
 GROUPS_MAX: Final = 100  # of one child in one rule
@@ -255,7 +255,7 @@ def _copy(view: View, rule: Body) -> None:
                 found = {to: copy.source.read(source, path) for path, to in copy.pairs}
                 wanted = {to: v if _stands(copy, to, v) else copy.defaults.get(to) for to, v in found.items()}
                 if copy.way is None and any(not same(get(item, to), v) for to, v in wanted.items()):
-                    view.leave(rule, place, LATE)  # nobody can tell here which of the two came first
+                    view.leave(rule, place, LATE)  # it is unknown here which of the two came first
                 else:
                     view.require(rule, place, item, wanted)
             elif policy == "clear":
@@ -884,7 +884,7 @@ def mirror_values(spec: Spec, rule: Body, mirror: Mirror, source: Item, fields: 
 def _mirror(view: View, rule: Body) -> None:
     mirror = mirror_of(view.spec, rule)
     expected: dict[Place, list[tuple[Place, dict[str, Value]]]] = {}
-    unsure: set[tuple[Place, Place]] = set()  # sources of which nobody can tell if they have this mirror
+    unsure: set[tuple[Place, Place]] = set()  # sources that may or may not have this mirror
     for at, source in view.of(mirror.source):
         try:
             if not lets_in(rule, mirror.source, source):
@@ -1083,7 +1083,7 @@ def weights_of(rule: Body) -> tuple[str, Mapping[str, float], float]:
 
 
 def weighed_as(value: Value | None, *, whole: bool) -> str | None:
-    """The word by which a value has a weight. Truth values and NULL have one in the form that says `values`."""
+    """The word that gives a value its weight. Truth values and NULL have one in the form that says `values`."""
     if whole and value is not None and kind_of(value) in ("BOOL", "NULL"):
         return "null" if "NULL" in value else "true" if value["BOOL"] else "false"
     return None if value is None else word_of(value)

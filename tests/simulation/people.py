@@ -1,7 +1,7 @@
 """People who work beside the handlers: they run backfills, verifies and redrives, which may die at any request.
 
-Invariant: each is the code of production, in whole. A backfill that dies resumes from its documents; the others begin
-anew. Whatever people do, and wherever their work dies, no live write is lost. In the end a backfill has made right what
+Invariant: each is the code of production, in whole. A backfill that dies resumes from its documents; the others start
+over. Whatever people do, and wherever their work dies, no live write is lost. In the end a backfill has made right what
 was there before the rules, and a verify has repaired the changes that left no record.
 """
 
@@ -217,4 +217,4 @@ class People:
         self.history.settle()
 
 
-ENDINGS: Final = (StoreError, UserError)  # by which a command ends before its end
+ENDINGS: Final = (StoreError, UserError)  # they end a command before its end

@@ -112,7 +112,7 @@ def change_source(tie: Tie, source: Place) -> Step:
 
 
 def copied(tie: Tie, place: Place, *, again: bool) -> Step:
-    """An application writes the copies as they are right now: nothing is left to do. `again`: and makes the item anew."""
+    """An application writes the copies as they are right now: nothing is left to do. `again`: it recreates the item."""
 
     def step(app: Application) -> Write | None:
         there = app.items().get(place)

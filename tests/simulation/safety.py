@@ -275,7 +275,7 @@ class Safety:
     def _check_order(
         self, rule: Body, copy: Copy, pair: tuple[Path, Path], place: Place, images: tuple[Item, Item]
     ) -> None:
-        """A copy does not go back to what its source was before: whoever saw the newer value read the source later."""
+        """A copy does not go back to an earlier value of its source: a newer value comes from a later read."""
         (path, to), (old, new) = pair, images
         held, value = get(old, to), get(new, to)
         named = self._spec.named(copy.source, copy.link, new)

@@ -86,7 +86,7 @@ class Pattern:
 
     @classmethod
     def of_key(cls, text: str) -> Pattern:
-        """The template of a key, in which a field may be padded."""
+        """The template of a key, whose fields may be padded."""
         pads = {name: int(digits) for name, digits in PADDED.findall(text)}
         plain = cls.of(PADDED.sub(r"{\1}", text))
         return cls(plain.texts, plain.fields, pads)

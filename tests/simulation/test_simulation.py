@@ -74,7 +74,7 @@ def test_simulation_finds_no_divergence(share):
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_simulation_finds_no_divergence_in_worlds(share):
-    """No history diverges in any world, whoever is beside the handlers."""
+    """No history diverges in any world, with any work beside the handlers."""
     worlds = ALL[share::SHARES]
     failed = next(failures_in(worlds, 0, len(worlds) * deep(3)), None)
     assert failed is None, explained(failed)

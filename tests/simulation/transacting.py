@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FOREVER_SECONDS: Final = 1e9
 MORE: Final = (Application.insert, Application.change, Application.relink, Application.delete, Application.meddle)
-REFUSED_MAX: Final = 50  # attempts with nobody else at work
+REFUSED_MAX: Final = 50  # attempts while no other worker runs
 
 
 # ---------------------------------------------------------------- what the application wants
@@ -212,8 +212,8 @@ def land(world: World, submit: Submit) -> None:
 
 
 def _wrong_sets(world: World, submit: Submit) -> set[str] | None:
-    """The sets of elements that are not as they should be, on items that were there and that the application does not write. No other item
-    decides of an element, so a transaction that leaves nothing makes none of them wrong. None where nobody can tell.
+    """The sets of elements that are wrong, on items that were there and that the application does not write. No other
+    item decides an element, so a transaction that leaves nothing makes none of them wrong. None if this is unknown.
     """
     sets = [rule for rule in world.made.spec.rules.values() if rule["kind"] == "collect" and "limit" not in rule]
     if not sets or submit.attempt.left:
@@ -349,7 +349,7 @@ class Rehearsed(Told):
 
 
 def check_alone(history: History) -> None:
-    """With nobody else at work: what a transaction does leaves nothing for the stream, or it says so."""
+    """Check that a transaction leaves nothing for the stream, or says so, while no other worker runs."""
     world, made = history.world, history.made
     if world.notes:
         return  # somebody waits for what this may bring

@@ -1,7 +1,7 @@
 """The writes of applications to the items of a rules file: everything is derived from the file as its reader understands it.
 
-Invariant: an application owes the pipeline nothing. It writes wrong types, odd names, stale copies, items of nobody; it
-meddles with what rules keep, deletes and makes anew, points elsewhere and back.
+Invariant: an application owes the pipeline nothing. It writes wrong types, odd names, stale copies and items of no
+entity. It meddles with what rules keep, deletes and recreates items, and points them elsewhere and back.
 """
 
 # ruff: noqa: C901, PLR0912, PLR0915 -- a choice is a branch
@@ -88,7 +88,7 @@ class Playground:
         versions = {rule["into"] for rule in self.spec.rules.values() if rule["kind"] == "history"}
         for name, entity in self.spec.entities.items():
             if name in versions:
-                continue  # nobody writes into the past
+                continue  # no application writes into the past
             owned = tuple(path for paths in owned_paths(self.spec, entity).values() for path in paths)
             owned += self._mirrored(name) if self.dense else ()
             values, links = found[name]

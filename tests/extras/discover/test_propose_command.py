@@ -116,7 +116,7 @@ def weigh(client, monkeypatch, size_bytes: int) -> None:
 
 
 def test_propose_asks_before_it_pays(client, capsys, monkeypatch):
-    """Nothing is read if nobody can answer, and the cure is named; a no is no mistake. No cost is made up."""
+    """Propose reads nothing if you cannot answer, and names the cure. It makes up no cost. A no is not a mistake."""
     asked = limit_pages(client, monkeypatch, 30)
     assert main.main(LIVE) == 2
     refused = capsys.readouterr().err
@@ -204,7 +204,7 @@ def test_propose_prints_one_document_for_machines(folder, capsys):
 
 
 def test_propose_says_why(folder, capsys):
-    """Candidates that were taken come first; an attribute that nobody has is refused with those that there are."""
+    """Accepted candidates come first. Propose refuses an unknown attribute and names those that exist."""
     exported(folder, "shop", SHOP)
     assert main.main([*EXPORT, "--why", "order.user_name"]) == 0
     assert capsys.readouterr().out.startswith("order.user_name · copy of user.name: proposed\n  for: ")

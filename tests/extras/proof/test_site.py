@@ -228,7 +228,7 @@ def test_command_without_credentials_leaves_nothing(tmp_path, monkeypatch, capsy
 
 @pytest.mark.parametrize(("arguments", "words"), [(["--only", "99"], "from 1 to"), ([], "give --yes")])
 def test_command_names_a_mistake(arguments, words, tmp_path, monkeypatch, capsys):
-    """An unknown number, and a question that nobody can answer."""
+    """An unknown number, and a question that you cannot answer."""
     monkeypatch.chdir(tmp_path)
     assert main.main(["selftest", "--endpoint-url", "http://127.0.0.1:1", *arguments]) == 2
     assert words in capsys.readouterr().err

@@ -116,7 +116,7 @@ def test_cost_takes_prices_from_a_file_and_names_what_it_lacks(command):
     ids=["region", "file-without-region", "broken", "missing", "sample"],
 )
 def test_cost_refuses_what_cannot_be(command, options, region, words):
-    """A mistake is told with its cure, and exits with 2."""
+    """The command reports a mistake with its cure, and exits with 2."""
     code, out, err = command(*options, region=region)
     assert code == 2
     assert out == ""

@@ -59,7 +59,7 @@ WRITTEN = "  publish: {put: news, rate: 2500/s}\n"
 
 
 def test_patterns_find_hot_keys(tmp_path, capsys):
-    """A key that is the same for all has all the traffic; of another one the share that would be too much is told."""
+    """A key that is the same for all has all the traffic. For others the report names the share that is too much."""
     more = (
         f"{BASE}{READ}{WRITTEN}  place: {{put: order, rate: 4000/s}}\n  all: {{put: user, rate: 600/s, busiest: 90%}}\n"
     )

@@ -325,7 +325,7 @@ patterns: {write: {WRITE, rate: 1/s}}
     ],
 )
 def test_what_much_would_have_to_be_known_for_is_said(write, taken):
-    """Elements of a list, conditions, and what hangs below an item are taken to be so, and that is said."""
+    """The estimate assumes something of list elements, of conditions and of items below an item. A note says what."""
     found = made(TAKEN.replace("WRITE", write))
     assert any(note.startswith(taken) for note in found.notes)
     assert sum(taken in note for note in found.notes) == 1
@@ -347,7 +347,7 @@ def test_transactions_count_twice():
 
 
 def test_measures_take_the_place_of_what_is_stated():
-    """A sample: numbers of the whole, mean sizes, and rows of indexes, of which some items have none."""
+    """A sample gives numbers of the whole, mean sizes, and rows of indexes. Some items have no row."""
     rules = parse_rules(
         "tables: {items: {key: {id: S}, indexes: {keys: {kind: S}}}}\nentities: {one: {table: items}}\nrules: {}\n",
         environ={},

@@ -36,7 +36,7 @@ REMOVED = {
 
 
 def without(rules, *names):
-    """Copies that nobody reads, and indexes that nothing uses, without some patterns."""
+    """Copies that no pattern reads, and indexes that no pattern uses, without some patterns."""
     left = {name: one for name, one in find_design(rules).patterns.items() if name not in names}
     proof = prove(replace(rules, sections={"patterns": Design(left)}))
     return {*proof.unread, *(f"{table}/{index}" for table, index in proof.idle)}

@@ -289,7 +289,7 @@ def test_patterns_add_what_a_local_index_fetches():
 
 
 def test_patterns_take_no_attribute_of_the_application_for_a_free_index():
-    """A cure fills only an index of whose attributes nothing else is said."""
+    """A cure fills an existing index only if no other pattern names its attributes."""
     title = "index GSI1, whose keys order does not fill yet"
     assert title in [cure.title for cure in answers("{get: order, by: [status]}")[0].cures]
     for other in ("{update: order, sets: [GSI1PK]}", "{get: order, by: [user_id], attributes: [GSI1SK]}"):
@@ -337,7 +337,7 @@ def test_patterns_ask_a_mirror_for_no_more_than_it_says():
 
 
 def test_patterns_know_numbers_in_texts_and_defaults():
-    """10 stands before 9 in a text; what has no value stands under the default, and is told."""
+    """Text puts 10 before 9. Items without a value are listed under the default, and a remark says so."""
     by_total, by_due = answers(
         "{get: order, by: [user_id], order: total desc}", "{get: store, by: [state], order: due}", base=SECOND
     )
@@ -366,7 +366,7 @@ def test_patterns_need_numbers_where_rules_and_conditions_have_them():
 
 
 def asked():
-    """Patterns of many forms, of which the file serves some."""
+    """Patterns of many forms. The file serves some of them."""
     fields = {
         "user": ["user_id", "email", "city"],
         "order": ["user_id", "order_id", "status", "made"],

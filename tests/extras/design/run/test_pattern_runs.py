@@ -46,7 +46,7 @@ DATA = [
 
 
 class World:
-    """Tables in which every copy is right."""
+    """Tables whose copies are all right."""
 
     def __init__(self):
         self.rules = rules_of(*PATTERNS.values())

@@ -198,7 +198,7 @@ def depth(data: DataSet, into: str, own: str, parent: str) -> Truth:
 def mirrored(
     data: DataSet, source: str, into: str, made: Callable[[Record], Record], *, attributes: Sequence[str], key: str
 ) -> Truth:
-    """A second item for each item, `made` of it without the attributes. `key` is the `_field` by which both know it."""
+    """A second item for each item, `made` of it without the attributes. `key` is the `_field` that both share."""
     data.entities[into] = [made(record) for record in data.entities[source]]
 
     def make() -> Wanted:

@@ -1,7 +1,7 @@
 """Data sets that a seed draws: entities and their keys, names, noise, and which copies of every kind a script made.
 
-Invariant: nothing here was made for the search, and no search is to be made for one of these: thresholds that fit the
-named data sets are judged by seeds that nobody looked at.
+Invariant: no data set here was made for the search, and you must not tune the search for one of them. Seeds that no
+developer looked at judge the thresholds that fit the named data sets.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Kind:
     dates: list[str] = field(default_factory=list)
     inside: bool = False  # its items lie in the partition of their parent
     listed: bool = False  # its id is an attribute
-    named_in_part: bool = False  # its key holds more than its id, by which its children name it: no rule can link those
+    named_in_part: bool = False  # its children name it by its id, and its key holds more: no rule can link them
 
 
 class Drawing:

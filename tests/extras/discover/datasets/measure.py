@@ -8,7 +8,7 @@ What is compared are compiled rules and the values they make, never text. These 
 - a copy of a copy, from the first source or from the one between, and any source with the same values;
 - a `where` in any words that lets the same items in.
 
-Right rules that nobody asked for are not counted: natural truths, formulas that make the key of an index, and
+Right rules that no data set asks for are not counted: natural truths, formulas that make the key of an index, and
 attributes that repeat a part of the item's own key.
 """
 
@@ -210,8 +210,8 @@ def _fits(unit: Unit, truth: Truth) -> bool:
 
 
 def _repeats_key(data: DataSet, unit: Unit, after: Mapping[int, Record]) -> bool:
-    """True for a right formula of an index key, or of an attribute that repeats the item's own key: any design with such
-    attributes has them, and nobody counts those.
+    """True for a right formula of an index key, or of an attribute that repeats the item's own key. Any design with
+    such attributes has these formulas, and the measure does not count them.
     """
     table = data.tables[data.table_of[unit.entity]]
     if unit.rule.kind != "derive" or unit.into in {truth.into for truth in data.truths}:

@@ -63,7 +63,7 @@ def test_workbench_reads_entities_off_keys_and_types():
 
 
 def test_workbench_finds_attributes_inside_an_odd_key():
-    """The parts of State#Date are the attributes State and Date of the same item; a sparse index key is said."""
+    """The parts of State#Date are the attributes State and Date of the same item. A note names a sparse index key."""
     found = rules_from(case("models/aws-design-patterns/DeviceStateLog_7.json"))
     rules = parse_rules(found.text, environ={})
     assert keys(rules) == {"device_state_log": {"DeviceID": "d#{device_id}", "State#Date": "{State}#{Date}"}}
@@ -140,7 +140,7 @@ def test_terraform_s_own_language_is_refused_with_the_command():
 
 # ---------------------------------------------------------------- schemas
 def test_modelling_schema_has_templates_types_and_patterns():
-    """A key that is one number alone is a number, which is said; access patterns are taken."""
+    """A key of one number alone is a number, and a note says so. The importer reads access patterns."""
     _, rules = fixture("schema.json")
     assert keys(rules) == {
         "organization": {"pk": "ORG#{org_id}", "sk": "DETAILS"},
@@ -340,7 +340,7 @@ def test_foreign_files_that_cannot_be_read_are_refused(tmp_path):
 
 
 def test_foreign_data_is_no_model():
-    """A list of items is told from a model, and none of its values is shown."""
+    """The importer distinguishes a list of items from a model, and shows none of its values."""
     with pytest.raises(ImportedFileError) as caught:
         rules_from(case("models/amazon-dynamodb-tools/persons.ddb.json"))
     assert "a list of maps with 'id', 'first_name'" in caught.value.found

@@ -1,4 +1,4 @@
-"""The database of the joins: what ends a query is said in our words."""
+"""The database of the joins: sync-rules says in its own words why a query ends."""
 
 from __future__ import annotations
 

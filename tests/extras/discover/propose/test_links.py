@@ -42,7 +42,7 @@ def test_links_among_more_attributes_than_are_looked_at(tmp_path):
 
 
 def test_links_of_two_fields(tmp_path):
-    """A tenant's project is named by both fields; a task that lacks one gets no rule, and is told which it lacks."""
+    """Two fields name a tenant's project. An item that lacks one gets no rule, and the reason names that field."""
     rand = random.Random(3)
     projects = [
         {"PK": f"TENANT#t{n % 7}", "SK": f"PROJECT#p{n}", "title": title} for n, title in enumerate(names(rand, 60))

@@ -54,7 +54,7 @@ ALL = sorted(f"USER#{number}" for number in range(ITEMS))
 
 
 def test_scan_writes_each_item_as_an_export_has_it(client, tmp_path):
-    """All types, in DynamoDB's JSON, and once; an empty table is a table without items. Nobody else may read the files."""
+    """All types, in DynamoDB's JSON, and once. An empty table has no items. No other user may read the files."""
     tables = scanning(client, tmp_path, workers=3).run(describe_tables(client, ["shop", "empty"]))
     assert keys(tables) == ALL
     assert [one.items for one in tables] == [ITEMS, 0]
@@ -123,7 +123,7 @@ def test_scan_takes_no_more_than_its_rate(client, tmp_path):
 
 
 def test_scan_names_a_file_that_is_gone(client, tmp_path):
-    """A workspace of which somebody deleted a part says how to read again."""
+    """If somebody deleted a part of the workspace, the error says how to read again."""
     (table,) = scanning(client, tmp_path).run(describe_tables(client, ["shop"]))
     table.files[0].unlink()
     with pytest.raises(UserError, match=r"expected a file of an earlier run, found none. .*--workspace"):

@@ -1,4 +1,4 @@
-"""Small data sets in which a wrong rule is tempting, and others in which the right rule must stay active.
+"""Small data sets: in some a wrong rule is tempting, in others the right rule must stay active.
 
 Invariant: a trap says which values its items show to be wrong. A backfill of what is proposed may change no other value.
 """
