@@ -215,7 +215,7 @@ def test_house_the_core_touches_no_world(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_house_only_three_rooms_know_kinds(path):
-    """Whoever else wants to know something of a rule asks the rule."""
+    """Other modules ask a rule for what they need, and import no kind."""
     name = name_of(path)
     if room_of(name) not in KINDS_KNOWN_IN and name not in KINDS_BUT:
         assert not sorted(one for one in ours(path) if one.startswith("rules.kinds"))

@@ -223,7 +223,7 @@ class World:
         return any(all(_matches(rules["S"], keys[name].get("S")) for name, rules in one.items()) for one in patterns)
 
     def items_before(self, changes: int) -> dict[Place, Item]:
-        """All items, as they were so many changes ago."""
+        """All items, as they were this number of changes ago."""
         items = dict(self.items)
         for place, old, _, _ in reversed(self.log[len(self.log) - changes :]):
             items.pop(place, None)

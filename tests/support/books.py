@@ -1,4 +1,4 @@
-"""A counter whose books are right, and the ways in which it goes away and comes back."""
+"""A counter whose books are right, and the ways that it goes away and comes back."""
 
 from __future__ import annotations
 

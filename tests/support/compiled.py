@@ -14,7 +14,7 @@ from sync_rules.rules.ruleset import Rules
 
 @cache
 def deployed(text: str) -> tuple[Deployment, bytes]:
-    """The deployment of a rules file, which nobody may change, and its rules as the build leaves them."""
+    """The deployment of a rules file, which tests must not change, and its rules as the build leaves them."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rules.yaml"
         file.write_text(text)

@@ -1,6 +1,6 @@
 """Drift of every kind, as data: an edit made behind the pipeline, and the findings that verify must report.
 
-A `Drifted` is put into a shop in which everything is right. Each edit touches as few items as possible, and its side
+A test puts a `Drifted` into a shop where everything is right. Each edit touches as few items as possible, and its side
 effects, such as the total of a wrong entry, are named too.
 """
 

@@ -25,7 +25,7 @@ class PlainTable(NamedTuple):
 
 
 def gathered(directory: Path, *tables: PlainTable, files: int = 1) -> Gathered:
-    """The tables, each in so many files of an export's form."""
+    """The tables, each in this number of files of an export's form."""
     directory.mkdir(parents=True, exist_ok=True)
     return Gathered(tuple(_table(directory, one, files) for one in tables))
 

@@ -49,7 +49,7 @@ def _through_json(body):
 
 
 class Machine:
-    """infra/machine.asl.json. `make` makes the work anew for each call, as if in a process of its own; `random` gives
+    """infra/machine.asl.json. `make` makes new work for each call, as if in a process of its own; `random` gives
     the order of units, and which questions come twice.
     """
 

@@ -83,7 +83,7 @@ def before(first: Lie, then: Lie | None) -> Lie:
 
 
 class Watched:
-    """A lie of which one knows if it was told: `told` once it has changed a request or an answer."""
+    """A lie that records its effect: `told` is true once it has changed a request or an answer."""
 
     def __init__(self, lie: Lie) -> None:
         self._lie = lie
@@ -104,7 +104,7 @@ class Watched:
 
 
 def _said(body: bytes) -> Any:
-    """A body to compare with others, of which one may have been written anew."""
+    """A body to compare with others, parsed if it is JSON. A lie may have written the same JSON again."""
     try:
         return json.loads(body)
     except ValueError:

@@ -88,7 +88,7 @@ def in_memory(tmp_path_factory: Any, rules: Rules, bodies: Sequence[Any]) -> tup
 
 
 def shopping(rules: Rules, seed: int, actions: int = 40) -> Tape:
-    """A shop in which anything happens, by a seed: stale puts, deletes, moves, meddling with what rules keep."""
+    """A shop where anything happens, by a seed: stale puts, deletes, moves, meddling with what rules keep."""
     random = Random(seed)
     tape = Tape(rules)
     for _ in range(actions):

@@ -85,7 +85,7 @@ class Passing:
 
 
 def not_own(error: TransactionCanceled, broken: AbstractSet[int]) -> bool:
-    """True if an application is told of a condition of an action whose own conditions held: `broken` are the others."""
+    """True if the error blames an action whose own conditions held: `broken` are the others."""
     return bool({one.action for one in error.reasons if one.code == "ConditionalCheckFailed"} - broken)
 
 

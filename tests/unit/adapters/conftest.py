@@ -12,7 +12,7 @@ from moto import mock_aws
 
 @pytest.fixture
 def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
-    """Makes clients of services in an account in which nothing is yet."""
+    """Makes clients of services in an empty account."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     with mock_aws():

@@ -1,4 +1,4 @@
-"""Answers of which one part is missing or odd: each reader answers as usual, or says whose answer is no answer."""
+"""Answers with one missing or odd part: each reader answers as usual, or its error says whose answer was bad."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ ODD = ({}, [], [{}], "", "x", 5, True)
 
 def damaged(answer: Any) -> Iterator[Any]:
     """The answer with one of its parts left out, null, or replaced by each odd value."""
-    if isinstance(answer, dict | list) and answer != {"S": "a"}:  # into the values of items nobody looks here
+    if isinstance(answer, dict | list) and answer != {"S": "a"}:  # no reader here parses values of items
         for place, part in answer.items() if isinstance(answer, dict) else enumerate(answer):
             for one in (None, *ODD, *damaged(part)):
                 copy: Any = deepcopy(answer)

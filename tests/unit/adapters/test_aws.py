@@ -28,7 +28,7 @@ def forget_clients() -> None:
 
 @pytest.fixture(autouse=True)
 def configuration(monkeypatch, tmp_path) -> Iterator[None]:
-    """Nothing is configured but what a test sets, and a profile `team` that nobody names."""
+    """Each test sets its configuration. Only a profile `team` is there, and nothing selects it."""
     for name in AWS_VARIABLES:
         monkeypatch.delenv(f"AWS_{name}", raising=False)
     (tmp_path / "config").write_text(PROFILE)
@@ -51,7 +51,7 @@ def configuration(monkeypatch, tmp_path) -> Iterator[None]:
     ],
 )
 def test_client_of_an_emulator_has_what_the_user_gave(monkeypatch, variables, region, found):
-    """An emulator may keep tables apart by Region and access key: both are made up only where nobody gave them."""
+    """An emulator may keep tables apart by Region and access key. The client makes up only what you did not give."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     client = aws.dynamodb(EMULATOR, region)
@@ -124,7 +124,7 @@ def test_error_of_access_names_its_cure(code, cure):
 
 
 class Account:
-    """A client of an account in which no table exists."""
+    """A client of an account without tables."""
 
     def __init__(self, endpoint: str) -> None:
         self.meta = SimpleNamespace(endpoint_url=endpoint, region_name="eu-west-1")

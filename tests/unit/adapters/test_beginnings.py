@@ -102,7 +102,7 @@ def test_beginnings_lose_no_call_between_versions(client):
 
 
 def test_beginnings_that_may_not_be_read_are_a_mistake():
-    """A role that may not read the table is told what to allow; a table that does not answer is an error of its own."""
+    """If a role may not read the table, the error names what to allow. A table without an answer is another error."""
     with pytest.raises(UserError, match="dynamodb:Scan"):
         note_in_table(Client(failed("AccessDeniedException")), rules_of(tell=""), "calls", lambda: NOON_MS)
     with pytest.raises(StoreError):

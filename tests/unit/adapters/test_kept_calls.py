@@ -50,7 +50,7 @@ def test_kept_calls_that_are_gone_are_named(kept):
 
 
 def test_kept_calls_in_a_folder_are_for_their_owner(tmp_path):
-    """Nobody else may read what holds values, and a place leads to no other file of the machine."""
+    """Only the owner may read files with values, and a place leads to no other file of the machine."""
     place = CallsInFolder(tmp_path / "calls").keep_call(CALL)
     file = tmp_path / "calls" / place
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent, tmp_path / "calls")]

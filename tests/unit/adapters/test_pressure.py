@@ -1,4 +1,4 @@
-"""Batches at a table's limit: few writes in vain, none lost, and nearly all of the limit used."""
+"""Batches at a table's limit: few writes are throttled, none is lost, and nearly all of the limit is used."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_pressure_leaves_nothing_out_at_the_deadline():
 
 
 def test_pressure_lets_the_rest_wait():
-    """Once something was throttled the batches go out one at a time, none after one of which much is throttled again; and
-    what was throttled comes last.
+    """After a throttle, batches go out one at a time, and none follows a batch that is largely throttled again.
+    Throttled writes come last.
     """
     full, hot, little = answers(*[""] * 25), answers(*[HOT] * 25), answers(*[HOT] * 5, *[""] * 20)
     client = Client(full, hot, hot, full, full)

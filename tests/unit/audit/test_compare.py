@@ -1,4 +1,4 @@
-"""Compare: says which copies differ, in which way, without writing, and never on one look."""
+"""Compare: reports which copies differ and how. It writes nothing, and looks twice before it reports."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Books:
         return "n" if self.ranked else self.scene.item(self.entry())["at"]["S"]
 
     def contents(self) -> list[Item]:
-        """The ledger, of the items of min and max without what nobody reads."""
+        """The items of the ledger. Those of ranked counters have only the attributes that the code reads."""
         names = ("PK", "SK", "n") if self.ranked else ("PK", "SK", "into", "at", "n", "v", "=", "=OPEN", "=SENT", "=X")
         items = self.scene.memory.items("ledger")
         return [{name: item[name] for name in names if name in item} for item in items]
@@ -205,7 +205,7 @@ def goes_on(books: Books) -> None:
 
 
 MEANWHILE = ("nothing", "seen", "worked on")
-SHARES = 3  # every counter but sum meets one of so many shares of all damages
+SHARES = 3  # the number of shares of all damages: every counter but sum meets one share
 CASES = [("sum", number) for number in range(len(MEANWHILE))]
 CASES += [(counter, number % SHARES) for number, counter in enumerate(COUNTERS) if counter != "sum"]
 
@@ -271,8 +271,8 @@ MARKS: dict[str, Damage] = {
 
 @pytest.mark.parametrize(("counter", "first"), CASES[2:])
 def test_damaged_mark_makes_its_rule_wait_until_a_backfill_or_a_repair(counter: str, first: int):
-    """Each attribute of the mark missing, of another type or another rule's: no number is written from such books, verify
-    names the rule, and either cure completes the books, in which all is entered that came meanwhile.
+    """Each attribute of the mark is missing, of another type or another rule's. The pipeline then writes no number from
+    these books, and verify names the rule. Either cure completes the books, with all changes that came meanwhile.
     """
     for number, (name, damage) in enumerate(share_of(MARKS, counter, first)):
         books = Books(counter)

@@ -65,7 +65,7 @@ def test_prune_leaves_nothing_of_a_kind(name):
 
 
 def test_prune_names_rule_item_and_paths():
-    """A leftover is said by the name its rule had, its item and its paths; none: the whole item."""
+    """Prune names a leftover by its old rule, its item and its paths. No path means the whole item."""
     scene = settled(kinds("spent", "heads"))
     assert left(scene, kinds("names")) == [
         ("heads", "shop[USER#1, PROFILE]", "head"),

@@ -1,4 +1,4 @@
-"""Snapshots on items that nothing lists: what fills them, what does not, and what is said of that."""
+"""Snapshots on items that nothing lists: what fills them, what does not, and what explain says about them."""
 
 from __future__ import annotations
 

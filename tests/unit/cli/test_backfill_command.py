@@ -117,7 +117,7 @@ def test_backfill_exits_0_when_all_of_it_is_done(command):
 
 
 def test_backfill_warns_where_changes_are_not_seen(command):
-    """A table without a stream is no reason not to begin, and is said on standard error."""
+    """A backfill begins although a table has no stream, and warns about it on standard error."""
     command.problems = [TableProblem("books", "it has no stream, so changes would not be seen", "Enable a stream")]
     code, _, err = command()
     assert code == 0

@@ -1,4 +1,4 @@
-"""`sync-rules check`: broken rules files, each named by its story, with what is said of it beside it."""
+"""`sync-rules check`: broken rules files. Each file name tells its story; the `.txt` beside it has the output."""
 
 import json
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_check_prints_json_for_machines(tmp_path, capsys):
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00rules"])
 def test_check_of_an_unreadable_file_exits_with_2(content, tmp_path, capsys):
-    """A missing file, or one that is not UTF-8, is said in one line and not taken for a failed check."""
+    """The command reports a missing file, or one that is not UTF-8, in one line and not as a failed check."""
     if content is not None:
         (tmp_path / "rules.yaml").write_bytes(content)
     assert main.main(["check"]) == 2

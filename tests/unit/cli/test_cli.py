@@ -66,7 +66,7 @@ def test_our_bugs_exit_with_3_and_show_no_values(monkeypatch, capsys):
 
 @pytest.mark.parametrize("words", ["", "interrupted: 3 were removed"], ids=["none", "own"])
 def test_interrupt_exits_with_130(monkeypatch, capsys, words):
-    """Ctrl-C is no bug and no success, and is said, with the words of the command if it has some."""
+    """Ctrl-C is neither a bug nor a success. The message has the words of the command if it has some."""
     fails_with(monkeypatch, KeyboardInterrupt(*filter(None, [words])))
     assert main.main(["check"]) == 130
     assert capsys.readouterr().err == f"sync-rules: {words or 'interrupted'}\n"

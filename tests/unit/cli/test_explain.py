@@ -19,7 +19,7 @@ ADA = {"name": s("Ada"), "rank": s("1"), "email": s("ada@example.org")}
 
 
 class Shop(Scene):
-    """A shop in which everything is right."""
+    """A shop where everything is right."""
 
     def __init__(self) -> None:
         super().__init__(rules_of(effects=False))
@@ -97,7 +97,7 @@ def test_where_used_names_the_rules_whose_items_nothing_lists():
 
 
 def test_explain_says_which_copies_stand_by_default():
-    """A copy that has the value of `default` is right, and it is said why there is no source to it."""
+    """A copy that has the value of `default` is right, and explain says why it has no source."""
     more = "{copy: [user.name, user.email], into: order.by, default: {email: nowhere}, on_delete: %s}"
     for policy, name, state in (("clear", None, "right"), ("keep", "Ada", "kept")):
         scene = Scene(rules_of("names", "tags", effects=False, defaulted=more % policy))

@@ -22,7 +22,7 @@ class Terminal(StringIO):
 
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch) -> None:
-    """A terminal of 40 columns, of which a pipe must know nothing, and a build server that asks for colours."""
+    """A terminal of 40 columns, which must not affect a pipe, and a build server that asks for colours."""
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("FORCE_COLOR", "1")
 

@@ -329,7 +329,7 @@ def test_plan_takes_prices_from_a_file(command):
     ids=lambda value: "-".join(value) if value[0].startswith("--") else "",
 )
 def test_plan_refuses_the_users_mistakes(command, options, words):
-    """Exit code 2: what was expected and found is said on standard error, before anything is read."""
+    """The command exits with 2 before it reads anything. Standard error says what it expected and found."""
     (command.folder / "prices.json").write_text(json.dumps(PRICES))
     code, out, err = command(*options)
     assert (code, out) == (2, "")

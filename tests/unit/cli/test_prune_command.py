@@ -83,14 +83,14 @@ def test_prune_of_one_rule(command):
     ],
 )
 def test_prune_exits_2_for_the_users_mistakes(command, options, words):
-    """A rule that the old file does not have is said on standard error; the exit code is 2."""
+    """Standard error names a rule that the old file does not have; the exit code is 2."""
     code, out, err = command(*options)
     assert (code, out) == (2, [])
     assert all(word in err for word in words)
 
 
 def test_prune_exits_2_without_a_sound_file(command):
-    """Both files must be rules files: what is wrong with one of them is said, with its name."""
+    """Both files must be rules files: an error names the wrong file and says what is wrong with it."""
     command.file.write_text("rules: [")
     code, _, err = command()
     assert code == 2

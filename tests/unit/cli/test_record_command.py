@@ -38,7 +38,7 @@ def take(stream, stopping=lambda: False, *, once=True, **given) -> tuple[Tape, l
 
 
 def test_record_reads_parents_before_children():
-    """A shard is read when its parent is, to its end; records stand in the file in the order in which they were read."""
+    """The recorder reads a shard after its parent's end, and writes records in the order that it read them."""
     stream = FakeStream(
         {
             "child": FakeShard("parent", records=[shop_record(3), shop_record(4)]),

@@ -93,7 +93,7 @@ class Command:
         return code, said.out, said.err
 
     def leave_something(self, *options: str) -> None:
-        """A backfill of which a segment was left."""
+        """Run a backfill that leaves a segment."""
 
         def before(request: object) -> None:
             if isinstance(request, Scan) and request.segment == 1:

@@ -82,7 +82,7 @@ def template(tmp_path, rules_file):
 
 
 def boto3_alone(place: Path) -> Path:
-    """A folder in which boto3 is importable, with what it needs and nothing else."""
+    """A folder to import boto3 from, with its requirements and nothing else."""
     place.mkdir()
     for name in ("boto3", "botocore", "s3transfer", "urllib3", "dateutil", "six", "jmespath"):
         origin = Path(find_spec(name).origin)
@@ -216,7 +216,7 @@ def test_bundle_without_the_module_that_a_rule_calls_is_refused(rules_file):
 
 
 def test_bundle_is_takes_the_certificates_of_the_machine_where_uv_knows_no_better(tmp_path, monkeypatch):
-    """A registry behind an authority of a company: uv has its own list, and takes the machine's when it is told to."""
+    """uv may refuse a registry that a company's authority signed. It runs again with the machine's certificates."""
     asked = tmp_path / "asked"
     refusing_once = (
         "import os, sys; open(sys.argv[1], 'a').write('x'); "

@@ -1,4 +1,4 @@
-"""A counter that comes back to its old books finds them complete by their mark, though nobody kept them meanwhile."""
+"""A counter comes back to old books. Their mark says complete, though no rule kept them meanwhile."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_stack_begins_books_anew_that_come_back(stack: Stack, away: str):
 
 
 def test_stack_that_is_created_over_old_books_begins_them_anew(stack: Stack):
-    """The stack was deleted, and its tables stayed. Orders came; nobody can say since when."""
+    """The stack was deleted, and its tables stayed. Orders came, and the stack cannot know since when."""
     stack.scene.there("orders", order(27))
     stack.create()
     insert(stack, 28)

@@ -216,7 +216,7 @@ def test_handlers_without_a_queue_park_without_holding_up(bare):
 
 
 def test_handlers_say_of_a_message_that_it_comes_again(function, monkeypatch):
-    """A message that SQS delivered before may have sent its rest: the pipeline is told so."""
+    """A message that SQS delivered before may have sent its rest: the handler reports that to the pipeline."""
     told = []
     monkeypatch.setattr(runtime.make_consumer(), "handle_message", lambda *_args, again: told.append(again))
     body = format_message(PushMessage(("names",), function.scene.at("authors", KEY_MARK), spread=True))

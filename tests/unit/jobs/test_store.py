@@ -37,7 +37,7 @@ from tests.support.worlds import Tap
 BY = index("by", {"of": "S"}, {"rank": "N"}, projection=("color",))
 NUMBERED = table("t", {"p": "S", "k": "N"}, BY)
 TABLES = {"t": NUMBERED}
-EVERYTHING_KEPT = Rules(TABLES, {}, {})  # nobody knows whose these items are
+EVERYTHING_KEPT = Rules(TABLES, {}, {})  # these items belong to no entity
 SPELLINGS = ("{}", "{}.0", "{}e0")
 
 

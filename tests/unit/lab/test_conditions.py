@@ -1,4 +1,4 @@
-"""Conditions of rules of every kind: what they mean, and what happens to an item for which one cannot be evaluated."""
+"""Conditions of rules of every kind: what they mean, and what a rule does if it cannot evaluate its condition."""
 
 from __future__ import annotations
 

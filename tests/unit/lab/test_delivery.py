@@ -1,4 +1,4 @@
-"""Delivery variants: which records reach a rehearsed pipeline, in which order, and how often."""
+"""Delivery variants: which records reach a rehearsed pipeline, their order, and how often they come."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def things(engine):
 
 
 def test_engine_records_what_statements_change(engine, things):
-    """Insert, update and delete by PartiQL leave one record each; a transaction of which a part fails leaves none."""
+    """Insert, update and delete by PartiQL leave one record each; a transaction with a part that fails leaves none."""
     client, name = aws.dynamodb(engine), things.physical_name
     insert = f"INSERT INTO \"{name}\" VALUE {{'id': '1', 'a': 'x'}}"
     change = f"UPDATE \"{name}\" SET a='y' WHERE id='1'"

@@ -1,4 +1,4 @@
-"""The checks at the end of a replay: an end in which one item differs is wrong, though all others are right."""
+"""The checks at the end of a replay: an end with one different item is wrong, though all others are right."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def positions(recording) -> list[str]:
 
 
 def test_recording_is_read_as_it_was_written(tmp_path):
-    """Each record comes back as it is, with its change, under a header that says of which tables it is."""
+    """Each record comes back as it is, with its change, under a header that names its tables."""
     path = tmp_path / "r.jsonl"
     header = Header({"authors": "authors"}, redacted=True, at="2026-11-21T12:00:00+00:00", ordered=True)
     with open_recording(path, header) as write:

@@ -49,7 +49,7 @@ def test_embed_may_name_entries_by_an_attribute():
 
 # ---------------------------------------------------------------- derive and path
 def test_derive_takes_a_formula_with_tables_or_fields_to_join():
-    """Cells of tables are text, whatever YAML reads them as; joined fields stand a blank apart unless it is said."""
+    """Cells of tables are text, whatever YAML reads them as; a blank joins fields if the rule has no `separator`."""
     (rule,) = compiled(
         "{derive: order.label, as: '{role:rank}-{role}', map: {rank: {LEAD: 500, HALF: 0.10, X: y}}}"
     ).values()

@@ -70,7 +70,7 @@ def test_default_of_several_goes_by_the_names_of_the_copies(form, defaults):
 
 
 def test_default_is_brought_back_unless_on_delete_says_otherwise():
-    """Removing the source brings the default back, as `clear` does; a policy that is said decides first."""
+    """Removing the source brings the default back, as `clear` does; a policy in the rule decides first."""
     assert compiled(f"{ONE}, default: x").on_delete == "clear"
     assert compiled(ONE).on_delete == "keep"
     for policy in ("keep", "clear", "delete", "restrict"):

@@ -1,4 +1,4 @@
-"""Links and finding: where a target names its source, and by which Query a source finds its targets."""
+"""Links and finding: where a target names its source, and the Query that finds the targets of a source."""
 
 from itertools import chain, product
 

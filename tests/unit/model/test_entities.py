@@ -1,4 +1,4 @@
-"""Entities: an item belongs to a single entity, whoever builds its key."""
+"""Entities: an item belongs to a single entity. No other entity reads or builds its key."""
 
 from __future__ import annotations
 

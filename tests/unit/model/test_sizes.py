@@ -80,7 +80,7 @@ def test_sizes_of_index_keys(values, expected):
 
 
 def test_sizes_of_an_item_that_nobody_knows_are_possible():
-    """No reason is given against an item of which nobody can tell what it would be."""
+    """An unknown item is not reported as impossible."""
     assert describe_impossible(THINGS, None) == ""
     assert describe_impossible(THINGS, {"PK": s("a"), "SK": s("b"), "text": s("x" * 409_600)}) == "ItemTooLarge"
 

@@ -1,4 +1,4 @@
-"""Numbers are written only from books that are complete: those of this very rule, in which every child was looked at."""
+"""The pipeline writes numbers only from complete books: books of this same rule, with every child read."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_two_versions_that_begin_again_and_again_end_in_a_failure():
 @pytest.mark.parametrize(
     "damage",
     [
-        {"PK": s("orders/L/07"), "SK": s("-"), "n": s("x")},  # an entry that nobody can read
+        {"PK": s("orders/L/07"), "SK": s("-"), "n": s("x")},  # an unreadable entry
         {"PK": s("orders/T/u"), "SK": s("-"), "n": n(5), "v": n(1)},  # a total of no entry
     ],
     ids=["entry", "total"],

@@ -49,7 +49,7 @@ def handed_over(scene: Scene) -> PushMessage:
 
 # ---------------------------------------------------------------- what is read and sent
 def test_relay_reads_each_item_once():
-    """However many workers there are: each target is listed once, read by nobody else, and written once."""
+    """With any number of workers, the pipeline lists each target once, reads it no other way, and writes it once."""
     scene = scene_with(40)
     listed: list[Page] = []
     answer = scene.memory.list

@@ -1,4 +1,4 @@
-"""An index that does not list all items: a rule takes it only where they are not meant, or are said to be all there."""
+"""A rule uses an index that may leave out items only with `sparse: true`, or if the file promises their keys."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def rehearsed(rule: str, *more: str) -> tuple[Rules, Rehearsal]:
 
 
 def unlisted(rules: Rules, stage: Rehearsal) -> set[tuple[str, bool]]:
-    """The rules for which verify finds that an item is not in their index, and whether it could repair that."""
+    """The rules whose index lacks an item, as verify finds, and whether verify could repair that."""
     found = [one.difference for one in Verifier(rules, stage.world, rules.keeper_names, grace_seconds=0).sweep()]
     return {(one.rule, one.repairable) for one in found if one.reason == "NotInIndex"}
 

@@ -64,7 +64,7 @@ TREE: Mapping[str, tuple[str, str | None]] = {
 
 # ---------------------------------------------------------------- as a user meets them
 def test_breadcrumb_below_an_orphan_that_never_had_one_is_reported():
-    """Nobody takes it for right: an orphan that is kept gets no breadcrumb, and those below wait for it."""
+    """A kept orphan gets no breadcrumb, and the items below wait for it. The pipeline and verify report them."""
     scene = shop(top=(None, None), mid=(None, "top"), low=("Z", "mid"))
     scene.memory.delete(where(scene, "top"))
     scene.rest()
@@ -89,7 +89,7 @@ def test_breadcrumb_is_made_of_names_and_renamed_with_them():
     scene.tap.requests.clear()
     put(scene, "c", name="Photo / Film")
     scene.rest()
-    assert column(scene)["z"] == "Electronics / Photo / Film / Lenses / Zoom"  # nobody takes it apart
+    assert column(scene)["z"] == "Electronics / Photo / Film / Lenses / Zoom"  # breadcrumbs are never parsed
     assert len(scene.tap.writes) == 3
     scene.tap.requests.clear()
     put(scene, "l", parent_id=None)
@@ -100,7 +100,7 @@ def test_breadcrumb_is_made_of_names_and_renamed_with_them():
 
 # ---------------------------------------------------------------- one item
 def test_breadcrumb_goes_with_the_path_of_ids():
-    """A breadcrumb follows the parent's where the ids can follow, and is said of nowhere else."""
+    """A breadcrumb extends its parent's where the path of ids can, and the rule gives it nowhere else."""
     parent = part("A", Path="A", trail="One")
     expected = {PATH: s("A|B"), GRAPH: s("A#1"), DEPTH: n(1), TENANT: None, TRAIL: s("One / Two")}
     assert crumbs().compute_values((parent,), part("B", "A", name="Two")) == expected

@@ -1,4 +1,4 @@
-"""The call kind: the changes for which a function is called."""
+"""The call kind: the changes that make a rule call its function."""
 
 from __future__ import annotations
 

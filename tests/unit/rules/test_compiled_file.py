@@ -57,7 +57,7 @@ def built(text: str, folder: Path) -> bytes:
 
 
 def told(value: object) -> object:
-    """The content of a value as plain values, by which compiled rules are compared."""
+    """The content of a value as plain values, to compare compiled rules."""
     if is_dataclass(value):
         return type(value), {field.name: told(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, partial):

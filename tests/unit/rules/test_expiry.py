@@ -50,7 +50,7 @@ def test_expiry_is_read_from_text():
              "ttl(at, 60w)", "ttl(at, 99999d)", "ttl(at, 1d, 2d)", "ttl(.at, 1d)"]
 )  # fmt: skip
 def test_expiry_that_is_none_is_refused(text):
-    """Whoever writes `ttl(` means an expiry, and never a text."""
+    """A formula that begins with `ttl(` is always an expiry, never a text."""
     assert is_expiry(text)
     with pytest.raises(UserError):
         parse_expiry(text)

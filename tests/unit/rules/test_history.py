@@ -128,7 +128,7 @@ def test_history_reports_an_item_that_has_no_number(version):
 
 
 def test_history_says_that_a_state_is_lost():
-    """A message asks for a version that no longer is, and that is not there: that is said, not passed over."""
+    """A message asks for a missing version whose state is gone: the pipeline reports it and does not skip it."""
     shop = scene()
     ups(shop, 3, 4)
     shop.records.clear()
@@ -156,7 +156,7 @@ def test_history_reports_a_changed_newest_version_and_leaves_the_others():
 
 @pytest.mark.parametrize(("version", "drift"), [(2, Drift.MISSING), (3, Drift.STUCK)])
 def test_history_of_a_report_is_looked_at_again(version, drift):
-    """A report has no state with it: the version is made of the item as it is, or it is said that it is lost."""
+    """A report carries no state. The rule makes the version from the item as it is, or says that it is lost."""
     shop = scene()
     ups(shop, 3, 4)
     shop.records.clear()

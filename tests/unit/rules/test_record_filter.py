@@ -47,7 +47,7 @@ def data(old, new):
 
 
 def plain_rules():
-    """Only a copy: two entities, of which two attributes are watched."""
+    """Only a copy: two entities, with two watched attributes."""
     return rules_of(*(name for name in rules_of().rules if name != "names"), effects=False)
 
 

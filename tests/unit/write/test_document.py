@@ -152,7 +152,7 @@ def test_document_that_is_wrong_is_refused_with_its_place(body, said):
 
 
 def test_document_that_nests_without_end_is_refused():
-    """Values are bounded, whoever read the JSON."""
+    """The depth of values is bounded, whichever program read the JSON."""
     deep: list = []
     for _ in range(200):
         deep = [deep]

@@ -196,7 +196,7 @@ def test_follow_is_bounded_by_count():
 
 
 def test_follow_nothing_is_no_request():
-    """A block without a write asks nothing; a change of nothing is told."""
+    """A block without a write sends no request; a change of nothing is an error."""
     shop = Shop(RULES)
     with shop.follow() as noted:
         pass

@@ -94,7 +94,7 @@ def test_fresh_raises_what_it_could_not_read(method, entity, field):
 
 
 def test_fresh_says_that_its_time_is_up():
-    """An expired deadline is told with its cure, and no item that is half right is given."""
+    """An expired deadline raises an error that names the cure; `fresh` returns no half-right item."""
     shop = Shop(RULES)
     shop.scene.there("shop", user("7", name=s("Ada")), order("7", "9", 12))
     with pytest.raises(WriteError, match="deadline_seconds="):

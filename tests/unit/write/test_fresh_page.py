@@ -49,7 +49,7 @@ def page_of(shop: Shop, page: Any, **options: Any) -> FreshPage:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("form", ["query", "index", "items", "stale"])
 def test_fresh_page_shows_each_item_as_fresh_does(seed, form):
-    """A consistent page of the table, keys of an index, items that were read before, or of which only keys are known."""
+    """A consistent page of the table, keys of an index, items that were read before, or only their keys."""
     random = Random(seed)
     shop = begun(random)
     for _ in range(4):

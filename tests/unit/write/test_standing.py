@@ -213,7 +213,7 @@ STORIES = {
 
 @pytest.mark.parametrize("story", STORIES)
 def test_transact_what_stands_is_compared(story):
-    """Something stands and is not written, and is made wrong meanwhile: the transaction is made anew, and is right."""
+    """A transaction relies on a value that another writer then makes wrong. The second attempt writes it right."""
     told = STORIES[story]
     shop = shop_with(told.rules)
     told.first(shop)

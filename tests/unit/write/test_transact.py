@@ -116,7 +116,7 @@ def test_transact_more_orders_than_there_is_room_for_are_left_to_the_stream(shop
 
 
 def test_transact_books_that_are_not_complete_are_left():
-    """Without a backfill nobody knows what a total says: nothing is booked, and the stream begins the books."""
+    """Without a backfill a total is unknown: the transaction books nothing, and the stream begins the books."""
     shop = Shop(RULES)
     for mark in shop.scene.memory.items("ledger"):
         shop.scene.memory.delete(RULES.tables["ledger"].key_of(mark))
@@ -157,7 +157,7 @@ def test_transact_effects_are_left():
 
 @pytest.mark.parametrize(("writers", "again"), [(0, True), (1, False)])
 def test_transact_a_token_is_good_for_the_first_attempt(shop, writers, again):
-    """An error without an answer says if the token may be sent again: what was made anew has another one."""
+    """An error without an answer says if you may send the token again: a rebuilt transaction has a new token."""
 
     def lose(_items: Any) -> None:
         if len(shop.client.requests) > writers:
@@ -188,8 +188,8 @@ def with_names() -> Shop:
 
 @pytest.mark.parametrize("verb", ["put", "update"])
 def test_transact_what_is_said_again_as_it_was_read_is_compared(verb):
-    """An order is given with its copy as it was read, which is old, and the stream corrects it meanwhile: the old one does
-    not come back, and the application is told, as if it had come later.
+    """An application gives an order with an old copy that it read, and the stream corrects the copy meanwhile. The old
+    copy does not come back. The application gets an error, as if its request had come later.
     """
     shop = with_names()
     key = shop.scene.at("shop", "USER#7", "ORDER#9")
@@ -409,7 +409,7 @@ def test_transact_nothing_is_written_after_an_error_in_the_block(shop):
 
 
 def test_transact_override_takes_away_what_a_rule_gave(shop):
-    """The copy is gone until the stream brings it back; nothing else is said to be left."""
+    """The copy is gone until the stream brings it back; the result lists nothing else as left."""
     put_order(shop)
     with shop.transact() as tx:
         tx.update("order", order_key("7", "9"), remove=["user_name"], override=True)
