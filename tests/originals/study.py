@@ -13,18 +13,20 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
+from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.dryrun.money import compute_on_demand_price
 from sync_rules.jobs.dryrun.prices import read_own_prices
 from sync_rules.lab.rehearsal import write
+from sync_rules.model.items import Failure
 from sync_rules.model.writes import Delete, Put
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import Message, format_message, parse_message
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.rules.ruleset import Rules
 from tests.originals.applications import Application, Place, Plain
 from tests.originals.original import Resource, to_raw
 from tests.originals.tables import Gate, Streams
-from tests.peers.bench import Failures, Queue
 
 DELIVERIES: Final = ("in order", "repeated", "shuffled", "dying")
 BURST_MAX_WRITES: Final = 5  # of the application, until the function gets their records
@@ -33,6 +35,34 @@ REGION: Final = "us-east-1"
 Written = tuple[str, Plain]  # a verb, and an item or a key
 Handle = Callable[[dict[str, Any]], object]
 MakeFunction = Callable[[Gate], tuple[Handle, frozenset[str]]]  # a function, and the tables whose streams it reads
+
+
+class Queue:
+    """The queue: messages travel as text, and time passes only when nothing else is left to do."""
+
+    def __init__(self) -> None:
+        self._now_ms = 0
+        self._local = LocalQueue(lambda: self._now_ms)
+
+    def send(self, message: Message, delay_seconds: int) -> None:
+        self._local.send(parse_message(format_message(message)), delay_seconds)
+
+    def next(self) -> Message | None:
+        """The message that is due first, however long that takes; None when there is none."""
+        pending = self._local.pending_messages
+        if not pending:
+            return None
+        self._now_ms = max(self._now_ms, min(one.due_ms for one in pending))
+        (taken,) = self._local.take(1)
+        self._local.acknowledge(taken)
+        return taken.message
+
+
+class Failures(list[Failure]):
+    """The failures that were parked. There must be none."""
+
+    def park(self, failure: Failure) -> None:
+        self.append(failure)
 
 
 @dataclass
