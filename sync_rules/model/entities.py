@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
+from sync_rules.model.cache import find_once
 from sync_rules.model.items import ItemKey
 from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, is_possible
 from sync_rules.model.values import AttributeValue, Item, Path, get
@@ -245,14 +246,7 @@ class Entity:
         """Return the identity fields that a key binds; None for a key of another entity or table. They are kept,
         because each rule that an item concerns asks for them.
         """
-        try:
-            return self._known_fields[key]
-        except KeyError:
-            found = self._parse_key(key)
-        if len(self._known_fields) >= KEYS_KEPT_MAX:
-            self._known_fields.clear()
-        self._known_fields[key] = found
-        return found
+        return find_once(self._known_fields, key, self._parse_key, KEYS_KEPT_MAX)
 
     @cached_property
     def _known_fields(self) -> dict[ItemKey, Fields | None]:

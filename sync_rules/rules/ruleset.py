@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
+from sync_rules.model.cache import find_once
 from sync_rules.model.entities import KEYS_KEPT_MAX, Entity, Table, parse_address
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
@@ -79,17 +80,10 @@ class Rules:
         Raises:
             RecordError: if several tables fit.
         """
-        try:
-            return self._of_streams[arn]
-        except KeyError:
-            found = self._find_table(arn)
-        if len(self._of_streams) >= STREAMS_KEPT_MAX:
-            self._of_streams.clear()
-        self._of_streams[arn] = found
-        return found
+        return find_once(self._of_streams, arn, self._find_table, STREAMS_KEPT_MAX)
 
     @cached_property
-    def _of_streams(self) -> dict[str, Table | None]:  # a plain dict, so that rules can be pickled and copied
+    def _of_streams(self) -> dict[str, Table | None]:
         return {}
 
     def _find_table(self, arn: str) -> Table | None:
@@ -133,14 +127,7 @@ class Rules:
 
     def entity_of(self, key: ItemKey) -> Entity | None:
         """Find the entity of an item by its key. None if no entity of the rules file has such a key."""
-        try:
-            return self._known_entities[key]
-        except KeyError:
-            found = self._find_entity(key)
-        if len(self._known_entities) >= KEYS_KEPT_MAX:
-            self._known_entities.clear()
-        self._known_entities[key] = found
-        return found
+        return find_once(self._known_entities, key, self._find_entity, KEYS_KEPT_MAX)
 
     @cached_property
     def _known_entities(self) -> dict[ItemKey, Entity | None]:
