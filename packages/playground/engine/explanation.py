@@ -56,7 +56,7 @@ def _narrow(one: Standing, name: str) -> Standing:
 
 
 def _read_source(rule: Rule, source: ItemKey, world: World) -> Item | None:
-    """What a rule reads of a source, by path; the whole source if the rule does not say."""
+    """Read what a rule reads of a source, by path; the whole source if the rule does not say."""
     (item,) = world.store.read(Read((source,)))
     drawing = rule.draw()
     paths = drawing.reads if drawing is not None and item is not None else ()
