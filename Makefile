@@ -74,8 +74,9 @@ fresh:  ## Run demo and tests in a bare Debian, as root: make fresh RELEASE=fork
 	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
 
 .PHONY: night
-night: facts soak mutants jepsen  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, the longest tests, larger models, all benchmarks, bare Debians
-	DEEP_TESTS=1 $(BIN)/python -m pytest -m night
+night: facts soak mutants jepsen  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, every test in depth, all models, all benchmarks, bare Debians
+	DEEP_TESTS=1 $(BIN)/python -m pytest -m "night or not night"  # every test, with all random examples
+	$(BIN)/python -m tests.models
 	$(BIN)/python -m tests.models --night
 	$(BIN)/python -m benchmarks
 	$(MAKE) fresh RELEASE=trixie

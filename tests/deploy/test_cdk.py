@@ -180,6 +180,7 @@ def write_typescript_app(folder: Path) -> list[str | Path]:
     return [*node, "app.js"]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("write_app", [write_python_app, write_typescript_app])
 def test_cdk_synthesizes_the_apps_of_the_page_without_network(tmp_path, write_app):
     """Once the packages of the functions are in uv's cache, an app needs no network."""
@@ -287,6 +288,7 @@ class Account:
         return look
 
 
+@pytest.mark.night
 def test_cdk_is_deployed_upgraded_and_rolled_back(synthesize, tmp_path):
     """A stack with a table of the app copies; a new rule comes with an upgrade, and goes with the state before."""
     rules, tables = tmp_path / "rules.yaml", {"shop": {"stream": IMAGES}}

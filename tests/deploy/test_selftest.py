@@ -131,6 +131,7 @@ def test_selftest_catches_a_resource_that_was_made_too_early(site, outputs):
 
 
 # ---------------------------------------------------------------- whole
+@pytest.mark.night
 def test_selftest_runs_whole_and_within_its_estimate(engine, proxied, tmp_path, monkeypatch, capsys):
     """All probes in one command: exit code 0, a report, nothing left, no more than estimated."""
     monkeypatch.chdir(tmp_path)

@@ -69,6 +69,7 @@ def _waiting(stack: Stack, url: str) -> int:
     return sum(map(int, found.values()))
 
 
+@pytest.mark.night
 def test_stack_verifies_by_schedule(quiet_stack: Stack):
     """The schedule is there, and its input makes the function look at a sample of everything."""
     client = quiet_stack.client("scheduler")
@@ -113,6 +114,7 @@ def unseen(stack: Stack, function: str) -> Iterator[None]:
             client.update_event_source_mapping(UUID=mapping["UUID"], Enabled=True)
 
 
+@pytest.mark.night
 def test_stack_backfills_in_the_account(stack: Stack, sync_rules):
     """A backfill in the account writes copies although no stream record arrived, one function call per segment."""
     with unseen(stack, "StreamFunction"):
@@ -127,6 +129,7 @@ def test_stack_backfills_in_the_account(stack: Stack, sync_rules):
     ]
 
 
+@pytest.mark.night
 def test_stack_redrives_in_the_account(stack: Stack, sync_rules):
     """The state machine processes a batch that a mapping gave up, and deletes its object."""
     stack.put("shop", order_item("u2", "o1"))
@@ -148,6 +151,7 @@ def test_stack_redrives_in_the_account(stack: Stack, sync_rules):
     assert not listed.get("Contents")
 
 
+@pytest.mark.night
 def test_stack_verifies_in_the_account(quiet_stack: Stack, sync_rules):
     """All copies of a rule are compared by the state machine, and those that are right are not accused."""
     quiet_stack.put("books", book_item("b3", "a5"))

@@ -32,6 +32,7 @@ def account(engine, monkeypatch, tmp_path):
     start_cold()
 
 
+@pytest.mark.night
 def test_write_privileges_are_enough_and_nothing_is_spare(account):
     """Random writes of every kind of item: none is refused, and each permission is used."""
     random = Random(7)

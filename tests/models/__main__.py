@@ -7,6 +7,7 @@ application, the stream and AWS may do something. Exit code: 0; 1 if an instance
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import re
 import subprocess
@@ -22,7 +23,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs/proof/models.md"
-MARK = "<!-- generated: models -->"
+MARK = "<!-- generated: models "  # and their digest
 STATES = re.compile(r"(\d+) states, stored")
 ERRORS = re.compile(r"errors: (\d+)")
 MEMORY_MAX_MB = 3_000
@@ -64,6 +65,8 @@ def main() -> int:
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
+    if options.page and options.only:
+        parser.error("--page needs all models: leave out --only")
     chosen = [one for one in instances() if options.only in one.name and (options.night or not one.night)]
     failed = states = 0
     answers: list[tuple[Instance, Answer]] = []
@@ -84,7 +87,7 @@ def main() -> int:
     print(f"{len(chosen)} instances, {states} states, {failed} not as expected")
     if options.page and not failed:
         head = PAGE.read_text().partition(MARK)[0]
-        PAGE.write_text(head + MARK + "\n" + "\n".join(sections(answers)))
+        PAGE.write_text(f"{head}{MARK}{compute_digest()} -->\n" + "\n".join(sections(answers)))
     return int(failed > 0)
 
 
@@ -102,6 +105,12 @@ def sections(answers: Sequence[tuple[Instance, Answer]]) -> Iterator[str]:
                 yield f"\n**Without `{one.line}`** ({one.row}), with `{one.settings or 'nothing else'}`:\n\n```text"
                 yield from answer.steps or ()
                 yield "```"
+
+
+def compute_digest() -> str:
+    """A digest of the models and their instances. The page has that of the models it was written of."""
+    files = sorted([*HERE.glob("*.pml"), HERE / "models.toml"])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def models() -> dict[str, Any]:

@@ -157,7 +157,7 @@ def caught(name: str, first: int, count: int) -> Failed | None:
 
 
 def report(first: int, count: int, names: Iterable[str] = (), workers: int | None = None) -> int:
-    """Print for each mutant the history at which it is caught. Returns 1 if one survives."""
+    """Print for each mutant the number of the history that catches it. Returns 1 if one survives."""
     asked = list(names) or list(MUTANTS)
     survivors = 0
     with ProcessPoolExecutor(workers) as pool:
@@ -165,7 +165,7 @@ def report(first: int, count: int, names: Iterable[str] = (), workers: int | Non
         for name, failed in zip(asked, found, strict=True):
             where = "survives"
             if failed is not None:
-                where = f"{(failed.number or 0) - first + 1:>6} {failed.world:20} {failed.reason.splitlines()[-1][:90]}"
+                where = f"{failed.number:>6} {failed.world:20} {failed.reason.splitlines()[-1][:90]}"
             print(f"{name:46} {where}", flush=True)
             survivors += failed is None
     return 1 if survivors else 0

@@ -13,6 +13,7 @@ from tests.simulation.mutants import MUTANTS, caught
 from tests.simulation.mutants_work import second_look_too_early
 from tests.simulation.runs import failures_in, play_in
 from tests.simulation.worlds import among, small
+from tests.support.depth import spread_over_night
 
 HISTORIES_MAX = 2_000
 # The number of the history that caught each mutant when last searched. It is tried first; if it catches no more, all
@@ -21,7 +22,7 @@ HISTORIES_MAX = 2_000
 CAUGHT_BY = json.loads((Path(__file__).parent / "caught.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", [name for name, number in CAUGHT_BY.items() if number is not None])
+@pytest.mark.parametrize("name", spread_over_night(name for name, number in CAUGHT_BY.items() if number is not None))
 def test_mutant_is_caught(name):
     """Without the invariant, some history diverges; with the invariant, the same history does not."""
     failed = caught(name, CAUGHT_BY[name], 1) or caught(name, 0, HISTORIES_MAX)

@@ -1,12 +1,22 @@
-"""How many random examples a test draws that plays a whole history for each of them."""
+"""The share of many like cases that a change tries; the others wait for the night."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any, Final
 
-SHARE = 3
+import pytest
+
+SHARE: Final = 3
 
 
 def deep(examples: int) -> int:
-    """This many examples with `DEEP_TESTS=1`, as `.ci/run` sets it; a third of them in a run of every day."""
+    """This many random examples with `DEEP_TESTS=1`, as `make night` sets it; a third of them for a change."""
     return examples if os.environ.get("DEEP_TESTS") else max(1, examples // SHARE)
+
+
+def spread_over_night(cases: Iterable[Any], share: int = SHARE) -> list[Any]:
+    """The cases as parameters: one of `share` runs with each change, the others have the marker `night`."""
+    marks = {True: (), False: (pytest.mark.night,)}
+    return [pytest.param(case, marks=marks[place % share == 0]) for place, case in enumerate(cases)]

@@ -233,6 +233,7 @@ def deployed(tmp_path, monkeypatch):
     """A sound stack, and its rules in the folder where the user is, who has no variable set."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STAGE", raising=False)
+    monkeypatch.setattr(main, "PATIENCE_SECONDS", 0.0)
     (tmp_path / "rules.yaml").write_text(RULES)
     made = Deployed(tmp_path / "rules.yaml")
     monkeypatch.setattr(command.aws, "find_client", lambda service, **_: made.client(service))
