@@ -105,7 +105,7 @@ def test_inputs_are_no_files_of_the_app(tmp_path, files):
 
 def test_inputs_come_from_the_project_beside_the_rules(rules_file, tmp_path, monkeypatch, capsys):
     """A template and a lock beside the rules file are used, and stay as they are; paths name no folder of the machine."""
-    text = inputs.make_current_files()["template.yaml"].replace("MemorySize: 1769", "MemorySize: 3008")
+    text = inputs.make_current_files()["template.yaml"].replace("MemorySize: !Ref MemoryMegabytes", "MemorySize: 3008")
     (tmp_path / "template.yaml").write_text(text)
     (tmp_path / "requirements.txt").write_text("# none\n")
     monkeypatch.setenv("BUNDLE_PYTHON", "{}.{}".format(*sys.version_info))
