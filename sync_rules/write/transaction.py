@@ -49,7 +49,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransaction:
-    """One attempt to make the transaction. `outdated`: a listing returned another image than an earlier read."""
+    """One attempt to make the transaction. `outdated`: a listing returned another image than an earlier read, or the
+    transaction does not check an item that the application gave.
+    """
 
     planned: Sequence[Planned]
     left: tuple[Left, ...]
@@ -162,7 +164,9 @@ class Transact:
         self._add(replace(self._actions.other("check", entity, key), returns=returns), condition, names, values)
 
     def source(self, entity: str, item: Given) -> None:
-        """Give a whole item as it was read, so that it is not read again. The transaction still checks it."""
+        """Give a whole item as it was read, so that it is not read again. The transaction still checks it. An item that
+        the transaction would not check is read after all: it may say that a rule has nothing to do.
+        """
         values = self._actions.values(item)
         _, key = self._actions.key_of(entity, values)
         self._given[make_place(key)] = key, {**values, **key.attributes()}
@@ -257,7 +261,8 @@ class Transact:
         if left and self._require:
             told = "; ".join(f"{one.rule}: {one.why}" for one in left)
             raise WriteError(f"not all fits into one transaction ({told})", "leave it to the stream: without require")
-        return PlannedTransaction(planned, left, dict(seen.before), seen.outdated)
+        unchecked = set() if fresh else self._given.keys() - {make_place(one.action.key) for one in planned}
+        return PlannedTransaction(planned, left, dict(seen.before), seen.outdated or bool(unchecked))
 
     def _guess_keys(self) -> list[ItemKey]:
         found = [own.key for own in self._owns.values()]

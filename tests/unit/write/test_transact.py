@@ -15,7 +15,7 @@ from sync_rules.write import Left, Rules, TransactionCanceled, WriteError
 from sync_rules.write.consequences import BOOKS
 from tests.support import every_kind
 from tests.support.builders import n, s
-from tests.support.every_kind import order, text_of, user
+from tests.support.every_kind import order, post, text_of, user
 from tests.support.transacted import Shop
 from tests.support.transacting import cancelled, failed
 
@@ -96,6 +96,20 @@ def test_transact_reads_nothing_that_it_was_given(shop):
     assert not any("shop" in key for key in asked)
     with pytest.raises(TransactionCanceled), shop.transact() as tx:
         tx.put("order", order("7", "9", 12), new=True)
+
+
+def test_transact_believes_no_given_item_that_it_does_not_check():
+    """An old image of a post, with another author, would leave its copy wrong and `left` empty."""
+    shop = Shop(parse_rules(text_of({"authors": "{copy: user.name, into: post.user_name, settle_seconds: 0}"})))
+    shop.scene.put("shop", user("7", name=s("Ada")))
+    shop.scene.put("posts", post("p1", "7", "Post"))
+    shop.rest()
+    with shop.transact() as tx:
+        tx.source("post", post("p1", "8", "Post"))
+        tx.update("user", user("7"), set={"name": s("Bob")})
+    assert tx.result.left == ()
+    assert shop.scene.memory.item(shop.scene.at("posts", "p1"))["user_name"] == s("Bob")
+    assert shop.written_by_the_stream() == 0
 
 
 # ---------------------------------------------------------------- what is left
