@@ -25,6 +25,7 @@ from sync_rules.extras.discover.propose.number_evidence import (
 )
 from sync_rules.extras.discover.propose.number_forms import (
     SCALE,
+    TOTAL_MAX,
     Amounts,
     ChildSum,
     NumberForm,
@@ -32,7 +33,7 @@ from sync_rules.extras.discover.propose.number_forms import (
     make_decimal_sql,
 )
 from sync_rules.extras.discover.propose.parents import ChildCondition, ask_if_own, list_conditions, may_decide
-from sync_rules.language.kinds.count import PLACES_DEFAULT
+from sync_rules.language.kinds.count import PLACES_DEFAULT, PLACES_MAX
 
 PARENTS: Final = 3_000  # in the sample, each with all of its children
 AMOUNTS_MAX: Final = 12  # columns that are added up
@@ -80,8 +81,9 @@ class _NumberSearch:
         self.parents = {row[0]: row[1:] for row in database.rows(f"SELECT s.rid, {names} FROM ({self.sample}) s")}
         self.all = {rid: sums[None] for rid, sums in self._sum_children(None).items()}
         self.varied = frozenset(place for place in range(len(self.amounts)) if self._differs(place))
-        found = {self._count_places(one) for one in totals} - {PLACES_DEFAULT}
-        self.places = (PLACES_DEFAULT, *sorted(places for places in found if places <= SCALE))  # the first that agrees
+        self.digits = {id(one): self._count_places(one) for one in totals}
+        found = {min(places, SCALE) for places in self.digits.values()} - {PLACES_DEFAULT}
+        self.places = (PLACES_DEFAULT, *sorted(found))  # the first that agrees
         self.probe = [rid for rid, sums in self.all.items() if sums.count > 1][:PROBE]
 
     def list_leads(self) -> Iterator[Lead]:
@@ -186,32 +188,47 @@ class _NumberSearch:
 
     # ---------------------------------------------------------------- over all
     def _count(self, total: Column, form: NumberForm, sample: Agreement) -> Lead:
-        over = self._count_over_all(total, form)
-        agree, checked = over.agree, over.checked
-        rate = over.agree / over.checked if over.checked else 0.0
+        over, beyond = self._count_over_all(total, form), self._find_limit(total, form)
+        agree, checked = (sample.agree, sample.pairs) if beyond else (over.agree, over.checked)
+        rate = agree / checked if checked else 0.0
         named = score_name(total, form, self.join)
         grade, contra = grade_number(self.join, form, sample, rate, named)
         reads = tuple(one for one in (form.amount, form.condition.column if form.condition else None) if one)
         child, parent = self.join.target, self.join.source
         first = child.name if form.amount is None else form.amount.column_name
+        digits = self.digits[id(total)]
+        places = min(digits, PLACES_MAX) if form.places == SCALE < digits else form.places
         rule = {
             form.kind: first,
             "into": total.column_name,
-            **({"places": form.places} if form.kind == "mean" and form.places != PLACES_DEFAULT else {}),
+            **({"places": places} if form.kind == "mean" and places != PLACES_DEFAULT else {}),
             **self.join.options(form.condition.where if form.condition else ""),
         }
         figures = {"rate": rate, **sample.figures, "groups": sample.sources, "name": named}
         lead = Lead(
             form.kind, child, parent, (total,), reads, rule, grade, checked, agree, join=self.join,
-            sources=over.sources, examples=over.examples, named=named, spoke_for=[sample.format_against_chance(rate)],
+            sources=over.sources, examples=() if beyond else over.examples, named=named,
+            spoke_for=[sample.format_against_chance(rate)],
             spoke_against=contra, plainness=16 + (0 if form.kind == "count" else 1) + (2 if form.condition else 0),
             figures=figures, overwrites=over.higher + over.lower,
         )  # fmt: skip
+        if beyond and lead.is_likely:
+            lead.hold_back(beyond)
         why = (is_own_by_name(total, form) or over.is_own(form.kind)) if lead.is_likely else ""
         if why or (lead.is_likely and over.mark):
             why = why or f"what differs has {over.mark}"
             lead.hold_back(ask_if_own(total, self.join, why))
         return lead
+
+    def _find_limit(self, total: Column, form: NumberForm) -> str:
+        """The reason why a mean can be compared in the sample alone; "" if statements compare it exactly."""
+        if form.kind != "mean":
+            return ""
+        if self.digits[id(total)] > SCALE:
+            return f"{total.path} has {self.digits[id(total)]} decimal places, and propose compares {SCALE}: check it"
+        totals = (abs(one.amounts[form.place].total) for one in self.all.values() if form.place in one.amounts)
+        over = max(totals, default=0) > TOTAL_MAX
+        return f"some totals are beyond {TOTAL_MAX:.0e}, and propose does not compare these: check it" if over else ""
 
     def _count_over_all(self, total: Column, form: NumberForm) -> NumberCount:
         parent, child = self.join.source, self.join.target
