@@ -34,6 +34,7 @@ BROWSER_TAGS := --python-version 314 --implementation cp --abi cp314 --abi none 
 PLAYGROUND := packages/playground
 .PHONY: playground
 playground: .venv/installed  ## Build the playground, one static folder, packages/playground/dist; needs npm
+	@echo "installing the packages of $(PLAYGROUND) ..."
 	@cd $(PLAYGROUND) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@rm -rf $(PLAYGROUND)/wheels && mkdir $(PLAYGROUND)/wheels
 	@awk -v names=" $(BROWSER) " '/^[a-z]/ {split($$1, one, "=="); chosen = index(names, " " one[1] " ")} chosen' \
@@ -43,6 +44,7 @@ playground: .venv/installed  ## Build the playground, one static folder, package
 	@$(BIN)/python -m hatchling build -t wheel -d $(PLAYGROUND)/wheels > /dev/null
 	@cd $(PLAYGROUND) && npm run --silent check && node build.mjs wheels
 	@du -sh $(PLAYGROUND)/dist
+	@echo "Next: $(BIN)/sync-rules playground"
 
 soak: .venv/installed  ## Run the simulator for 100,000 histories, on all cores, or for more: make soak HISTORIES=1000000
 	$(BIN)/python -m tests.simulation --histories $(or $(HISTORIES),100000) --seen

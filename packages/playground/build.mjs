@@ -21,10 +21,32 @@ process.on("uncaughtException", (error) => {
 rmSync(out, { recursive: true, force: true });
 mkdirSync(join(out, "pyodide"), { recursive: true });
 
+// ---------------------------------------------------------------- the licences
+const LICENCES = ["MIT", "Apache-2.0", "MPL-2.0", "PSF-2.0"]; // another one stops the build: read it, and add it
+const SPELLINGS = { "MIT License": "MIT", "Apache 2.0": "Apache-2.0" };
+const parts = new Map(); // the text about each package, by its name
+
+/** Note a package that the folder has, with the text of its licence. */
+function addPart(name, version, given, text) {
+  const licence = SPELLINGS[given] ?? given;
+  if (!LICENCES.includes(licence) || !text) throw new Error(`${name} ${version}: licence ${given}, ${text ? "not one of " + LICENCES : "without its text"}`);
+  parts.set(name, `${name} ${version} (${licence})\n\n${text.trim()}\n`);
+}
+
+/** Note the package of npm that has a file. */
+function addPartOfFile(file) {
+  const [folder] = /^.*node_modules\/(@[^/]+\/)?[^/]+/.exec(file) ?? [];
+  if (!folder) return;
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json")));
+  const text = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one));
+  addPart(name, version, license, text && readFileSync(join(folder, text), "utf8"));
+}
+
 // ---------------------------------------------------------------- the page
 for (const [name, input] of [["page.js", "src/main.ts"], ["worker.js", "src/worker.ts"]]) {
   const bundle = await rolldown({ input: join(here, input), cwd: here, platform: "browser" });
-  await bundle.write({ file: join(out, name), format: "esm", minify: true, codeSplitting: false });
+  const { output } = await bundle.write({ file: join(out, name), format: "esm", minify: true, codeSplitting: false });
+  for (const file of output.flatMap((chunk) => chunk.moduleIds)) addPartOfFile(file);
 }
 cpSync(join(here, "page"), out, { recursive: true });
 
@@ -32,6 +54,8 @@ cpSync(join(here, "page"), out, { recursive: true });
 for (const name of RUNTIME) cpSync(join(here, "node_modules/pyodide", name), join(out, "pyodide", name));
 const { info } = JSON.parse(readFileSync(join(here, "node_modules/pyodide/pyodide-lock.json")));
 writeFileSync(join(out, "pyodide/pyodide-lock.json"), JSON.stringify({ info, packages: {} }));
+const pyodide = JSON.parse(readFileSync(join(here, "node_modules/pyodide/package.json")));
+addPart("pyodide", pyodide.version, pyodide.license, "https://www.mozilla.org/en-US/MPL/2.0/, source: https://github.com/pyodide/pyodide");
 
 // ---------------------------------------------------------------- the library
 const bytes = (path) => new Uint8Array(readFileSync(path));
@@ -42,8 +66,14 @@ for (const name of readdirSync(wheels).filter((one) => one.endsWith(".whl")))
 for (const name of readdirSync(join(here, "engine")).filter((one) => one.endsWith(".py")))
   python.FS.writeFile(`/library/packages/playground/engine/${name}`, bytes(join(here, "engine", name)));
 python.runPython(`
-import compileall, pathlib, shutil, sys
+import compileall, importlib.metadata, json, pathlib, shutil, sys
 library = pathlib.Path("/library")
+def describe_part(one):
+    classes = [text.rpartition(" :: ")[2] for text in one.metadata.get_all("Classifier", []) if text.startswith("License")]
+    licence = one.metadata.get("License-Expression") or one.metadata.get("License") or " ".join(classes)
+    texts = [path.locate().read_text() for path in one.files or () if "licen" in path.name.lower() and ".dist-info" in str(path)]
+    return [one.name, one.version, licence, "\\n\\n".join(texts)]
+described = json.dumps([describe_part(one) for one in importlib.metadata.distributions(path=[str(library)])])
 LEFT_OUT = ("*.dist-info", "sync_rules/extras/discover", "sync_rules/extras/proof", "sync_rules/functions", "sync_rules/deploy/[!_y]*", "sync_rules/cli/commands",
             "sync_rules/lab/demo", "pydantic/v1", "pydantic/mypy.py", "pydantic/_hypothesis_plugin.py",
             "**/__pycache__", "**/*.pyi", "**/py.typed")
@@ -60,7 +90,11 @@ absent.install()
 from packages.playground.engine.session import Session
 session = Session("/tmp/playground")
 `);
+for (const part of JSON.parse(python.globals.get("described"))) addPart(...part);
 writeFileSync(join(out, "library.zip"), python.FS.readFile("/library-archive.zip"));
+addPart("CPython", python.runPython("sys.version.split()[0]"), "PSF-2.0", `${python.runPython("sys.copyright")}\n\nhttps://docs.python.org/3/license.html`);
+const rule = "-".repeat(80);
+writeFileSync(join(out, "licences.txt"), `The packages in this folder, with their licences.\n\n${[...parts].sort().map(([, text]) => `${rule}\n${text}`).join("\n")}`);
 
 // ---------------------------------------------------------------- the recording
 const read = (name, file) => readFileSync(join(root, "examples", name, file), "utf8");

@@ -1,7 +1,7 @@
 """The declaration of a verb, next to its function: how it ends, and options that need or exclude others.
 
-Invariant: an option that selects an action is refused if it would have no effect. Every form of a verb accepts settings
-such as --region or --rate, so that a script can always give them.
+Invariant: an option that selects an action is refused if it would have no effect. Every form of a verb that runs on
+tables accepts settings such as --region or --rate, so that a script can always give them.
 """
 
 from __future__ import annotations

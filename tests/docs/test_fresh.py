@@ -41,6 +41,13 @@ def test_fresh_locks_name_no_address_and_hash_everything():
             assert "--hash=sha256:" in package, f"{lock}: {package}"
 
 
+def test_fresh_construct_bundles_no_code_of_others():
+    """The package for TypeScript has its own output alone: what it imports is the app's, with its own licences."""
+    package = json.loads((ROOT / "packages/cdk/package.json").read_text())
+    assert package["files"] == ["dist"]
+    assert package.keys().isdisjoint({"dependencies", "bundleDependencies", "bundledDependencies"})
+
+
 @pytest.mark.parametrize(
     "lock", sorted((ROOT / "packages").glob("*/package-lock.json")), ids=lambda path: path.parent.name
 )

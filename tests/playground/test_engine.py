@@ -189,6 +189,16 @@ def test_session_shows_patterns_as_the_commands_do(page):
     assert [row["problem"] for row in shown["rows"]] == [[], []]
 
 
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_session_prices_every_pattern_of_an_example(tmp_path, example):
+    """Each pattern states what a price needs beside the sizes of the items on the page."""
+    page = Page(tmp_path)
+    page.ask("open", *((example / file).read_text() for file in FILES), "")
+    rows = page.ask("patterns")["rows"]
+    assert rows
+    assert {row["name"]: row["price"] for row in rows if not row["price"][-1].endswith(" USD")} == {}
+
+
 def test_session_prices_writes_with_their_indexes(page):
     """A write costs its unit and that of its index: 2 units, 1.25 USD for a million calls."""
     open_rules(page, (BOOKS / "rules.yaml").read_text() + "  new-book: {put: book}\n")

@@ -59,6 +59,15 @@ def test_page(results, check):
     assert "mistake" not in results[check], results[check]["mistake"]
 
 
+def test_page_has_the_licences_that_its_documentation_names():
+    """docs/playground.md has the list of the build, which stops at a package with another licence."""
+    found = re.search(r"const LICENCES = \[(.*)\];", (PACKAGE / "build.mjs").read_text())
+    assert found
+    *most, last = re.findall(r'"([^"]+)"', found[1])
+    page = " ".join((ROOT / "docs/playground.md").read_text().split())
+    assert f"a licence other than {', '.join(most)} and {last}." in page
+
+
 def test_page_is_small(built):
     """The whole folder is small enough for any host of static files."""
     assert sum(path.stat().st_size for path in built.rglob("*") if path.is_file()) <= SIZE_MAX_BYTES

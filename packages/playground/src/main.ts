@@ -139,7 +139,7 @@ function showProblems(problems: Problem[], tookMs?: number): void {
   const rows = problems.map((one) => {
     const go = make("button", { class: "link", onclick: () => editor.goTo(one) }, `line ${one.line}`);
     const sign = one.severity === "error" ? "✗ error" : "! warning";
-    return make("li", { class: one.severity }, make("b", {}, sign), " ", go, ` ${one.road}: ${one.message.replace(/\.$/, "")}. `, make("i", {}, `Cure: ${one.cure}`));
+    return make("li", { class: one.severity }, make("b", {}, sign), " ", go, ` ${one.road}: ${one.message.replace(/[^.?]$/, "$&.")} `, make("i", {}, `Cure: ${one.cure}`));
   });
   fill(get("problems"), ...rows);
   const took = tookMs === undefined ? "" : ` (${tookMs} ms)`;

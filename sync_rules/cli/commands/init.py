@@ -34,7 +34,7 @@ IMPORTER: Final = "sync_rules.extras.discover.imports.importer"
 ACCOUNT_IMPORTER: Final = "sync_rules.extras.discover.imports.live_tables"
 
 VERB: Final = Verb(
-    needs={"--samples": ("--from-account",)},
+    needs=dict.fromkeys(("--samples", "--region", "--endpoint-url"), ("--from-account",)),
     excludes={"--from": ("--from-account",), "--skill": ("folder", "--from", "--from-account")},
 )
 

@@ -103,6 +103,28 @@ def test_propose_reads_a_live_table_and_writes_a_rules_file(client, folder, caps
     assert len(asked) == 2 * read
 
 
+def test_propose_says_that_a_count_needs_its_ledger(client, folder, capsys):
+    """The output and the file name the table, what refuses the file without it, and the command that makes it."""
+    owners = [word(number, "of")[0] for number in range(ORDERS)]
+    create_table(client, "desk", {"PK": "S", "SK": "S"})
+    for number, of in enumerate(owners):
+        client.put_item(TableName="desk", Item={"PK": s(f"TEAM#{of}"), "SK": s(f"TICKET#{number}")})
+    for of in sorted(set(owners)):
+        client.put_item(TableName="desk", Item={"PK": s(f"TEAM#{of}"), "SK": s("TEAM"), "tickets": n(owners.count(of))})
+    desk = ["propose", "--table", "desk", "--region", "eu-central-1", "--yes"]
+    assert main.main([*desk, "--out", "rules.yaml"]) == 0
+    out = capsys.readouterr().out
+    refused = "plan, backfill and verify refuse"
+    assert f"table to make: ledger for tickets-of-teams; {refused} the file until it exists: sync-rules tables" in out
+    assert f"{refused} this file until" in (folder / "rules.yaml").read_text()
+    for command in ("plan", "verify"):
+        assert main.main([command, "rules.yaml", "--region", "eu-central-1"]) == 2
+        assert "ledger" in capsys.readouterr().err
+    main.main(["tables", "create", "rules.yaml", "--region", "eu-central-1", "--yes"])
+    assert "table ledger created" in capsys.readouterr().out
+    assert main.main(["plan", "rules.yaml", "--region", "eu-central-1"]) == 0
+
+
 def weigh(client, monkeypatch, size_bytes: int) -> None:
     """Let DynamoDB say how large the tables are."""
     inner = client.describe_table

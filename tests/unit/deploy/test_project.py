@@ -68,6 +68,14 @@ def test_project_is_whole_and_works(here, capsys):
     assert bundle.find_lock(here / "template.yaml").name == "requirements.txt"
 
 
+def test_project_shows_a_slip_in_the_source_of_its_rule(made, capsys):
+    """The pattern of users names what they have, so that `check` warns of a copy of an attribute that they lack."""
+    rules = made / "rules.yaml"
+    rules.write_text(rules.read_text().replace("copy user.name into", "copy user.nme into"))
+    main.main(["check"])
+    assert "nothing else in the file names 'name' of 'user'. Did you mean 'nme'?" in capsys.readouterr().out
+
+
 def test_project_workflow_and_hook_call_commands_that_pass(made):
     """The workflow installs this version and runs commands that succeed in a new project; the hook is one of ours."""
     workflow = loaded(made / ".github/workflows/sync-rules.yml")

@@ -70,6 +70,11 @@ class ReadPattern(StatedPattern):
     page: int | None = None
     items: int | None = None
 
+    @property
+    def page_items(self) -> int | None:
+        """The items of one page: no more than a call finds in all; None if neither is stated."""
+        return min((number for number in (self.page, self.items) if number is not None), default=None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GetPattern(OfEntity, ReadPattern):

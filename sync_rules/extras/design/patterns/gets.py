@@ -198,11 +198,10 @@ def _make_first_request(
         return replace(step, request="GetItem", items=1)
     if pattern.one:
         return step if filters or alien else replace(step, limit=1, items=1)
-    given = [number for number in (pattern.page, pattern.items) if number is not None]
     counts = [model.find_item_count(one) for one in entities]
     free = step.partition and not step.fixed and None not in counts
     everything = sum(one for one in counts if one is not None) if free else None
-    asked = min(given, default=everything)
+    asked = everything if pattern.page_items is None else pattern.page_items
     read = math.ceil(asked / pattern.keeps) if filters and asked is not None and pattern.keeps else asked
     requests = 1 if read is None or size is None else max(1, math.ceil(read * size / RESPONSE_MAX_BYTES))
     return replace(step, limit=pattern.page, items=read, requests=requests)

@@ -48,7 +48,7 @@ def serve(model: ProofInput, pattern: GraphPattern) -> PatternAnswer | None:
         return None
     found = min(lists, key=lambda one: (one.way.index is not None, len(one.terms)))
     follows = f"the {ends.node.name} of each {ends.edge.name}"
-    nodes = model.make_batch_read(ends.node, _find_page_size(pattern), follows, pattern.returns)
+    nodes = model.make_batch_read(ends.node, pattern.page_items, follows, pattern.returns)
     steps = [_make_edge_query(model, pattern, ends, found), nodes]
     index = found.way.index
     use = PatternUse(
@@ -159,18 +159,12 @@ def _make_edge_query(model: ProofInput, pattern: GraphPattern, ends: Ends, found
         found.terms,
         backward=pattern.backward,
         limit=pattern.page,
-        items=_find_page_size(pattern),
+        items=pattern.page_items,
         size_bytes=model.find_size(ends.edge),
     )
 
 
-def _find_page_size(pattern: GraphPattern) -> int | None:
-    given = [number for number in (pattern.page, pattern.items) if number is not None]
-    return min(given, default=None)
-
-
 def _make_neighbour_read(model: ProofInput, pattern: GraphPattern, ends: Ends, rule: CollectRule) -> ProvedRequest:
-    page = _find_page_size(pattern)
-    most = None if page is None else page * AROUND
+    most = None if pattern.page_items is None else pattern.page_items * AROUND
     names = " and ".join(one.name for one in ends.neighbours)
     return model.make_batch_read(ends.neighbours[0], most, f"the {names} that {ends.node.name}.{rule.into} names")

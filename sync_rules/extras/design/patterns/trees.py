@@ -50,7 +50,8 @@ def find_parent_index(rule: TreeRule) -> Index | None:
 
 
 def _make_item_read(model: ProofInput, pattern: TreePattern, follows: str) -> ProvedRequest:
-    return model.make_batch_read(model.rules.entities[pattern.entity], pattern.items, follows, pattern.returns)
+    items = pattern.page_items if pattern.direction == "children" else pattern.items
+    return model.make_batch_read(model.rules.entities[pattern.entity], items, follows, pattern.returns)
 
 
 def _make_own_read(model: ProofInput, pattern: TreePattern) -> ProvedRequest:
@@ -90,7 +91,7 @@ def _make_level_query(
         terms,
         limit=pattern.page,
         renames=tuple((f"{{{ref.field}}}", f"{{{own}}}") for own, ref in rule.link),
-        items=pattern.items,
+        items=pattern.page_items if pattern.direction == "children" else pattern.items,
         size_bytes=model.find_size(entity),
     )
 

@@ -17,6 +17,7 @@ from rich.table import Table as Grid
 from sync_rules.cli.show.console import make_grid
 from sync_rules.cli.show.text import format_count
 from sync_rules.extras.discover.propose.proposal import Candidate, Proposal, Proposed, ProposedEntity, ProposedTable
+from sync_rules.extras.discover.propose.proposal_writer import LEDGER, needs_ledger
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import explain_unknown_name
 
@@ -64,7 +65,7 @@ class ShownProposal:
             console.print(self._make_grid())
             for rule in self.commented_rules:
                 print(f"held back: {rule.name}: {rule.held_back}")
-            for line in list_missing_indexes(self.proposal.rules):
+            for line in (*list_missing_indexes(self.proposal.rules), *self._list_missing_tables()):
                 print(line)
             print()
         print(self.headline)
@@ -77,6 +78,13 @@ class ShownProposal:
             style = None if rule.held_back is None else "dim"
             table.add_row(rule.name, rule.kind, word, *numbers, format_percent(rule), style=style)
         return table
+
+    def _list_missing_tables(self) -> Iterator[str]:
+        """Yield the cure if a rule needs the ledger, and no table of the data is one."""
+        names = [rule.name for rule in self.active_rules if needs_ledger(rule)]
+        if names and not any(table.name == LEDGER for table in self.proposal.tables):
+            why = "plan, backfill and verify refuse the file until it exists: sync-rules tables create FILE"
+            yield f"table to make: {LEDGER} for {', '.join(names)}; {why}"
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:

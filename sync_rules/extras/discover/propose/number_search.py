@@ -5,132 +5,46 @@ Invariant: each number is compared with that of a parent's children, and with wh
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from sync_rules.extras.discover.imports.identifiers import make_singular
 from sync_rules.extras.discover.propose.choice import EXAMPLES, Lead
 from sync_rules.extras.discover.propose.database import Database
 from sync_rules.extras.discover.propose.differences import find_mark
-from sync_rules.extras.discover.propose.evidence import (
-    AGREE_MIN,
-    BITS_ALONE,
-    CASES_MIN,
-    KAPPA_MIN,
-    Agreement,
-    Grade,
-    compute_chance,
-)
+from sync_rules.extras.discover.propose.evidence import AGREE_MIN, Agreement
 from sync_rules.extras.discover.propose.frames import Column
 from sync_rules.extras.discover.propose.link_search import Join
-from sync_rules.extras.discover.propose.parents import (
-    DIFFER_MAX,
-    IDLE_MAX,
-    ChildCondition,
-    ask_if_own,
-    list_conditions,
-    may_decide,
+from sync_rules.extras.discover.propose.number_evidence import (
+    MATTER_MIN,
+    NumberCount,
+    compare_numbers,
+    grade_number,
+    is_own_by_name,
+    score_name,
 )
-from sync_rules.extras.discover.propose.value_texts import NUMBER
-from sync_rules.language.kinds.count import PLACES_DEFAULT
-from sync_rules.model.numbers import compute_mean
+from sync_rules.extras.discover.propose.number_forms import (
+    SCALE,
+    TOTAL_MAX,
+    Amounts,
+    ChildSum,
+    NumberForm,
+    add_groups,
+    make_decimal_sql,
+)
+from sync_rules.extras.discover.propose.parents import ChildCondition, ask_if_own, list_conditions, may_decide
+from sync_rules.language.kinds.count import PLACES_DEFAULT, PLACES_MAX
 
 PARENTS: Final = 3_000  # in the sample, each with all of its children
 AMOUNTS_MAX: Final = 12  # columns that are added up
 CONDITIONS_MAX: Final = 10  # columns by whose values children are left out
-RATE_MIN: Final = 0.5
 PROBE: Final = 60  # parents on which a number is tried first
 PROBE_MIN: Final = 0.35
 EACH_MIN: Final = 1.5
 REACHED_MIN: Final = 0.3
 BETTER: Final = 0.02  # so much more must agree with a condition than without
 EVEN: Final = 0.0001  # of two that differ by less, the first one stays
-MORE_ASKED: Final = 1.5  # times the evidence, of a number under a condition: many are tried
 DIFFER_MIN: Final = 0.3  # of the parents with several children have different amounts, that one of them is the least
-MATTER_MIN: Final = 3  # parents of two children or more, at least
-ONE_SIDED_MIN: Final = 5  # parents that differ, all in one direction: no fault does that
-SCALE: Final = 10  # decimal places that statements keep
-TOTAL_MAX: Final = 10 ** (37 - 2 * SCALE)  # the largest total of a mean: a DECIMAL must hold 10**SCALE times as much
-DECIMAL: Final = f"DECIMAL(38, {SCALE})"
-COUNTED: Final = frozenset({"count", "counts", "number", "num", "n", "total", "size", "qty", "amount", "items"})
-SPOKEN: Final = {
-    "count": COUNTED,
-    "sum": frozenset({"sum", "total", "spent", "amount", "volume", "balance", "revenue", "points", "score"}),
-    "mean": frozenset({"mean", "average", "avg", "rating"}),
-    "min": frozenset({"min", "minimum", "least", "lowest", "smallest", "cheapest", "first", "earliest", "shortest"}),
-    "max": frozenset({"max", "maximum", "most", "highest", "largest", "biggest", "last", "latest", "best", "longest"}),
-}  # fmt: skip
-
-
-OWN: Final = frozenset({
-    "capacity", "limit", "quota", "budget", "planned", "plan", "target", "allowed", "reserved", "goal",
-})  # fmt: skip
-
-
-class Amounts(NamedTuple):
-    """The amounts of some children in one column."""
-
-    total: Decimal
-    least: Decimal
-    most: Decimal
-    number: int
-
-
-@dataclass
-class ChildSum:
-    """The children of one parent that have one value of a column: how many, and their amounts by column."""
-
-    count: int = 0
-    amounts: dict[int, Amounts] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class NumberForm:
-    """A number that children may make: its kind, the column with its place among the amounts, the condition, and the
-    decimal places of a mean.
-    """
-
-    kind: str
-    amount: Column | None = None
-    place: int = -1
-    condition: ChildCondition | None = None
-    places: int = PLACES_DEFAULT
-
-    def of(self, children: ChildSum | None) -> Decimal | None:
-        """The number that some children make; None for the mean, the least and the most of no amounts."""
-        if self.kind == "count":
-            return Decimal(children.count if children is not None else 0)
-        amounts = children.amounts.get(self.place) if children is not None else None
-        if amounts is None:
-            return Decimal(0) if self.kind == "sum" else None
-        match self.kind:
-            case "sum":
-                return amounts.total
-            case "mean":
-                return compute_mean(amounts.total, Decimal(amounts.number), self.places)
-            case "min":
-                return amounts.least
-        return amounts.most
-
-    def make_sql(self) -> str:
-        """Return the number of a group of children, which statements call `t`. The rule rounds a mean alike."""
-        where = f" FILTER ({self.condition.sql})" if self.condition is not None else ""
-        if self.amount is None:
-            return f"count(*){where}"
-        amount = _make_decimal_sql(self.amount, "t")
-        if self.kind == "sum":
-            return f"coalesce(sum({amount}){where}, 0)"
-        if self.kind != "mean":
-            return f"{self.kind}({amount}){where}"
-        total, number = f"sum({amount}){where}", f"count({amount}){where} * {10 ** (SCALE - self.places)}"
-        scaled = f"(CASE WHEN abs({total}) <= {TOTAL_MAX} THEN abs({total}) * {10**SCALE} END)::HUGEINT"
-        rounded = f"((2 * {scaled} + {number}) // nullif(2 * {number}, 0))::DECIMAL(28, 0)"
-        unit = f"{Decimal(1).scaleb(-self.places):f}::DECIMAL({SCALE}, {self.places})"
-        return f"sign({total}) * {rounded} * {unit}"
 
 
 Sums = Mapping[int, ChildSum]  # of the children of each parent that count
@@ -163,12 +77,13 @@ class _NumberSearch:
         self.deciders = [one for one in children if may_decide(one)][:CONDITIONS_MAX]
         every = max(1, join.source.rows // PARENTS)
         self.sample = f"SELECT * FROM {join.source.sql} s" + (f" WHERE hash(s.rid) % {every} = 0" if every > 1 else "")
-        names = ", ".join(_make_decimal_sql(one, "s") for one in totals)
+        names = ", ".join(make_decimal_sql(one, "s") for one in totals)
         self.parents = {row[0]: row[1:] for row in database.rows(f"SELECT s.rid, {names} FROM ({self.sample}) s")}
         self.all = {rid: sums[None] for rid, sums in self._sum_children(None).items()}
         self.varied = frozenset(place for place in range(len(self.amounts)) if self._differs(place))
-        found = {self._count_places(one) for one in totals} - {PLACES_DEFAULT}
-        self.places = (PLACES_DEFAULT, *sorted(places for places in found if places <= SCALE))  # the first that agrees
+        self.digits = {id(one): self._count_places(one) for one in totals}
+        found = {min(places, SCALE) for places in self.digits.values()} - {PLACES_DEFAULT}
+        self.places = (PLACES_DEFAULT, *sorted(found))  # the first that agrees
         self.probe = [rid for rid, sums in self.all.items() if sums.count > 1][:PROBE]
 
     def list_leads(self) -> Iterator[Lead]:
@@ -179,7 +94,7 @@ class _NumberSearch:
         for column in self.deciders:
             sums = self._sum_children(column)
             for condition in list_conditions(column, {value for each in sums.values() for value in each}):
-                left = {rid: _add(each, condition.values) for rid, each in sums.items()}
+                left = {rid: add_groups(each, condition.values) for rid, each in sums.items()}
                 for form in self._list_forms(condition):
                     self._try(form, left, best)
         for place, (form, agreement) in best.items():
@@ -188,7 +103,7 @@ class _NumberSearch:
     def _sum_children(self, by: Column | None) -> dict[int, dict[str | None, ChildSum]]:
         """The children of each parent, by the values of a column."""
         amounts = "".join(
-            f", sum({x}), min({x}), max({x}), count({x})" for x in (_make_decimal_sql(one, "t") for one in self.amounts)
+            f", sum({x}), min({x}), max({x}), count({x})" for x in (make_decimal_sql(one, "t") for one in self.amounts)
         )
         value = "NULL" if by is None else f"t.{by.sql}"
         found: dict[int, dict[str | None, ChildSum]] = defaultdict(dict)
@@ -238,7 +153,7 @@ class _NumberSearch:
         telling = self._list_deciding_parents(form, sums)
         for place in places:
             there = {rid: row[place] for rid, row in self.parents.items()}
-            agreement = _compare(there, wanted)
+            agreement = compare_numbers(there, wanted)
             right = sum(there[rid] == wanted[rid][0] for rid in telling)
             if agreement is None or len(telling) < MATTER_MIN or right < AGREE_MIN * len(telling):
                 continue
@@ -273,36 +188,51 @@ class _NumberSearch:
 
     # ---------------------------------------------------------------- over all
     def _count(self, total: Column, form: NumberForm, sample: Agreement) -> Lead:
-        over = self._count_over_all(total, form)
-        agree, checked = over.agree, over.checked
-        rate = over.agree / over.checked if over.checked else 0.0
-        named = _score_name(total, form, self.join)
-        grade, contra = _grade(self.join, form, sample, rate, named)
+        over, beyond = self._count_over_all(total, form), self._find_limit(total, form)
+        agree, checked = (sample.agree, sample.pairs) if beyond else (over.agree, over.checked)
+        rate = agree / checked if checked else 0.0
+        named = score_name(total, form, self.join)
+        grade, contra = grade_number(self.join, form, sample, rate, named)
         reads = tuple(one for one in (form.amount, form.condition.column if form.condition else None) if one)
         child, parent = self.join.target, self.join.source
         first = child.name if form.amount is None else form.amount.column_name
+        digits = self.digits[id(total)]
+        places = min(digits, PLACES_MAX) if form.places == SCALE < digits else form.places
         rule = {
             form.kind: first,
             "into": total.column_name,
-            **({"places": form.places} if form.kind == "mean" and form.places != PLACES_DEFAULT else {}),
+            **({"places": places} if form.kind == "mean" and places != PLACES_DEFAULT else {}),
             **self.join.options(form.condition.where if form.condition else ""),
         }
         figures = {"rate": rate, **sample.figures, "groups": sample.sources, "name": named}
         lead = Lead(
             form.kind, child, parent, (total,), reads, rule, grade, checked, agree, join=self.join,
-            sources=over.sources, examples=over.examples, named=named, spoke_for=[sample.format_against_chance(rate)],
+            sources=over.sources, examples=() if beyond else over.examples, named=named,
+            spoke_for=[sample.format_against_chance(rate)],
             spoke_against=contra, plainness=16 + (0 if form.kind == "count" else 1) + (2 if form.condition else 0),
             figures=figures, overwrites=over.higher + over.lower,
         )  # fmt: skip
-        why = (_is_own_by_name(total, form) or over.is_own(form.kind)) if lead.is_likely else ""
+        if beyond and lead.is_likely:
+            lead.hold_back(beyond)
+        why = (is_own_by_name(total, form) or over.is_own(form.kind)) if lead.is_likely else ""
         if why or (lead.is_likely and over.mark):
             why = why or f"what differs has {over.mark}"
             lead.hold_back(ask_if_own(total, self.join, why))
         return lead
 
+    def _find_limit(self, total: Column, form: NumberForm) -> str:
+        """The reason why a mean can be compared in the sample alone; "" if statements compare it exactly."""
+        if form.kind != "mean":
+            return ""
+        if self.digits[id(total)] > SCALE:
+            return f"{total.path} has {self.digits[id(total)]} decimal places, and propose compares {SCALE}: check it"
+        totals = (abs(one.amounts[form.place].total) for one in self.all.values() if form.place in one.amounts)
+        over = max(totals, default=0) > TOTAL_MAX
+        return f"some totals are beyond {TOTAL_MAX:.0e}, and propose does not compare these: check it" if over else ""
+
     def _count_over_all(self, total: Column, form: NumberForm) -> NumberCount:
         parent, child = self.join.source, self.join.target
-        there = _make_decimal_sql(total, "i")
+        there = make_decimal_sql(total, "i")
         empty = "0" if form.kind in ("count", "sum") else "NULL"
         self.database.run(
             f"CREATE OR REPLACE TEMP TABLE wanted AS SELECT s.rid AS rid, {form.make_sql()} AS w FROM {parent.sql} s "
@@ -323,108 +253,3 @@ class _NumberSearch:
         mark = find_mark(self.database, parent, rows, differs, (total,))
         self.database.run("DROP TABLE wanted")
         return NumberCount(mark, tuple(key for (key,) in keys), *figures)
-
-
-@dataclass(frozen=True)
-class NumberCount:
-    """A number over all parents. `agree` of `checked` parents agree; `sources` have children; `higher` and `lower`
-    differ in that direction. `idle` have no children, and `idle_with_value` of these still have a value.
-    """
-
-    mark: str
-    examples: tuple[str, ...]
-    agree: int
-    checked: int
-    sources: int
-    higher: int
-    lower: int
-    idle: int
-    idle_with_value: int
-
-    def is_own(self, kind: str) -> str:
-        """The reason to take the number for the parent's own; "" if there is none."""
-        differ = self.checked - self.agree
-        if self.idle_with_value > max(1, IDLE_MAX * self.idle):
-            return f"{self.idle_with_value:,} have one, and no children"
-        if max(self.higher, self.lower) >= ONE_SIDED_MIN and 0 in (self.higher, self.lower):
-            return f"all {max(self.higher, self.lower):,} that differ are {'higher' if self.higher else 'lower'}"
-        if differ > DIFFER_MAX[kind] * self.checked:
-            return f"{differ:,} differ"
-        return ""
-
-
-def _is_own_by_name(total: Column, form: NumberForm) -> str:
-    """The reason why a name does not say a number of children; "" if it does."""
-    spoken = total.words & SPOKEN[form.kind]
-    if total.words & OWN:
-        return "its name says a limit, or a plan"
-    if form.kind in ("mean", "min", "max") and not spoken:
-        return f"its name does not say {form.kind}"
-    same = form.kind == "sum" and form.amount is not None and form.amount.words == total.words
-    return "it has the name of what is added up" if same and not spoken else ""
-
-
-def _make_decimal_sql(column: Column, alias: str) -> str:
-    name = f"{alias}.{column.sql}"
-    return f"CASE WHEN {name}[1] = '{NUMBER}' THEN try_cast(substr({name}, 2) AS {DECIMAL}) END"
-
-
-# ---------------------------------------------------------------- comparing
-def _compare(held: Mapping[int, Any], wanted: Mapping[int, tuple[Decimal | None, int]]) -> Agreement | None:
-    """The agreement over parents; values and sources are those of parents with two children or more."""
-    mine: Counter[Any] = Counter()
-    theirs: Counter[Any] = Counter()
-    pairs = agree = groups = 0
-    values = set()
-    for rid, there in held.items():
-        value, count = wanted[rid]
-        if there is None and (value is None or not value):
-            continue
-        pairs += 1
-        mine[there] += there is not None
-        theirs[value] += value is not None
-        if value is not None and there == value:
-            agree += 1
-            values.add(value)
-            groups += count > 1
-    if not pairs or agree < RATE_MIN * pairs:
-        return None
-    span = 1 + int(max(values) - min(values)) if values else 1
-    repeats = max(1 / span, sum(count * count for count in theirs.values()) / (4 * pairs * pairs))
-    agreement = Agreement(pairs, agree, compute_chance(mine, theirs, pairs), len(values), groups, min(repeats, 0.7))
-    return agreement if agreement.kappa > 0 else None
-
-
-def _grade(join: Join, form: NumberForm, sample: Agreement, rate: float, named: float) -> tuple[Grade, list[str]]:
-    if sample.rate < AGREE_MIN or sample.kappa < KAPPA_MIN or rate < AGREE_MIN:
-        return "none", ["too few agree"]
-    if sample.values <= 1 or sample.sources < MATTER_MIN:
-        return "none", ["hardly any parent has two children"]
-    bits = BITS_ALONE * (MORE_ASKED if form.condition is not None else 1.0)
-    grade, contra = sample.grade(named, bits=bits, values=CASES_MIN, by_chance=join.by_chance)
-    return grade, [contra] if contra else []
-
-
-def _score_name(total: Column, form: NumberForm, join: Join) -> float:
-    """How far the name of a number says what is counted."""
-    mine = {make_singular(word) for word in total.words} | total.words
-    child = {make_singular(word) for word in join.target.words}
-    score = 0.4 * bool(mine & SPOKEN[form.kind]) + 0.5 * bool(mine & child)
-    if form.amount is not None:
-        score += 0.4 * bool(mine & {*form.amount.words, *(make_singular(word) for word in form.amount.words)})
-    if form.condition is not None:
-        spoken = {part.lower() for value in form.condition.values if value for part in re.findall(r"\w+", value[1:])}
-        score += 0.4 * bool(mine & (spoken | form.condition.column.words))
-    return min(1.0, score)
-
-
-def _add(groups: Mapping[str | None, ChildSum], values: frozenset[str | None]) -> ChildSum:
-    """The sum of the groups of children that have one of these values."""
-    parts = [one for value, one in groups.items() if value in values]
-    if len(parts) == 1:
-        return parts[0]
-    whole = ChildSum(sum(one.count for one in parts))
-    for place in {place for one in parts for place in one.amounts}:
-        totals, least, most, numbers = zip(*(one.amounts[place] for one in parts if place in one.amounts), strict=True)
-        whole.amounts[place] = Amounts(sum(totals, Decimal(0)), min(least), max(most), sum(numbers))
-    return whole

@@ -37,7 +37,10 @@ OPTIONS_MAX: Final = 3  # of a rule in one line: more are easier to read one bel
 INDEXES_MAX: Final = 20  # global ones of a table, without asking AWS for more
 SENTENCES: Final = frozenset({"copy", "count", "sum", "mean", "min", "max", "mirror", "collect"})
 LEDGER: Final = "ledger"
-LEDGER_CHECK: Final = "counters and values are booked here: make it with sync-rules tables create, or by the template"
+LEDGER_CHECK: Final = (
+    "counters and values are booked here. plan, backfill and verify refuse this file until the table exists: make it "
+    "with sync-rules tables create, or by the template"
+)
 WORDS: Final = re.compile(r"[^\W_]+")
 SLOTS: Final = re.compile(r"(\{[^}]*\})")
 HIDDEN: Final = "it has a text that your items share, which … stands for: --values writes it"
@@ -157,13 +160,13 @@ def _settle(proposal: Proposal) -> SettledModel:
             found = FoundEntity(entity.name, table.found)
             found.required = [name for one in needs if one.target == entity.name for name in one.required]
             entities.append(SettledEntity(entity.name, settled_table, found, dict(entity.key), list(entity.checks)))
-    if any(_needs_ledger(one) for one in proposal.rules) and not any(one.name == LEDGER for one in tables):
+    if any(needs_ledger(one) for one in proposal.rules) and not any(one.name == LEDGER for one in tables):
         found_ledger = FoundTable(LEDGER, LEDGER, (KeyAttribute("PK", "S"), KeyAttribute("SK", "S")))
         tables.append(SettledTable(LEDGER, found_ledger, "", [], [LEDGER_CHECK]))
     return SettledModel(tables, entities)
 
 
-def _needs_ledger(rule: Proposed) -> bool:
+def needs_ledger(rule: Proposed) -> bool:
     """True for a rule that needs a ledger."""
     values = rule.kind == "collect" and ("." in str(rule.rule["collect"]) or "fields" in rule.rule)
     return (values or rule.kind in ("count", "sum", "mean", "min", "max")) and rule.rule.get("mode") != "recount"

@@ -274,6 +274,14 @@ def test_levels_of_a_tree_are_a_filter_or_a_query_each():
     assert by_level.requests == 9
 
 
+def test_children_of_a_tree_cost_a_page():
+    """A page of children is priced as a page of other reads is: 20 items of 1 KB, or all if there are fewer."""
+    base = BASE.replace("component: {table: components}", "component: {table: components, size: 1KB}")
+    kids = "{tree: component, children: ComponentId, %s}"
+    found = answers(*(kids % one for one in ("page: 20", "page: 20, items: 400", "page: 20, items: 4")), base=base)
+    assert [one.steps[0].units for one in found] == [2.5, 2.5, 0.5]
+
+
 def test_patterns_with_items_of_others_between_read_until_one_is_found():
     """No limit where the first row may be of another entity."""
     (alone, among) = answers("{get: order, by: [user_id], one: true}", "{get: ware, by: [shelf], one: true}")

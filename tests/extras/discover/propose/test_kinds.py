@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
+
 from sync_rules.extras.discover.propose import number_search
 from sync_rules.extras.discover.propose.group_shapes import GroupShapes
 from sync_rules.extras.discover.propose.proposal_writer import write_proposal
 from sync_rules.extras.discover.propose.search import propose
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import list_errors
-from tests.extras.discover.propose.traps import RIGHT
+from tests.extras.discover.propose.traps import RIGHT, mean, owned
 from tests.support.gathering import PlainTable, gathered
 
 
@@ -78,6 +80,24 @@ def test_kinds_a_price_is_no_least_of_what_it_was(tmp_path):
     tables = [PlainTable("goods", {"gid": "S"}, goods), PlainTable("lines", {"lid": "S"}, lines)]
     found = propose(gathered(tmp_path / "in", *tables), tmp_path / "work")
     assert not [one for one in found.rules if one.kind in ("min", "max") and one.held_back is None]
+
+
+@pytest.mark.parametrize(
+    ("factor", "places", "why"),
+    [(1, 12, "average_price has 12 decimal places, and propose compares 10: check it"),
+     (10**15, 2, "some totals are beyond 1e+17, and propose does not compare these: check it")],
+    ids=["places", "totals"],
+)  # fmt: skip
+def test_kinds_give_the_reason_for_a_mean_that_is_not_compared(tmp_path, factor, places, why):
+    """Statements compare 10 decimal places, and totals up to 10^17: a mean with more is a comment that says so."""
+    build = owned(
+        "average_price", "price", lambda words, amounts: mean(amounts, places), low=5 * factor, high=900 * factor
+    )
+    found = propose(gathered(tmp_path / "in", *build("beyond").tables), tmp_path / "work")
+    (rule,) = [one for one in found.rules if one.kind == "mean"]
+    assert rule.held_back == why
+    assert rule.rule.get("places", 2) == places
+    assert rule.agree == rule.checked
 
 
 def test_kinds_look_once_at_each_amount_of_a_link(tmp_path, monkeypatch):
