@@ -25,6 +25,7 @@ from tests.kinds import TRIALS
 from tests.simulation.plain import RaisingError, bytes_of, holds, number_of, same, seen, spelt, total, word_of
 from tests.simulation.spec import (
     SETS,
+    SORT_MAX_BYTES,
     Body,
     Entity,
     Item,
@@ -961,6 +962,7 @@ def _numbers(view: View, rule: Body) -> None:
                 continue  # it cannot block
             trouble = amount if isinstance(amount, str) else "NotAGroup" if group is NO_GROUP else ""
             trouble = trouble or ((_misfit(members, child) or "NoParentKey") if place == NOWHERE else "")
+            trouble = trouble or ("" if recount else _overflow(members, place))
             if trouble:
                 view.leave(rule, at, "perhaps" if recount else trouble)
                 blocked = blocked or (trouble if recount else "")
@@ -994,6 +996,12 @@ def mean(numbers: list[Decimal], places: int) -> Decimal:
     many = sum(map(Fraction, numbers)) / len(numbers) * 10**places
     whole = int(abs(many) + Fraction(1, 2))
     return Decimal(whole if many > 0 else -whole).scaleb(-places)
+
+
+def _overflow(members: Members, parent: Place) -> str:
+    """Why an entry of a child with several groups has no key: the sort key holds the key of the parent."""
+    size = sum(len(content.encode()) for kind, content in parent[1] if kind == "S")
+    return "KeyTooLong" if size > SORT_MAX_BYTES and any(spot.each for spot in members.link.values()) else ""
 
 
 def _misses(spec: Spec, members: Members, child: Item) -> bool:
