@@ -10,7 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 Item = dict[str, Any]  # as the engine has it: {"name": {"S": "Ada"}}
@@ -23,7 +23,7 @@ KEYS: Keys = {
     "ledger": ("PK", "SK"),
 }
 COPIES = {
-    "user": {"orders", "posts", "counted", "spent", "largest"},
+    "user": {"orders", "posts", "counted", "spent", "largest", "last"},
     "order": {"user_name"},
     "post": {"author"},
     "part": {"path", "depth"},
@@ -50,8 +50,8 @@ def kind_of(table: str, item: Item) -> str:
     """The kind of an item, by its key."""
     if table == "shop":
         sort = item["SK"]["S"]
-        kinds = {"PROFILE": "user", "EMAIL": "by_email"}
-        return kinds.get(sort) or ("order" if sort.startswith("ORDER#") else "version")
+        kinds = {"PROFILE": "user", "EMAIL": "by_email", "ORDER": "order", "STATE": "state", "V": "version"}
+        return kinds[sort.partition("#")[0]]
     if table == "teams":
         return "team" if item["member"]["S"] == "TEAM" else "member"
     return {"posts": "post", "parts": "part", "ledger": "ledger"}[table]
@@ -97,6 +97,7 @@ def check_copies(db: Database) -> None:
     _check_names(db, users)
     for name, user in users.items():
         _check_user(db, user, orders[name], posts[name])
+    _check_states(db)
     _check_teams(db)
     _check_paths(db)
     _check_mirrors(db, users)
@@ -125,6 +126,26 @@ def _check_user(db: Database, user: Item, orders: list[Item], posts: list[Item])
     db.expect("spent", key, sum(totals), _number(user.get("spent")))
     largest = [_number(one) for one in user.get("largest", {"L": [{"N": "-1"}]})["L"]]
     db.expect("largest", key, totals[:1], largest)
+    newest = max(orders, key=lambda order: order["SK"]["S"], default=None)
+    last = newest and {"M": {name: newest[name] for name in ("total", "status") if name in newest}}
+    db.expect("last-order", key, last, user.get("last"))
+
+
+def _check_states(db: Database) -> None:
+    """Compare the items that rules make of the orders of each user and status, and that go with the last order."""
+    groups = defaultdict[str, list[Decimal]](list)
+    for order in db.items["order"]:
+        key = {"PK": order["PK"], "SK": {"S": f"STATE#{order['status']['S']}"}}
+        groups[key_of("shop", key)].append(Decimal(order["total"]["N"]))
+    found = {key_of("shop", item): item for item in db.items["state"]}
+    for key in sorted(groups.keys() | found.keys()):
+        if key not in groups or key not in found:
+            db.expect("states", key, key in groups, key in found)
+            continue
+        totals, state = groups[key], found[key]
+        mean = (sum(totals) / len(totals)).quantize(Decimal("0.01"), ROUND_HALF_UP)
+        shown = [_number(state.get(name)) for name in ("orders", "mean", "most")]
+        db.expect("states", key, [len(totals), mean, max(totals)], shown)
 
 
 def _check_teams(db: Database) -> None:

@@ -142,6 +142,8 @@ class Writer:
                 ("posts", {"post_id": s(f"{user}-p{self._rng.randrange(3)}")}, "author", s("bad")),
                 ("shop", user_key, "counted", n(99)),
                 ("shop", user_key, "orders", {"SS": ["bad", "0"]}),
+                ("shop", user_key, "last", s("bad")),
+                ("shop", {"PK": s(f"USER#{user}"), "SK": s("STATE#OPEN")}, "orders", n(99)),
                 ("parts", {"part_id": s(f"{self._name}-{self._rng.randrange(PARTS):02}")}, "path", s("bad")),
             )
         )
