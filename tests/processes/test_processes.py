@@ -7,21 +7,11 @@ import sys
 
 import pytest
 
-from tests.processes import checker
 from tests.processes.report import END, NOT_FOUND, PAGE, table
 from tests.processes.world import Plan, play
 from tests.support.engines import ROOT
 
 SHORT = {"seed": 3, "minutes": 0, "members": 10, "plots": 5, "patient": False}
-USER = {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}}
-ORDER = {"PK": {"S": "USER#1"}, "SK": {"S": "ORDER#1"}, "total": {"N": "5"}}
-RIGHT = {
-    "orders": {"SS": ["1"]},
-    "posts": {"M": {}},
-    "counted": {"N": "0"},
-    "spent": {"N": "5"},
-    "largest": {"L": [{"N": "5"}]},
-}
 
 
 @pytest.fixture
@@ -51,31 +41,6 @@ def test_checker_imports_no_product():
     program = "import sys, tests.processes.checker; print([m for m in sys.modules if m.startswith('sync_rules')])"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def check(*items: checker.Item, journal: str = "") -> list[str]:
-    tables = {"shop": list(items)}
-    db = checker.read_database(tables, checker.History())
-    checker.check_copies(db)
-    if journal:
-        checker.check_writes(db, tables, checker.possible_states([journal.splitlines()]))
-    return [f"{finding.what} {finding.rule}" for finding in db.findings]
-
-
-@pytest.mark.parametrize(
-    ("user", "order", "expected"),
-    [
-        (RIGHT, {}, []),
-        (RIGHT, {"user_name": {"S": "old"}}, ["wrong names"]),
-        ({**RIGHT, "spent": {"N": "10"}}, {}, ["wrong spent"]),
-        ({**RIGHT, "orders": {"SS": ["1", "2"]}}, {}, ["wrong orders"]),
-        ({**RIGHT, "email": {"S": "a"}}, {}, ["wrong mails"]),
-        ({**RIGHT, "largest": {"L": []}}, {"status": {"S": "OPEN"}}, ["wrong counted", "wrong largest"]),
-    ],
-)
-def test_checker_finds_what_is_wrong(user, order, expected):
-    """A copy, a number, a set or a mirror that is not what its source says is a finding."""
-    assert check({**USER, **user}, {**ORDER, **order}) == expected
 
 
 def test_page_has_the_table():
