@@ -83,17 +83,6 @@ def test_alarms_are_sound(deployment):
         assert len(given["AlarmDescription"]) <= 1024
 
 
-def test_alarms_are_of_every_rule(deployment):
-    """Each rule of the file has its alarms, by its name. A rule with effects only has none of drift: verify compares
-    nothing of it, so that no metric would ever clear one.
-    """
-    names = alarms_of(deployment).keys()
-    for rule in (*RULES, *EFFECTS):
-        for measure in ("Lag", "Failed", "FailureRecord"):
-            assert f"{rule.title()}{measure}Alarm" in names
-        assert (f"{rule.title()}DriftAlarm" in names) == (rule not in EFFECTS)
-
-
 def there(deployment: Deployment) -> set[str]:
     """Every name that the template defines or that SAM adds to it."""
     mappings = {f"StreamFunction{event}" for event in resources.make_streams(deployment)}
