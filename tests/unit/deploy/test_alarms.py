@@ -238,19 +238,3 @@ def test_alarms_ring_for_drift(at, deployment):
     assert ringing(alarms_of(deployment), [period(at)]) == {"NamesDriftAlarm"}
     metrics.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"])
     assert ringing(alarms_of(deployment), [period(at)]) == set()
-
-
-def test_alarms_ring_for_unreadable_records_and_for_what_is_missing(at, deployment):
-    """An unreadable record sets off its alarm at once, and so does a missing table."""
-    at.consumer.telemetry.unreadable_records = 1
-    at.stream()
-    assert ringing(alarms_of(deployment), [period(at)]) == {"UnreadableRecordsAlarm"}
-
-    def before(request):
-        if isinstance(request, Read):
-            raise StoreError("TableNotFound", "table")
-
-    at.scene.tap.before = before
-    at.scene.put("parts", {"part_id": s("a"), "parent_id": s("b")})
-    at.stream()
-    assert ringing(alarms_of(deployment), [period(at)]) == {"SetupErrorsAlarm"}

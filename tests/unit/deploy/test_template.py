@@ -262,17 +262,3 @@ def test_template_warns_near_the_limits_of_cloudformation(monkeypatch):
     monkeypatch.setattr(templates, "RESOURCES_MAX", 100)
     (warning,) = warn_of_limits(TEXT, TEMPLATE)
     assert "CloudFormation takes 100" in warning
-
-
-def test_template_creates_tables_with_time_to_live(made):
-    """The table of a rule that makes the attribute has Time to Live on it, and no other table."""
-    whole = made("""
-tables: {games: {key: {game_id: S}}, users: {key: {user_id: S}}}
-entities: {game: {table: games}, user: {table: users}}
-rules:
-  expiry: {derive: game.expires_at, as: "ttl(ended_at, 60d)"}
-  users: {derive: user.label, as: "{user_id}"}
-""")
-    resources = whole["Resources"]
-    ttl = {name: resources[name]["Properties"].get("TimeToLiveSpecification") for name in ("GamesTable", "UsersTable")}
-    assert ttl == {"GamesTable": {"AttributeName": "expires_at", "Enabled": True}, "UsersTable": None}
