@@ -456,19 +456,24 @@ def test_each_is_checked(old, new, code):
     assert [one.code for one in problems if one.code < "SR400"][:1] == ([code] if code else [])
 
 
+MEAN = "write mean: it is rounded to `places` decimal places"
+
+
 @pytest.mark.parametrize(
-    ("given", "cure"),
+    ("old", "new", "code", "cures"),
     [
-        ("{Each: tags}", "write each: tags"),
-        ("{eash: tags}", "write each: tags"),
-        ("{FIRST: 10}", "write first: 10"),
-        ("{other: tags}", "a link leads to one item"),
+        ("{each: tags}", "{Each: tags}", "SR104", ["write each: tags"] * 3),
+        ("{each: tags}", "{eash: tags}", "SR104", ["write each: tags"] * 3),
+        ("{each: tags}", "{FIRST: 10}", "SR104", ["write first: 10"] * 3),
+        ("{each: tags}", "{other: tags}", "SR104", ["a link leads to one item"] * 3),
+        ("mean: post.stars", "avg: post.stars", "SR112", [MEAN]),
+        ("mean: post.stars", "average: post.stars", "SR112", [MEAN]),
     ],
 )
-def test_group_with_a_misspelled_word_is_cured(given, cure):
-    """A word of a group, not a chain of links."""
-    _, problems = check_rules(TAGGED.replace("{each: tags}", given), {})
-    assert [one.cure[: len(cure)] for one in problems if one.code == "SR104"] == [cure] * 3
+def test_word_of_a_group_or_of_other_databases_is_cured(old, new, code, cures):
+    """A misspelled word of a group is not a chain of links; an average is called mean."""
+    _, problems = check_rules(TAGGED.replace(old, new), {})
+    assert [one.cure[: len(cures[0])] for one in problems if one.code == code] == cures
 
 
 @pytest.mark.parametrize(("text", "sound"), [("b", True), ("a/xb", False), ("/x", False), ("x" * 2_100, False)])
@@ -484,12 +489,3 @@ def test_constant_that_makes_no_key_is_refused(text, sound):
         sound,
         [] if sound else ["SR106"],
     )
-
-
-@pytest.mark.parametrize("word", ["avg", "average"])
-def test_average_is_called_mean(word):
-    """The word of other databases has the cure."""
-    _, problems = check_rules(TAGGED.replace("mean: post.stars", f"{word}: post.stars"), {})
-    assert [one.cure for one in problems if one.code == "SR112"] == [
-        "write mean: it is rounded to `places` decimal places"
-    ]
